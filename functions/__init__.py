@@ -1,0 +1,1 @@
+"""The deployed functions: one stateless handler a file, served under its own routes."""

@@ -1,0 +1,35 @@
+"""health: is the database reachable, and what does this deployment really use. Needs no token."""
+
+from typing import Any
+
+from starlette.responses import JSONResponse
+
+from shared.app import Core, create_app, lambda_handler
+from shared.dialects import rag
+from shared.embed import DIMENSIONS
+
+app = create_app(rag)
+
+
+@app.get("/health")
+def health(core: Core) -> JSONResponse:
+    reachable = core.database.is_reachable()
+    settings = core.settings
+    report: dict[str, Any] = {
+        "status": "ok" if reachable else "unavailable",
+        "database": "reachable" if reachable else "unreachable",
+        "embedder": {
+            "model": core.embedder.model,
+            "source": "local" if settings.openai_api_key is None else settings.rag_embedding_url,
+            "stored_dimensions": DIMENSIONS,
+        },
+        "generator": {
+            "model": core.generator.model,
+            "source": "local" if settings.lovable_api_key is None else settings.rag_gateway_url,
+        },
+        "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
+    }
+    return JSONResponse(report, 200 if reachable else 503)
+
+
+handler = lambda_handler(app)

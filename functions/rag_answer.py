@@ -1,0 +1,15 @@
+"""rag-answer: an answer with citations where confidence allows, the closest passages where it does not."""
+
+from shared.app import Caller, Core, create_app, lambda_handler
+from shared.dialects import rag
+
+app = create_app(rag)
+
+
+@app.post("/api/rag/answer")
+@app.post("/functions/v1/rag-answer")
+def answer(caller: Caller, core: Core, body: rag.Request) -> rag.AnswerResponse:
+    return rag.AnswerResponse.of(body, core.answer(caller, body.to_query()))
+
+
+handler = lambda_handler(app)

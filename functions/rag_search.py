@@ -1,0 +1,15 @@
+"""rag-search: ranked chunks with snippets, no model call."""
+
+from shared.app import Caller, Core, create_app, lambda_handler
+from shared.dialects import rag
+
+app = create_app(rag)
+
+
+@app.post("/api/rag/search")
+@app.post("/functions/v1/rag-search")
+def search(caller: Caller, core: Core, body: rag.Request) -> rag.SearchResponse:
+    return rag.SearchResponse.of(body, core.search(caller, body.to_query()))
+
+
+handler = lambda_handler(app)

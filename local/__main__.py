@@ -1,0 +1,159 @@
+"""python -m local: the stack without Docker, from the command line."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from local import demo, migrations
+from local.corpus import ORGS, read_folder
+from local.ingest import authorise, demo_corpus, put
+from local.processes import StackError
+from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, Stack
+from shared.config import Settings
+from shared.errors import ConfigurationError, RagError
+from shared.pipeline import Pipeline
+
+Command = Callable[[Stack, argparse.Namespace], None]
+
+
+def up(stack: Stack, options: argparse.Namespace) -> None:
+    stack.up(options.port)
+    print(f"up at {stack.url}")
+
+
+def down(stack: Stack, options: argparse.Namespace) -> None:
+    stack.down()
+    if options.remove:
+        stack.remove()
+
+
+def status(stack: Stack, options: argparse.Namespace) -> None:
+    report = stack.status()
+    if options.json:
+        print(json.dumps(report, indent=2))
+        return
+    for name, value in report.items():
+        print(f"{name:13} {json.dumps(value) if isinstance(value, dict) else value}")
+
+
+def token(stack: Stack, options: argparse.Namespace) -> None:
+    print(stack.token(options.user))
+
+
+def psql(stack: Stack, options: argparse.Namespace) -> None:
+    (program, *arguments, host), environment = stack.postgres.psql()
+    terminal = {name: os.environ[name] for name in ("HOME", "TERM", "PAGER") if name in os.environ}
+    os.execve(program, [program, *arguments, f"{host}/postgres", *options.arguments], {**environment, **terminal})
+
+
+def ingest(stack: Stack, options: argparse.Namespace) -> None:
+    console = Console()
+    if options.path is None:
+        files = demo_corpus()
+    else:
+        if options.user is None or options.org is None:
+            raise StackError("ingesting a folder takes --user and --org")
+        folder = read_folder(options.path, ORGS.get(options.org, options.org), options.collection)
+        files = [(file, file.owner or options.user) for file in folder]
+    documents, chunks = put(core_of(stack), files, authorise(stack), console)
+    console.print(f"{documents} documents, {chunks} chunks")
+
+
+def serve(stack: Stack, options: argparse.Namespace) -> None:
+    """Keep the stack up in the foreground, with the demo's documents, until Ctrl-C."""
+    console = Console()
+    stopped = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: stopped.set())
+    try:
+        stack.up(options.port)
+        if not stopped.is_set():
+            demo.ingest_once(stack, core_of(stack), console)
+            demo.introduce(stack, console)
+        # Woken now and then to notice a child that died.
+        while not stopped.wait(5):
+            if not stack.is_up():
+                raise StackError(f"a part of the stack stopped; see {stack.folder / 'logs'}")
+    finally:
+        stack.down()
+
+
+def run_demo(stack: Stack, options: argparse.Namespace) -> None:
+    """A stack of its own on free ports, asked, and taken away again."""
+    with tempfile.TemporaryDirectory(prefix="rag-demo-") as folder:
+        own = Stack(Path(folder))
+        # SIGTERM as Ctrl-C, so that both end in `finally`.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            own.up(0, durable=False)
+            demo.run(own, core_of(own), Console())
+        finally:
+            own.remove()
+
+
+def migration(stack: Stack, options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory(prefix="rag-migration-") as folder:
+        own = Stack(Path(folder))
+        try:
+            own.postgres_only()
+            print(migrations.draft(own, options.name))
+        finally:
+            own.remove()
+
+
+def core_of(stack: Stack) -> Pipeline:
+    """The core as the stack's functions have it, in this process."""
+    os.environ.update(stack.function_environment())
+    return Pipeline(Settings())  # type: ignore[call-arg]
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m local", description=__doc__)
+    top.add_argument("--data", type=Path, default=DEFAULT_FOLDER, metavar="DIR", help="the stack's folder")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(function: Command, help: str, name: str | None = None) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name or function.__name__, help=help)
+        sub.set_defaults(command=function)
+        # Accepted after the command as well, where people put it.
+        sub.add_argument("--data", type=Path, default=argparse.SUPPRESS, metavar="DIR", help=argparse.SUPPRESS)
+        return sub
+
+    for function, text in ((up, "start it; returns when ready"), (serve, "keep it up until Ctrl-C")):
+        command(function, text).add_argument("--port", type=int, default=DEFAULT_PORT)
+    command(down, "stop it").add_argument("--remove", action="store_true", help="and delete its data")
+    command(status, "what runs where").add_argument("--json", action="store_true")
+    command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")
+    command(psql, "open psql on its database").add_argument("arguments", nargs=argparse.REMAINDER)
+    ingesting = command(ingest, "ingest a folder, or without PATH the demo's documents")
+    ingesting.add_argument("path", type=Path, nargs="?")
+    ingesting.add_argument("--user", metavar="EMAIL")
+    ingesting.add_argument("--org", metavar="ORG", help=f"{', '.join(ORGS)}, or an id")
+    ingesting.add_argument("--collection", default="default")
+    command(run_demo, "ask the demo's questions of a stack of its own", "demo")
+    command(migration, "draft the migration from supabase/migrations to sql/").add_argument("name")
+    return top
+
+
+def main() -> int:
+    options = parser().parse_args()
+    try:
+        options.command(Stack(options.data), options)
+    except (StackError, ConfigurationError, RagError) as failed:
+        print(f"error: {failed}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Documents on disk: a folder of Markdown or text files, each with optional TOML front matter."""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from local.processes import StackError
+from shared.ingest import NewDocument
+
+CORPUS = Path(__file__).parent / "corpus"
+ORGS = {
+    "halden": "00000000-0000-4000-8000-00000000000a",
+    "brightwater": "00000000-0000-4000-8000-00000000000b",
+}
+# Who ingests an org's documents that belong to nobody in particular.
+ADMINS = {"halden": "ines@halden.example", "brightwater": "rosa@brightwater.example"}
+SUFFIXES = {".md", ".txt"}
+_FENCE = "+++\n"
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A file as a document, and the e-mail of the one user it is private to, if any."""
+
+    document: NewDocument
+    owner: str | None
+
+
+def read_folder(folder: Path, org_id: str, collection: str) -> list[CorpusFile]:
+    """Every document below `folder`, by name. Raises StackError when there is none or one is malformed."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+    if not files:
+        raise StackError(f"no {' or '.join(sorted(SUFFIXES))} files below {folder}")
+    return [read_file(path, str(path.relative_to(folder)), org_id, collection) for path in files]
+
+
+def read_file(path: Path, name: str, org_id: str, collection: str) -> CorpusFile:
+    """One file; `name` becomes its external id, so that reading it again replaces it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        front, body = _split(text)
+        fields = tomllib.loads(front)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as malformed:
+        raise StackError(f"{path}: {malformed}") from None
+    owner = fields.get("owner")
+    document = NewDocument(
+        org_id=org_id,
+        title=fields.get("title") or path.stem,
+        text=body,
+        external_id=name,
+        collection=collection,
+        private=owner is not None,
+        source_type=fields.get("source_type"),
+        uri=fields.get("uri"),
+        lang=fields.get("lang"),
+        occurred_at=_moment(fields.get("date"), path),
+        metadata=dict(_plain(fields.get("metadata", {}))),
+    )
+    return CorpusFile(document, owner)
+
+
+def _split(text: str) -> tuple[str, str]:
+    if text.startswith(_FENCE) and "\n" + _FENCE in text:
+        front, _, body = text.removeprefix(_FENCE).partition("\n" + _FENCE)
+        return front, body.strip()
+    return "", text.strip()
+
+
+def _moment(value: Any, path: Path) -> datetime | None:
+    if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
+        raise StackError(f"{path}: date needs a time and an offset, for example 2026-03-18T09:00:00Z")
+    return value
+
+
+def _plain(metadata: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """TOML's dates as text: metadata is JSON."""
+    for key, value in metadata.items():
+        yield key, value.isoformat() if hasattr(value, "isoformat") else value

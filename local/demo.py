@@ -1,0 +1,130 @@
+"""The main job, for a person to watch: documents in, questions asked over HTTP, answers with citations."""
+
+import textwrap
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import httpx
+import psycopg
+from rich.console import Console
+from rich.markup import escape
+
+from local.ingest import authorise, demo_corpus, put
+from local.processes import StackError
+from local.stack import Stack
+from shared.pipeline import Pipeline
+
+QUESTIONS = Path(__file__).parent / "questions.toml"
+STYLES = {"high": "green", "medium": "yellow", "low": "red"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """One entry of questions.toml."""
+
+    asker: str
+    call: str
+    text: str
+    filters: dict[str, str] = field(default_factory=dict)
+    expects: str | None = None
+    note: str | None = None
+
+
+def questions() -> list[Question]:
+    return [Question(**entry) for entry in tomllib.loads(QUESTIONS.read_text())["question"]]
+
+
+def ask(url: str, anon_key: str, token: str, question: Question) -> dict[str, Any]:
+    """The function's answer to a question. Raises StackError when it is not 200."""
+    answer = httpx.post(
+        f"{url}/functions/v1/rag-{question.call}",
+        headers={"Authorization": f"Bearer {token}", "apikey": anon_key},
+        json={"query_text": question.text, "filters": question.filters},
+        timeout=60,
+    )
+    if answer.status_code != 200:
+        raise StackError(f"{question.text!r} got {answer.status_code}: {answer.text}")
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def run(stack: Stack, core: Pipeline, console: Console) -> None:
+    """Ingest the corpus, ask every question as its asker, print what came back."""
+    started = perf_counter()
+    documents, chunks = put(core, demo_corpus(), authorise(stack), console)
+    console.print(f"{documents} documents, {chunks} chunks, {perf_counter() - started:.1f} s\n")
+    seen: Counter[str] = Counter()
+    asker = None
+    for question in questions():
+        if question.asker != asker:
+            asker = question.asker
+            console.rule(f"[bold]{asker}", align="left")
+        body = ask(stack.url, stack.anon_key, stack.token(question.asker), question)
+        show(question, body, console)
+        if "answer" in body:
+            seen[body["answer"]["confidence"]] += 1
+    counts = ", ".join(f"{seen[level]} {level}" for level in STYLES)
+    console.print(f"Confidence of the answers: {counts}. To ask your own questions: make serve")
+
+
+def show(question: Question, body: dict[str, Any], console: Console) -> None:
+    """One question and its answer, with citations or results, confidence and time."""
+    narrowed = f"  [dim]{escape(str(question.filters))}[/dim]" if question.filters else ""
+    console.print(f"[bold]{escape(question.text)}[/bold]{narrowed}")
+    if question.note:
+        console.print(f"  [dim]({escape(question.note)})[/dim]")
+    milliseconds = body["processing_time_ms"]
+    if "results" in body:
+        console.print(f"  [cyan]search[/cyan]: {body['total_found']} chunks, {milliseconds} ms")
+        for result in body["results"][:3]:
+            _passage(result["rank"], result["score"], result, console)
+    else:
+        answer, used = body["answer"], body["context_used"]
+        level = answer["confidence"]
+        console.print(
+            f"  [{STYLES[level]}]{level} confidence[/] (mean similarity {used['avg_relevance']:.2f}, high from "
+            f"{used['thresholds']['high']}, medium from {used['thresholds']['medium']}), {milliseconds} ms"
+            + (f", written by {escape(answer['model'])}" if answer["model"] else ", no model asked")
+        )
+        console.print(textwrap.indent(textwrap.fill(answer["text"], 100), "  "), markup=False, highlight=False)
+        for number, citation in enumerate(body["citations"][:3], start=1):
+            _passage(number, citation["relevance_score"], citation, console)
+    console.print()
+
+
+def _passage(number: int, score: float, passage: dict[str, Any], console: Console) -> None:
+    shown = " ".join(passage["snippet"].split())[:90]
+    title = escape(f"[{number}] {passage['source_title']}")
+    console.print(f"    [dim]{score:.2f}[/dim] {title} [dim]({passage['source_type']}) {escape(shown)}[/dim]")
+
+
+def ingest_once(stack: Stack, core: Pipeline, console: Console) -> None:
+    """Fill an empty stack with the demo's documents; leave a filled one alone."""
+    with psycopg.connect(stack.database_url()) as connection:
+        if connection.execute("select exists (select from rag.documents)").fetchone() == (True,):
+            return
+    put(core, demo_corpus(), authorise(stack), console)
+
+
+def introduce(stack: Stack, console: Console) -> None:
+    """What a person pastes into another terminal."""
+
+    def line(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    line(f"\nURL       {stack.url}\nanon key  {stack.anon_key}")
+    for email, text in (
+        ("tomas@halden.example", "What does error code E-42 mean?"),
+        ("emil@brightwater.example", "Above which temperature do we reject milk?"),
+    ):
+        token = stack.token(email)
+        line(f"\n{email}\n{token}\n")
+        line(
+            f"curl -s {stack.url}/functions/v1/rag-answer -H 'Authorization: Bearer {token}' "
+            f"-H 'Content-Type: application/json' -d '{{\"query_text\": \"{text}\"}}'"
+        )
+    line("\nCtrl-C stops everything.")

@@ -1,0 +1,74 @@
+"""One port with Supabase's URL layout: /rest/v1 is PostgREST, every other route is a function.
+
+Like the gateway of a hosted project it refuses /rest/v1 without the project's `apikey`, lets preflights
+through, and otherwise passes requests and answers on untouched.
+"""
+
+import hmac
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import httpx
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
+
+from functions import health, rag_answer, rag_search
+
+FUNCTIONS = (rag_search.app, rag_answer.app, health.app)
+# Headers that belong to one connection and not to the message.
+HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "host", "content-length"}
+REST_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
+
+async def rest(request: Request) -> Response:
+    """Pass a call on to PostgREST."""
+    if request.method != "OPTIONS":
+        key = request.headers.get("apikey") or request.query_params.get("apikey")
+        if not key:
+            return JSONResponse({"message": "No API key found in request"}, status_code=401)
+        if not hmac.compare_digest(key.encode(), os.environ["SUPABASE_ANON_KEY"].encode()):
+            return JSONResponse({"message": "Invalid authentication credentials"}, status_code=401)
+    client: httpx.AsyncClient = request.app.state.postgrest
+    upstream = client.build_request(
+        request.method,
+        f"/{request.path_params['path']}",
+        params=[item for item in request.query_params.multi_items() if item[0] != "apikey"],
+        headers=[(name, value) for name, value in request.headers.items() if name not in HOP_BY_HOP],
+        content=await request.body(),
+    )
+    try:
+        answer = await client.send(upstream, stream=True)
+    except httpx.TransportError:
+        return JSONResponse({"message": "name resolution failed"}, status_code=503)
+    headers = {name: value for name, value in answer.headers.items() if name not in HOP_BY_HOP}
+    return StreamingResponse(
+        answer.aiter_raw(), answer.status_code, headers, background=BackgroundTask(answer.aclose)
+    )
+
+
+async def functions(scope: Scope, receive: Receive, send: Send) -> None:
+    """Hand a request to the function that has a route for its path, whatever the method."""
+    for app in FUNCTIONS:
+        if any(route.matches(scope)[0] is not Match.NONE for route in app.routes):
+            await app(scope, receive, send)
+            return
+    await JSONResponse({"message": "no Route matched with those values"}, status_code=404)(scope, receive, send)
+
+
+@asynccontextmanager
+async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        client = httpx.AsyncClient(base_url=os.environ["LOCAL_POSTGREST_URL"], timeout=30)
+        app.state.postgrest = await stack.enter_async_context(client)
+        for function in FUNCTIONS:
+            await stack.enter_async_context(function.router.lifespan_context(function))
+        yield
+
+
+app = Starlette(routes=[Route("/rest/v1/{path:path}", rest, methods=REST_METHODS)], lifespan=lifespan)
+app.router.default = functions

@@ -1,0 +1,58 @@
+"""Put a folder of documents into a running stack, as its users, with a progress bar."""
+
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from local.corpus import ADMINS, CORPUS, ORGS, CorpusFile, read_folder
+from local.stack import Stack
+from shared.ingest import ingest
+from shared.pipeline import Pipeline
+from shared.types import Principal
+
+Authorise = Callable[[str], Principal]
+
+
+def authorise(stack: Stack) -> Authorise:
+    """Principals of the stack's users by e-mail, each signed in once."""
+    known: dict[str, Principal] = {}
+
+    def principal(email: str) -> Principal:
+        if email not in known:
+            known[email] = Principal(stack.user_id(email), stack.token(email))
+        return known[email]
+
+    return principal
+
+
+def demo_corpus() -> list[tuple[CorpusFile, str]]:
+    """The demo's documents, each with the e-mail of who ingests it: its owner, or the org's admin."""
+    return [
+        (file, file.owner or ADMINS[org])
+        for org, org_id in ORGS.items()
+        for file in read_folder(CORPUS / org, org_id, "demo")
+    ]
+
+
+def put(
+    core: Pipeline, files: Sequence[tuple[CorpusFile, str]], principal: Authorise, console: Console
+) -> tuple[int, int]:
+    """Ingest the files, each as its user; how many documents and chunks. Raises a RagError at the first fault."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[title]}", style="dim"),
+    )
+    chunks = 0
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("ingesting", total=len(files), title="")
+        for file, email in files:
+            progress.update(task, title=file.document.title)
+            chunks += ingest(core.database, core.embedder, principal(email), file.document).chunks
+            progress.advance(task)
+        progress.update(task, title=f"{chunks} chunks")
+    return len(files), chunks
+

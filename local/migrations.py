@@ -1,0 +1,83 @@
+"""sql/ is the truth; supabase/migrations is what the supabase CLI applies. This keeps the two equal.
+
+`python -m local migration NAME` drafts the next migration: the CLI's diff between a database made by the
+migrations and one made by sql/. A person edits the draft, since the diff misses column storage,
+statistics and data; the test of equal catalogues catches what the person misses.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from local.postgres import Postgres
+from local.processes import StackError
+from local.stack import ROOT, Stack, supabase
+
+MIGRATIONS = ROOT / "supabase" / "migrations"
+SOURCES = ROOT / "sql"
+
+
+def declared() -> str:
+    """All of sql/ in order: the schema as declared."""
+    return "\n".join(path.read_text() for path in sorted(SOURCES.glob("*.sql")))
+
+
+def make_database(postgres: Postgres, name: str) -> None:
+    """An empty database with what hosted Supabase has, replacing one of that name."""
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(sql.SQL("drop database if exists {}").format(sql.Identifier(name)))
+        connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    postgres.script(ROOT / "local" / "bootstrap.sql", name)
+
+
+def drop_database(postgres: Postgres, name: str) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+def apply_declared(postgres: Postgres, name: str) -> None:
+    """Make that database by sql/, as the role that a hosted project migrates with."""
+    with psycopg.connect(postgres.url(name, "postgres")) as connection:
+        connection.execute(declared().encode())
+
+
+def apply_migrations(stack: Stack, name: str) -> None:
+    """Make that database by supabase/migrations, with the real CLI."""
+    target = stack.database_url(database=name)
+    supabase(stack.folder, "migration", "up", "--yes", f"--remote={target}")
+
+
+def difference(stack: Stack, before: str, after: str) -> str:
+    """SQL from one database's schema to the other's, by the CLI; empty when they are equal."""
+    output = stack.folder / "diff.sql"
+    output.write_text("")
+    supabase(
+        stack.folder, "db", "diff", "--strict-coverage", "-o", str(output),
+        "--from", stack.database_url(database=before), "--to", stack.database_url(database=after),
+    )  # fmt: skip
+    return output.read_text().strip()
+
+
+def draft(stack: Stack, name: str) -> Path:
+    """Write the draft of a migration; its path. Raises StackError when there is nothing to migrate."""
+    path = MIGRATIONS / f"{datetime.now(UTC):%Y%m%d%H%M%S}_{name}.sql"
+    if not any(MIGRATIONS.glob("*.sql")):
+        # Nothing to compare with: the first migration is the declared schema itself.
+        path.write_text(declared())
+        return path
+    postgres = stack.postgres
+    try:
+        make_database(postgres, "migrated")
+        apply_migrations(stack, "migrated")
+        make_database(postgres, "declared")
+        apply_declared(postgres, "declared")
+        changes = difference(stack, "migrated", "declared")
+    finally:
+        drop_database(postgres, "migrated")
+        drop_database(postgres, "declared")
+    if not changes:
+        raise StackError("the migrations already make what sql/ declares")
+    path.write_text(changes + "\n")
+    return path

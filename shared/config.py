@@ -1,0 +1,98 @@
+"""Every setting, read from the environment here and nowhere else.
+
+A missing key selects the local default (embedder, extractive answers) and is said at start-up and in
+/health; a malformed value stops the start and names its key.
+"""
+
+import os
+from typing import Annotated
+
+from limits import parse
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from shared.errors import ConfigurationError
+
+
+def _rate(value: str) -> str:
+    # Checked here because slowapi answers a rate that it cannot read by not limiting at all.
+    if parse(value).get_expiry() not in (1, 60, 3600, 86400):
+        raise ValueError("a rate is per second, minute, hour or day, for example 60/minute")
+    return value
+
+
+def _address(value: str) -> str:
+    if not value.startswith(("http://", "https://")):
+        raise ValueError("an address starts with http:// or https://")
+    return value.rstrip("/")
+
+
+Address = Annotated[str, AfterValidator(_address)]
+Rate = Annotated[str, AfterValidator(_rate)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class FrameSettings(BaseSettings):
+    """What an app needs before it has a project: read when it is made, not when it starts."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
+
+    # Comma-separated; the contract allows every origin until a deployment tightens it.
+    rag_cors_origins: str = "*"
+
+    @property
+    def cors_origins(self) -> list[str]:
+        return [origin.strip() for origin in self.rag_cors_origins.split(",") if origin.strip()]
+
+
+class Settings(FrameSettings):
+    """Field names in capitals are the environment variables; .env.example lists them all."""
+
+    # The Supabase project.
+    supabase_url: Address
+    supabase_anon_key: SecretStr
+    supabase_jwt_secret: SecretStr
+    supabase_jwt_issuer: str | None = None
+    supabase_jwt_audience: str = "authenticated"
+    supabase_jwt_leeway_seconds: Annotated[int, Field(ge=0, le=60)] = 5
+    rag_database_timeout_seconds: Seconds = 10
+
+    # Embeddings: any OpenAI-compatible endpoint with a key, the local model without.
+    openai_api_key: SecretStr | None = None
+    rag_embedding_url: Address = "https://api.openai.com/v1"
+    rag_embedding_model: str = "text-embedding-3-small"
+    rag_embedding_timeout_seconds: Seconds = 10
+
+    # Answers: any OpenAI-compatible gateway with a key, extracted sentences without.
+    lovable_api_key: SecretStr | None = None
+    rag_gateway_url: Address = "https://ai.gateway.lovable.dev/v1"
+    rag_gateway_model: str = "google/gemini-2.5-flash"
+    rag_gateway_timeout_seconds: Seconds = 30
+    rag_context_tokens: Annotated[int, Field(ge=100, le=100_000)] = 3000
+
+    # Confidence; unset means the thresholds of the embedding model (policy.py).
+    rag_confidence_high_threshold: Share | None = None
+    rag_confidence_medium_threshold: Share | None = None
+
+    # Callers.
+    rag_rate_limit: Rate = "60/minute"
+
+    @property
+    def issuer(self) -> str:
+        """The `iss` that tokens must carry: the project's own unless set."""
+        return self.supabase_jwt_issuer or f"{self.supabase_url}/auth/v1"
+
+
+def on_lambda() -> bool:
+    """Whether this process runs in AWS Lambda, where importing the handler is the start-up."""
+    return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+
+
+def read_settings() -> Settings:
+    """Settings from the environment. Raises ConfigurationError, naming every key at fault and no value."""
+    try:
+        return Settings()  # type: ignore[call-arg]  # the environment fills what is required
+    except ValidationError as invalid:
+        faults = [f"{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in invalid.errors(include_input=False)]
+        raise ConfigurationError("; ".join(faults)) from None

@@ -1,0 +1,84 @@
+"""What happens to every request and response whatever the route: ASGI middleware, streams included."""
+
+import logging
+import re
+import traceback
+from collections.abc import Callable
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+log = logging.getLogger("rag")
+
+MAX_BODY_BYTES = 256 * 1024
+_REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+
+
+class Edge:
+    """Gives every response its request id and, where a limit was counted, the limit's headers.
+
+    An exception that nobody named becomes `fault`, and is logged by its kind and place only: its message
+    may quote a document or a token.
+    """
+
+    def __init__(self, app: ASGIApp, fault: Callable[[], Response]) -> None:
+        self._app = app
+        self._fault = fault
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else str(uuid4())
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        started = False
+
+        async def respond(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                if (spending := state.get("spending")) is not None:
+                    headers.update(spending.headers())
+            await send(message)
+
+        try:
+            await self._app(scope, receive, respond)
+        except Exception as raised:
+            place = traceback.extract_tb(raised.__traceback__)[-1]
+            log.error("%s at %s:%s, request %s", type(raised).__name__, place.filename, place.lineno, request_id)
+            if not started:
+                await self._fault()(scope, receive, respond)
+
+
+class BodyLimit:
+    """Refuses a body over 256 KiB with 413 before it is read whole."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        declared = Headers(scope=scope).get("content-length", "")
+        too_large = declared.isdigit() and int(declared) > MAX_BODY_BYTES
+        taken = 0
+
+        async def take() -> Message:
+            nonlocal taken
+            if too_large:
+                raise HTTPException(413)
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > MAX_BODY_BYTES:
+                raise HTTPException(413)
+            return message
+
+        await self._app(scope, take, send)

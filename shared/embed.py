@@ -1,0 +1,119 @@
+"""Step three: text to vectors, by whichever embedder the settings select.
+
+All vectors leave here with 1536 dimensions: shorter ones are padded with zeros, which leaves every cosine
+as it was. A wrong key is an error, never a silent fallback to the local model.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+from shared.config import Settings
+from shared.errors import ConfigurationError, EmbeddingFailed
+from shared.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+DIMENSIONS = 1536
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Safe to use from many threads."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def window(self) -> int:
+        """How many tokens of a text it reads at most."""
+        ...
+
+    @property
+    def passage_tokens(self) -> int:
+        """How many tokens a stored passage should have at most."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """A vector a text, in order. Raises EmbeddingFailed."""
+        ...
+
+    def count_tokens(self, text: str) -> int: ...
+
+
+class OpenAIEmbedder:
+    """Any OpenAI-compatible embeddings endpoint."""
+
+    window = 8191
+    passage_tokens = 512
+    batch = 128
+
+    def __init__(self, client: "OpenAI", model: str) -> None:
+        self._client = client
+        self.model = model
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Batches of 128; the client retries 429, 5xx and broken connections with back-off."""
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), self.batch):
+            vectors += self._batch(list(texts[start : start + self.batch]))
+        return vectors
+
+    def _batch(self, texts: list[str]) -> list[list[float]]:
+        from openai import OpenAIError
+
+        try:
+            # Only the text-embedding-3 models can be asked for a size; others have their own.
+            size = {"dimensions": DIMENSIONS} if self.model.startswith("text-embedding-3") else {}
+            answer = self._client.embeddings.create(
+                model=self.model, input=texts, encoding_format="float", **size  # type: ignore[arg-type]
+            )
+        except (OpenAIError, ValueError) as failed:
+            raise EmbeddingFailed from failed
+        vectors = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+        if len(vectors) != len(texts):
+            raise EmbeddingFailed
+        return vectors
+
+    def count_tokens(self, text: str) -> int:
+        return count_tokens(text)
+
+
+@cache
+def local_embedder() -> Embedder:
+    """The local model, loaded once a process. Raises ConfigurationError where it is not installed."""
+    try:
+        from shared.minilm import MiniLM
+
+        return MiniLM()
+    except (ImportError, FileNotFoundError) as missing:
+        raise ConfigurationError(
+            f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({missing})"
+        ) from missing
+
+
+def embedder_for(settings: Settings) -> Embedder:
+    """The embedder that the settings select. Raises ConfigurationError when there is none."""
+    if settings.openai_api_key is None:
+        return local_embedder()
+    from openai import OpenAI
+
+    client = OpenAI(
+        api_key=settings.openai_api_key.get_secret_value(),
+        base_url=settings.rag_embedding_url,
+        timeout=settings.rag_embedding_timeout_seconds,
+        max_retries=2,
+    )
+    return OpenAIEmbedder(client, settings.rag_embedding_model)
+
+
+def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+    """Vectors of exactly 1536 finite numbers, a vector a text. Raises EmbeddingFailed."""
+    return [_padded(vector) for vector in embedder.embed(texts)]
+
+
+def _padded(vector: list[float]) -> list[float]:
+    if len(vector) > DIMENSIONS or not all(map(math.isfinite, vector)) or not any(vector):
+        raise EmbeddingFailed
+    return vector + [0.0] * (DIMENSIONS - len(vector))

@@ -1,0 +1,132 @@
+"""Everything that can go wrong, as nouns. Raised anywhere, rendered once (app.py); a dialect only chooses
+the envelope. A class's docstring is its default message and is read by callers: it helps and leaks nothing.
+"""
+
+from collections.abc import Mapping
+
+
+class ConfigurationError(Exception):
+    """A setting is missing or malformed; the message names its key, never its value."""
+
+
+class RagError(Exception):
+    """Something went wrong on our side. Please try again."""
+
+    status = 500
+    code = "internal_error"
+
+    def __init__(self, message: str | None = None, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+        self.headers = dict(headers or {})
+
+
+class InvalidRequest(RagError):
+    """The request is not valid."""
+
+    status = 400
+    code = "invalid_request"
+
+
+class Unauthorized(RagError):
+    """A valid user token is required: Authorization: Bearer <JWT>."""
+
+    status = 401
+    code = "unauthorized"
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message, headers={"WWW-Authenticate": "Bearer"})
+
+
+class Forbidden(RagError):
+    """This user may not do that."""
+
+    status = 403
+    code = "forbidden"
+
+
+class NotFound(RagError):
+    """There is nothing here."""
+
+    status = 404
+    code = "not_found"
+
+
+class MethodNotAllowed(RagError):
+    """This address does not take that method."""
+
+    status = 405
+    code = "method_not_allowed"
+
+
+class BodyTooLarge(RagError):
+    """The request body is too large."""
+
+    status = 413
+    code = "body_too_large"
+
+
+class RateLimited(RagError):
+    """Too many requests. Please wait."""
+
+    status = 429
+    code = "rate_limited"
+
+
+class EmbeddingFailed(RagError):
+    """The query could not be embedded. Please try again."""
+
+    code = "embedding_failed"
+
+
+class DatabaseFailed(RagError):
+    """The database could not answer. Please try again."""
+
+    code = "database_error"
+
+
+class DatabaseTimedOut(RagError):
+    """The database took too long to answer. Please narrow the search or try again."""
+
+    code = "database_timeout"
+
+
+class GenerationFailed(RagError):
+    """The answer could not be generated. Please try again."""
+
+    code = "generation_failed"
+
+
+class GenerationTimedOut(GenerationFailed):
+    """Generating the answer took too long. Please try again."""
+
+    code = "generation_timeout"
+
+
+class GenerationBusy(RagError):
+    """The answering model is busy. Please try again in a moment."""
+
+    status = 503
+    code = "generation_busy"
+
+
+def error_from_sql(code: str | None, message: str | None, detail: object) -> RagError:
+    """The noun for an error that PostgREST reported.
+
+    `code` is a SQLSTATE or PostgREST's own. PTnnn are raised by our functions, with a message that callers
+    may read; every other message stays inside, since it may quote data.
+    """
+    match code or "":
+        case "PT404":
+            return NotFound(message)
+        case "PT400":
+            return InvalidRequest(message)
+        case "PGRST301" | "PGRST302" | "PGRST303":
+            return Unauthorized("The token is not valid or has expired.")
+        case "42501":
+            return Forbidden()
+        case "57014":
+            return DatabaseTimedOut()
+        case state if state[:2] in ("22", "23"):
+            return InvalidRequest("A value is malformed or outside its allowed range.")
+        case _:
+            return DatabaseFailed()

@@ -1,0 +1,120 @@
+"""The write half of the core: text in; cleaned, chunked, embedded, and stored in one transaction.
+
+Every API that takes documents calls this. It writes as the caller, so row security checks every row.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from shared.chunk import Chunk, chunk
+from shared.embed import Embedder, embed
+from shared.errors import InvalidRequest
+from shared.postgrest import Database
+from shared.types import Principal
+
+# Characters that a reader does not see but a model reads: zero-width and bidirectional controls, tags,
+# variation selectors beyond the common ones, and the control characters besides tab and line feed.
+_INVISIBLE = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+# The title stands before every passage that is embedded: a passage alone often does not say what it is about.
+TITLE_CHARACTERS = 120
+SPECIAL_TOKENS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """A document to store. With an `external_id` it replaces what its owner stored under that name before."""
+
+    org_id: str
+    title: str
+    text: str
+    external_id: str | None = None
+    collection: str = "default"
+    private: bool = False
+    source_type: str | None = None
+    uri: str | None = None
+    lang: str | None = None
+    occurred_at: datetime | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of a document."""
+
+    document_id: str
+    replaced: bool
+    chunks: int
+
+
+def ingest(database: Database, embedder: Embedder, caller: Principal, document: NewDocument) -> Stored:
+    """Store a document, or replace the one of the same external_id; searchable when this returns.
+
+    Raises InvalidRequest for a text with nothing to read, NotFound for an org that is not the caller's,
+    EmbeddingFailed, or another RagError; whatever it raises, what was there before is untouched.
+    """
+    text = clean(document.text)
+    title = " ".join(clean(document.title).split())
+    chunks = chunk_for(embedder, title, text, document.lang)
+    if not title or not chunks:
+        raise InvalidRequest("A document needs a title and some text.")
+    vectors = embed(embedder, [passage(title, item.text) for item in chunks])
+    arguments = {
+        "document": {
+            "org_id": document.org_id,
+            "external_id": document.external_id,
+            "collection": document.collection,
+            "private": document.private,
+            "source_type": document.source_type or "doc",
+            "title": title,
+            "uri": document.uri,
+            "lang": document.lang,
+            "occurred_at": document.occurred_at.isoformat() if document.occurred_at else None,
+            "metadata": document.metadata,
+            "content": text,
+            "content_hash": hashlib.sha256(text.encode()).hexdigest(),
+            "embedding_model": embedder.model,
+        },
+        "chunks": [_row(item, vector) for item, vector in zip(chunks, vectors, strict=True)],
+    }
+    (row,) = database.call(caller, "rag_put_document", arguments)
+    return Stored(row["document_id"], row["replaced"], row["chunk_count"])
+
+
+def delete(database: Database, caller: Principal, document_id: str) -> bool:
+    """Delete a document and its chunks at once; False when the caller has no such document."""
+    return bool(database.call(caller, "rag_delete_document", {"document_id": document_id}))
+
+
+def clean(text: str) -> str:
+    """The text with Unix line ends and without invisible characters."""
+    return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def passage(title: str, text: str) -> str:
+    """What the embedder reads of a chunk."""
+    return f"{title[:TITLE_CHARACTERS]}\n{text}"
+
+
+def chunk_for(embedder: Embedder, title: str, text: str, lang: str | None) -> Sequence[Chunk]:
+    """Chunks as long as the embedder likes its passages, and never, with the title, beyond its window."""
+    room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(passage(title, ""))
+    size = min(embedder.passage_tokens, room)
+    return chunk(text, size=size, overlap=size // 10, count=embedder.count_tokens, lang=lang)
+
+
+def _row(item: Chunk, vector: list[float]) -> dict[str, Any]:
+    return {
+        "content": item.text,
+        "span_start": item.start,
+        "span_end": item.end,
+        "token_count": item.tokens,
+        # Stored in half precision, which keeps three significant digits: more would only travel.
+        "embedding": [float(f"{value:.5g}") for value in vector],
+    }

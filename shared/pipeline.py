@@ -1,0 +1,69 @@
+"""The core in six steps, read from top to bottom:
+
+    authenticate -> limit -> embed -> match -> judge -> generate
+
+The first two guard the door of every function and stand in app.py (`Caller`): whoever arrives here is a
+Principal within its limits. `search` is embed and match; `answer` goes on to judge and, where confidence
+allows, to generate.
+"""
+
+import logging
+import time
+from datetime import UTC, datetime
+
+from shared.config import Settings
+from shared.embed import embed, embedder_for
+from shared.generate import generator_for
+from shared.match import match
+from shared.policy import cite, judge, thresholds_for
+from shared.postgrest import Database
+from shared.types import Answer, Confidence, Found, Principal, Query
+
+log = logging.getLogger("rag")
+
+
+class Pipeline:
+    """What one process needs to answer: made once, used by many threads, holding nothing of any caller."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.database = Database(
+            settings.supabase_url,
+            settings.supabase_anon_key.get_secret_value(),
+            settings.rag_database_timeout_seconds,
+        )
+        self.embedder = embedder_for(settings)
+        self.generator = generator_for(settings, self.embedder)
+        self.thresholds = thresholds_for(
+            self.embedder.model,
+            settings.rag_confidence_high_threshold,
+            settings.rag_confidence_medium_threshold,
+        )
+        if settings.openai_api_key is None:
+            log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
+        if settings.lovable_api_key is None:
+            log.warning("LOVABLE_API_KEY is not set: answers are extracted sentences")
+
+    def search(self, caller: Principal, query: Query) -> Found:
+        """The caller's best matches. Raises a RagError."""
+        started = time.perf_counter()
+        (vector,) = embed(self.embedder, [query.text])
+        matches = match(self.database, caller, vector, self.embedder.model, query)
+        return Found(matches, _milliseconds_since(started))
+
+    def answer(self, caller: Principal, query: Query) -> Answer:
+        """An answer with citations, or, below medium confidence, the citations alone. Raises a RagError."""
+        started = time.perf_counter()
+        matches = self.search(caller, query).matches
+        judgement = judge(matches, self.thresholds)
+        citations = cite(matches)
+        draft = None
+        if judgement.confidence is not Confidence.LOW:
+            draft = self.generator.write(query, matches, citations)
+        return Answer(
+            matches, judgement, citations, draft, datetime.now(UTC), _milliseconds_since(started)
+        )
+
+
+def _milliseconds_since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

@@ -1,0 +1,68 @@
+"""Step five: how sure, what to cite, what fits. Pure: no I/O, no clock, no settings."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from shared.types import Citation, Confidence, Judgement, Match, Thresholds
+
+# The mean is taken over this many matches, or fewer if there are fewer (contract: top five).
+JUDGED = 5
+MAX_CITATIONS = 5
+SNIPPET_CHARACTERS = 200
+
+# Similarities mean something only within one embedding model. The contract's numbers serve OpenAI's; the
+# local model's were fitted by `make eval` (bench/results), on questions that its report does not use.
+CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
+THRESHOLDS = {
+    "text-embedding-3-small": CONTRACT_THRESHOLDS,
+    "all-MiniLM-L6-v2": Thresholds(high=0.45, medium=0.35),
+}
+
+
+def thresholds_for(model: str, high: float | None, medium: float | None) -> Thresholds:
+    """The model's thresholds, each replaced by the deployment's own where that is set."""
+    default = THRESHOLDS.get(model, CONTRACT_THRESHOLDS)
+    return Thresholds(
+        high=default.high if high is None else high,
+        medium=default.medium if medium is None else medium,
+    )
+
+
+def judge(matches: Sequence[Match], thresholds: Thresholds) -> Judgement:
+    """Confidence by the mean similarity of the best five matches; nothing found is low, at 0."""
+    best = [match.similarity for match in matches[:JUDGED]]
+    mean = sum(best) / len(best) if best else 0.0
+    if best and mean >= thresholds.high:
+        confidence = Confidence.HIGH
+    elif best and mean >= thresholds.medium:
+        confidence = Confidence.MEDIUM
+    else:
+        confidence = Confidence.LOW
+    return Judgement(confidence, mean, thresholds)
+
+
+def cite(matches: Iterable[Match]) -> tuple[Citation, ...]:
+    """The best chunk of each of at most five documents, by relevance; `matches` come best first."""
+    best: dict[str, Match] = {}
+    for match in matches:
+        best.setdefault(match.document_id, match)
+    return tuple(Citation(match, snippet(match.text)) for match in list(best.values())[:MAX_CITATIONS])
+
+
+def snippet(text: str) -> str:
+    """The first 200 characters of a chunk."""
+    return text[:SNIPPET_CHARACTERS]
+
+
+def fit(matches: Sequence[Match], budget: int, cost: Callable[[Match], int]) -> tuple[Match, ...]:
+    """The matches, best first, whose costs in tokens add up to at most `budget`.
+
+    One that is too long is passed over, since a shorter one after it may still fit.
+    """
+    chosen: list[Match] = []
+    left = budget
+    for match in matches:
+        price = cost(match)
+        if price <= left:
+            chosen.append(match)
+            left -= price
+    return tuple(chosen)

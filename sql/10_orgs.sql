@@ -1,0 +1,81 @@
+-- Who belongs where. An org is a tenant; a member belongs to it as admin or member. Orgs and members are
+-- written by the deployer (SQL editor, seed, own back office); signed-in callers read their own rows.
+--
+-- rag.memberships() is the one function that an adopter replaces to plug in a membership table of their
+-- own. Everything else asks rag.current_org_ids() and rag.admin_org_ids(), which stay as they are: they
+-- narrow the memberships by the claims that a token carries, so no replacement can widen a token.
+
+create table rag.orgs (
+  id uuid primary key default gen_random_uuid(),
+  name text not null check (length(name) between 1 and 200),
+  created_at timestamptz not null default now()
+);
+
+create table rag.members (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  user_id uuid not null references auth.users (id) on delete cascade,
+  role text not null default 'member' check (role in ('admin', 'member')),
+  created_at timestamptz not null default now(),
+  primary key (org_id, user_id)
+);
+
+-- memberships(): where user_id = auth.uid()
+create index members_by_user on rag.members (user_id) include (org_id, role);
+
+alter table rag.orgs enable row level security;
+alter table rag.orgs force row level security;
+alter table rag.members enable row level security;
+alter table rag.members force row level security;
+
+create function rag.memberships()
+returns table (org_id uuid, role text)
+language sql stable security invoker set search_path = ''
+begin atomic
+  select members.org_id, members.role
+  from rag.members
+  where members.user_id = (select auth.uid());
+end;
+
+-- A token may carry {"rag": {"org": "<uuid>"}}: it then counts for that one org only.
+create function rag.current_org_ids()
+returns setof uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select memberships.org_id
+  from rag.memberships()
+  where memberships.org_id::text = coalesce(auth.jwt() -> 'rag' ->> 'org', memberships.org_id::text);
+$$;
+
+create function rag.admin_org_ids()
+returns setof uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select memberships.org_id
+  from rag.memberships()
+  where memberships.role = 'admin'
+    and memberships.org_id in (select rag.current_org_ids());
+$$;
+
+create policy "members read their orgs" on rag.orgs
+  for select to authenticated
+  using (id = any (array(select rag.current_org_ids())));
+
+-- Not by current_org_ids(): that would read this table again, for ever.
+create policy "users read their own memberships" on rag.members
+  for select to authenticated
+  using (user_id = (select auth.uid()));
+
+grant select on rag.orgs, rag.members to authenticated;
+
+-- For an adopter's own policies and for clients that want to ask.
+create function public.is_org_member(org_id uuid)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(is_org_member.org_id in (select rag.current_org_ids()), false);
+$$;
+
+revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(),
+  public.is_org_member(uuid) from public, anon, service_role;
+grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(),
+  public.is_org_member(uuid) to authenticated;

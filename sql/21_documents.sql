@@ -1,0 +1,45 @@
+-- A document is what a person brought: a call, a mail, a page. It keeps its converted text, so that every
+-- chunk's span can be checked against it, and the fields that searches filter by. Written and replaced by
+-- rag_put_document, read when a match is rendered. owner_id null: the whole org sees it.
+
+create table rag.documents (
+  org_id uuid not null,
+  id uuid not null default gen_random_uuid(),
+  collection_id uuid not null,
+  owner_id uuid,
+  -- The caller's own name for it, when there is one: putting the same name again replaces the document.
+  external_id text check (length(external_id) between 1 and 500),
+  source_type text not null default 'doc' check (length(source_type) between 1 and 64),
+  title text not null check (length(title) between 1 and 1000),
+  uri text check (length(uri) between 1 and 2000),
+  lang text check (length(lang) between 1 and 35),
+  -- The document's own date (of the call, of the mail), not the date of its ingestion.
+  occurred_at timestamptz,
+  metadata jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object'),
+  content text not null,
+  content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, id),
+  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
+);
+
+-- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
+-- neither blocks nor betrays another's.
+create unique index documents_external_id
+  on rag.documents (org_id, collection_id, owner_id, external_id) nulls not distinct
+  where external_id is not null;
+
+alter table rag.documents enable row level security;
+alter table rag.documents force row level security;
+
+create policy "members use their org's documents" on rag.documents
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+grant select, insert, update, delete on rag.documents to authenticated;

@@ -1,0 +1,53 @@
+-- A chunk is a passage of a document with its embedding: what a search finds. It repeats its document's
+-- owner and filter fields, because under row security only columns of the scanned table, compared by
+-- leakproof operators (= on uuid and text, < on timestamptz), reach an index. Only rag_put_document writes
+-- chunks, from the document row itself, so the copies cannot disagree.
+
+create table rag.chunks (
+  org_id uuid not null,
+  id uuid not null default gen_random_uuid(),
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  ordinal integer not null check (ordinal >= 0),
+  content text not null,
+  -- Characters [span_start, span_end) of the document's content.
+  span_start integer not null check (span_start >= 0),
+  span_end integer not null,
+  token_count integer not null check (token_count >= 0),
+  source_type text not null,
+  lang text,
+  occurred_at timestamptz,
+  embedding_model text not null check (length(embedding_model) between 1 and 100),
+  -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
+  embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  primary key (org_id, id),
+  unique (org_id, document_id, ordinal),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
+  check (span_end > span_start)
+);
+
+-- In the row, not behind it: an exact scan reads every vector, and fetching each from TOAST costs 2 to 5
+-- times the scan. (The text moves out instead.)
+alter table rag.chunks alter column embedding set storage plain;
+
+-- rag_match, counting and scanning what the caller and the filters leave.
+create index chunks_by_scope on rag.chunks (org_id, embedding_model, source_type, occurred_at)
+  include (owner_id, lang, collection_id);
+
+-- rag_match, for orgs too large to scan.
+create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops);
+
+alter table rag.chunks enable row level security;
+alter table rag.chunks force row level security;
+
+create policy "members use their org's chunks" on rag.chunks
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+grant select, insert, update, delete on rag.chunks to authenticated;

@@ -1,0 +1,76 @@
+-- The write path of every API: a document and its chunks go in, are replaced or go away in one
+-- transaction, so that no reader ever sees half of one. The callers are the functions of this project,
+-- as their user; row security checks every row that is written.
+
+-- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
+-- (a name, "default" unless given), private (true: only the caller sees it), source_type, uri, lang,
+-- occurred_at, metadata. chunks: an array of {content, span_start, span_end, token_count, embedding} in
+-- reading order.
+create function public.rag_put_document(document jsonb, chunks jsonb)
+returns table (document_id uuid, replaced boolean, chunk_count integer)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  input record;
+  home rag.collections;
+  stored rag.documents;
+begin
+  select * into input from jsonb_to_record(document) as fields (
+    org_id uuid, external_id text, collection text, private boolean, source_type text, title text,
+    uri text, lang text, occurred_at timestamptz, metadata jsonb, content text, content_hash text,
+    embedding_model text);
+
+  -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
+  if input.org_id is null or input.org_id not in (select rag.current_org_ids()) then
+    raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
+  end if;
+
+  home := rag.ensure_collection(input.org_id, auth.uid(), coalesce(input.collection, 'default'));
+
+  insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
+    uri, lang, occurred_at, metadata, content, content_hash)
+  values (input.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
+    input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
+    input.occurred_at, coalesce(input.metadata, '{}'), input.content, input.content_hash)
+  on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
+  do update set source_type = excluded.source_type, title = excluded.title, uri = excluded.uri,
+    lang = excluded.lang, occurred_at = excluded.occurred_at, metadata = excluded.metadata,
+    content = excluded.content, content_hash = excluded.content_hash, updated_at = clock_timestamp()
+  returning present.* into stored;
+
+  -- The upsert holds the row: a second writer of the same document waits here, then replaces these.
+  delete from rag.chunks where chunks.org_id = stored.org_id and chunks.document_id = stored.id;
+  replaced := found;
+
+  insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
+    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding)
+  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, item.position - 1,
+    fields.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
+    stored.lang, stored.occurred_at, input.embedding_model, fields.embedding
+  from jsonb_array_elements(rag_put_document.chunks) with ordinality as item (body, position),
+    jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
+      token_count integer, embedding extensions.halfvec(1536));
+  get diagnostics chunk_count = row_count;
+
+  document_id := stored.id;
+  return next;
+end;
+$$;
+
+-- True when it was there to delete; another org's document is not there.
+create function public.rag_delete_document(document_id uuid)
+returns boolean
+language sql volatile security invoker set search_path = ''
+as $$
+  with gone as (
+    delete from rag.documents
+    where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
+    returning 1
+  )
+  select exists (select from gone);
+$$;
+
+revoke all on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid)
+  from public, anon, service_role;
+grant execute on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid)
+  to authenticated;
