@@ -20,6 +20,10 @@ class StackError(RuntimeError):
     """The local stack cannot do what was asked; the message says what to do."""
 
 
+# Started by this very process: kept so that they are waited for, and do not linger as zombies.
+_own: dict[int, subprocess.Popen[bytes]] = {}
+
+
 @dataclass(frozen=True)
 class Child:
     """A process of ours: its PID, and its start time in seconds since the epoch."""
@@ -43,8 +47,12 @@ class Child:
     def stop(self, graceful: signal.Signals = signal.SIGTERM, patience: float = 10) -> None:
         """Ask it to stop; after `patience` seconds make it, and whatever it started."""
         process = self.process()
-        if process is None:
-            return
+        if process is not None:
+            self._end(process, graceful, patience)
+        if (own := _own.pop(self.pid, None)) is not None:
+            own.wait()
+
+    def _end(self, process: psutil.Process, graceful: signal.Signals, patience: float) -> None:
         family = [process, *process.children(recursive=True)]
         try:
             process.send_signal(graceful)
@@ -70,6 +78,7 @@ def start(command: Sequence[str | Path], environment: Mapping[str, str], log: Pa
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    _own[process.pid] = process
     return Child.of(process.pid)
 
 

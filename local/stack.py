@@ -8,11 +8,13 @@ import fcntl
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +113,6 @@ class Stack:
 
     def remove(self) -> None:
         """Stop it and delete its folder."""
-        import shutil
-
         self.down()
         self.postgres.remove()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -176,7 +176,14 @@ class Stack:
             ("postgrest", f"http://127.0.0.1:{state.postgrest_port}/"),
             ("gateway", f"{self.url}/health"),
         ):
-            wait_until(lambda address=address: _answers(address), state.children[name], logs / f"{name}.log")
+            wait_until(partial(_answers, address), state.children[name], logs / f"{name}.log")
+        self._tell_the_database_its_model()
+
+    def _tell_the_database_its_model(self) -> None:
+        """Clients that call rag_match themselves mean the model that this stack embeds with."""
+        model = httpx.get(f"{self.url}/health").json()["embedder"]["model"]
+        with psycopg.connect(self.database_url()) as connection:
+            connection.execute("update rag.settings set embedding_model = %s", [model])
 
     def migrate(self, *options: str) -> str:
         """Apply supabase/migrations to this stack's database with the real supabase CLI; its output."""

@@ -12,12 +12,11 @@ from typing import Annotated, Any, Protocol
 from fastapi import Depends, FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
 
 from shared.auth import Verifier
 from shared.config import FrameSettings, on_lambda, read_settings
-from shared.edge import BodyLimit, Edge
+from shared.edge import BodyLimit, Cors, Edge
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
 from shared.limit import spend
 from shared.pipeline import Pipeline
@@ -90,7 +89,7 @@ def create_app(dialect: Dialect) -> FastAPI:
     # The last added is the outermost.
     app.add_middleware(BodyLimit)
     app.add_middleware(
-        CORSMiddleware,
+        Cors,
         allow_origins=FrameSettings().cors_origins,
         allow_methods=["GET", "POST", "OPTIONS"],
         allow_headers=CORS_HEADERS,

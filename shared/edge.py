@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -55,6 +56,17 @@ class Edge:
             log.error("%s at %s:%s, request %s", type(raised).__name__, place.filename, place.lineno, request_id)
             if not started:
                 await self._fault()(scope, receive, respond)
+
+
+class Cors(CORSMiddleware):
+    """Starlette's, which answers only a browser's preflight; the contract answers every OPTIONS."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        plain = "access-control-request-method" not in Headers(scope=scope) if scope["type"] == "http" else False
+        if plain and scope["method"] == "OPTIONS":
+            await Response(status_code=204, headers=self.preflight_headers)(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 class BodyLimit:

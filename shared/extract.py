@@ -17,8 +17,16 @@ MODEL = "extractive"
 MAX_SENTENCES = 4
 # A sentence worth less than this share of the best one is left out.
 WORTHWHILE = 0.72
+# Where even the best is worth less than this, the answer begins by saying so.
+DIRECT = 0.55
+INDIRECT = "I found no sentence that answers this directly. The closest passages:"
 MEANING, WORDS = 0.6, 0.4
-_WORDS = re.compile(r"\w+(?:[-./]\w+)*")
+_WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
+# Lines that frame a text and state nothing: table rows, mail headers in the languages we meet most.
+_FRAME = re.compile(
+    r"\||(from|to|cc|date|sent|subject|von|an|datum|betreff|de|à|objet|fra|til|dato|emne): ", re.IGNORECASE
+)
+_SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
 # Words that say how a question asks, not what about; other languages' rank low by being frequent.
 _ASKING = frozenset(
     "a an and any are at be by can did do does for from had has have how i in is it its many me much my of on or "
@@ -44,12 +52,12 @@ def extract(query: Query, matches: Sequence[Match], citations: Sequence[Citation
     """
     candidates = _candidates(matches, citations)
     if not candidates:
-        best = citations[0]
-        return Draft(_group(best.match.title, [best.match.text.strip()], 1), MODEL)
+        best = citations[0].match
+        return Draft(f"{INDIRECT}\n\n{_group(best.title, [best.text.strip()], 1)}", MODEL)
     worth = _worth(query.text, candidates, embed)
     chosen = _choose(candidates, worth)
     numbers = list(dict.fromkeys(candidate.number for candidate in chosen))
-    paragraphs = []
+    paragraphs = [INDIRECT] if max(worth) < DIRECT else []
     for number in numbers:
         own = sorted((item for item in chosen if item.number == number), key=lambda item: item.position)
         paragraphs.append(_group(citations[number - 1].match.title, [item.text for item in own], number))
@@ -70,8 +78,8 @@ def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list
             continue
         for sentence in sentences(match.text, match.lang):
             text = match.text[sentence.start : sentence.end]
-            words = _content_words(text)
-            if sentence.heading or text.endswith("?") or len(words) < 3:
+            words = _content_words(_SPEAKER.sub("", text))
+            if sentence.heading or text.endswith("?") or _FRAME.match(text) or len(words) < 4:
                 continue
             start = match.span[0] + sentence.start
             # Chunks overlap: the same place in a document counts once.
@@ -87,7 +95,7 @@ def _worth(question: str, candidates: Sequence[_Candidate], embed: Embed) -> lis
     total = sum(rarity.values()) or 1.0
     return [
         MEANING * sum(a * b for a, b in zip(asked, vector, strict=True))
-        + WORDS * sum(rarity.get(word, 0.0) for word in candidate.words) / total
+        + WORDS * sum(weight for word, weight in rarity.items() if word in candidate.words) / total
         for candidate, vector in zip(candidates, vectors, strict=True)
     ]
 
@@ -99,14 +107,15 @@ def _choose(candidates: Sequence[_Candidate], worth: Sequence[float]) -> list[_C
     for value, candidate in ranked:
         if value < WORTHWHILE * ranked[0][0] or len(chosen) == MAX_SENTENCES:
             break
-        if all(_overlap(candidate.words, other.words) < 0.6 for other in chosen):
+        if not any(_repeats(candidate.words, other.words) for other in chosen):
             chosen.append(candidate)
     return chosen
 
 
-def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
-    """The share of their words that two sentences have in common (Jaccard)."""
-    return len(left & right) / len(left | right)
+def _repeats(left: frozenset[str], right: frozenset[str]) -> bool:
+    """Whether two sentences share most of their words (Jaccard) and differ in no number."""
+    numbers = {word for word in left ^ right if any(character.isdigit() for character in word)}
+    return not numbers and len(left & right) / len(left | right) >= 0.6
 
 
 def _content_words(text: str) -> frozenset[str]:

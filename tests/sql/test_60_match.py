@@ -1,0 +1,150 @@
+"""rag_match against a brute-force oracle: min(top_k, visible) rows, the right ones, in a stable order."""
+
+import numpy as np
+import pytest
+
+from tests.actors import MODEL, World, vector
+from tests.conftest import People
+
+
+@pytest.fixture
+def small_exact_limit(world: World):
+    """Make the HNSW route reachable with few rows."""
+    (before,) = world.sql("select exact_rows from rag.settings")[0]
+    world.sql("update rag.settings set exact_rows = 20")
+    yield
+    world.sql("update rag.settings set exact_rows = %s", before)
+
+
+def nearest(needle: list[float], vectors: list[list[float]], top_k: int) -> list[str]:
+    """The oracle: numbers of the nearest vectors by cosine, best first."""
+    similarity = np.array(vectors) @ np.array(needle)
+    return [str(number) for number in np.argsort(-similarity)[:top_k]]
+
+
+def test_a_match_is_exactly_what_brute_force_finds(people: People):
+    vectors = [vector(seed) for seed in range(60)]
+    people.ann.put(vectors)
+    rows = people.ann.match(vector(1000), top_k=10)
+    assert [row["content"] for row in rows] == nearest(vector(1000), vectors, 10)
+    assert all(row["exact"] and row["candidates"] == 60 for row in rows)
+    expected = float(np.dot(vector(1000), vectors[int(rows[0]["content"])]))
+    assert rows[0]["similarity"] == pytest.approx(expected, abs=2e-3)
+
+
+def test_a_small_tenant_gets_every_row_beside_a_large_one(people: People, small_exact_limit):
+    """The textbook recipe returns 1 row of 10 here: the index hands out the large tenant's rows first."""
+    people.bob.put([vector(seed) for seed in range(300)])
+    needle = vector(5000)
+    far = [[-value for value in needle[:384]] + needle[384:] for _ in range(3)]
+    people.ann.put([*far, vector(1), vector(2)])
+    assert len(people.ann.match(needle, top_k=10)) == 5
+    assert len(people.bob.match(needle, top_k=10)) == 10
+
+
+@pytest.mark.parametrize("top_k", [1, 8, 50, 100])
+def test_the_index_route_returns_full_pages_in_exact_order(people: People, small_exact_limit, top_k: int):
+    vectors = [vector(seed) for seed in range(150)]
+    people.ann.put(vectors)
+    rows = people.ann.match(vector(1000), top_k=top_k)
+    assert len(rows) == top_k
+    similarities = [row["similarity"] for row in rows]
+    assert similarities == sorted(similarities, reverse=True)
+    found = {row["content"] for row in rows}
+    assert len(found & set(nearest(vector(1000), vectors, top_k))) >= 0.9 * top_k
+
+
+def test_a_narrow_filter_on_a_large_org_still_fills_the_page(people: People, small_exact_limit):
+    people.ann.put([vector(seed) for seed in range(200)], source_type="doc")
+    people.ann.put([vector(seed) for seed in range(500, 530)], source_type="faq")
+    rows = people.ann.match(vector(1000), top_k=25, source_type="faq")
+    assert len(rows) == 25
+    assert {row["source_type"] for row in rows} == {"faq"}
+
+
+def test_equal_similarities_come_in_a_stable_order(people: People):
+    people.ann.put([vector(7)] * 30)
+    first, second = (
+        [row["chunk_id"] for row in people.ann.match(vector(7), top_k=10)] for _ in range(2)
+    )
+    assert first == second == sorted(first)
+
+
+def test_each_filter_narrows(people: People):
+    people.kim.put([vector(1)], source_type="email", lang="en", occurred_at="2026-01-01T00:00:00Z", title="old")
+    people.kim.put([vector(2)], source_type="faq", lang="fr", occurred_at="2026-06-01T00:00:00Z", title="new")
+    people.kim.put([vector(3)], source_type="faq", title="undated")
+
+    def titles(**filters: str) -> set[str]:
+        return {row["title"] for row in people.kim.match(vector(9), **filters)}
+
+    assert titles() == {"old", "new", "undated"}
+    assert titles(source_type="faq") == {"new", "undated"}
+    assert titles(lang="fr") == {"new"}
+    assert titles(date_from="2026-01-01T00:00:00Z", date_to="2026-01-01T00:00:00Z") == {"old"}
+    assert titles(date_from="2026-01-01T00:00:01Z") == {"new"}
+    assert titles(org_id=people.acme.id) == {"old", "new", "undated"}
+    assert titles(org_id=people.bolt.id) == set()
+    assert titles(something_unknown="x") == {"old", "new", "undated"}
+
+
+def test_only_chunks_of_the_asked_model_match(people: People):
+    people.ann.put([vector(1)], embedding_model="another-model")
+    assert people.ann.match(vector(1)) == []
+    assert len(people.ann.match(vector(1), model="another-model")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "detail"),
+    [
+        ({"query_vector": [0.1] * 384}, "wrong_dimensions"),
+        ({"query_vector": [0.0] * 1536}, "zero_vector"),
+        ({"query_vector": [0.1] * 1536, "top_k": 0}, "invalid_top_k"),
+        ({"query_vector": [0.1] * 1536, "top_k": 101}, "invalid_top_k"),
+        ({"query_vector": [0.1] * 1536, "top_k": None}, "invalid_top_k"),
+        ({"query_vector": [0.1] * 1536, "filters": [1]}, "invalid_filters"),
+    ],
+)
+def test_bad_arguments_are_typed_errors(people: People, arguments: dict, detail: str):
+    answer = people.ann.rpc("rag_match", arguments)
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "PT400"
+    assert answer.json()["details"] == detail
+
+
+def test_no_documents_at_all_is_an_empty_match(people: People):
+    assert people.ann.match(vector(1)) == []
+    assert people.sam.match(vector(1)) == []
+
+
+def test_row_security_leaves_every_condition_to_the_index(people: People, world: World):
+    """As role authenticated: only leakproof conditions may enter an index, the rest would scan the org."""
+    people.ann.put([vector(seed) for seed in range(20)])
+    for switch in ("enable_seqscan", "enable_bitmapscan"):
+        world.sql(f"set {switch} = off")
+    plan = world.as_user(
+        people.ann,
+        "explain select count(*) from rag.chunks where org_id = any (array[%s]::uuid[]) and embedding_model = %s "
+        "and source_type = 'doc' and occurred_at >= '2026-01-01' and lang = 'en'",
+        people.acme.id,
+        MODEL,
+    )
+    text = "\n".join(row[0] for row in plan)
+    assert "Index Only Scan using chunks_by_scope" in text
+    (condition,) = [line for line in text.splitlines() if "Index Cond" in line]
+    for column in ("org_id", "embedding_model", "source_type", "occurred_at"):
+        assert column in condition
+
+
+def test_the_index_route_reaches_hnsw_under_row_security(people: People, world: World):
+    people.ann.put([vector(seed) for seed in range(100)])
+    world.sql("set enable_sort = off")
+    plan = world.as_user(
+        people.ann,
+        "explain select id from rag.chunks where org_id = any (array[%s]::uuid[]) and embedding_model = %s "
+        "order by embedding operator(extensions.<=>) %s::extensions.halfvec(1536) limit 10",
+        people.acme.id,
+        MODEL,
+        str(vector(1)),
+    )
+    assert "chunks_by_embedding" in "\n".join(row[0] for row in plan)

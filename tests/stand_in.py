@@ -1,0 +1,107 @@
+"""A real HTTP server on this machine that stands in for a paid API: scripted replies, recorded requests."""
+
+import json as jsonlib
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What to answer: JSON or raw bytes, after `delay` seconds; `drop` closes the connection instead."""
+
+    json: Any = None
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    delay: float = 0.0
+    drop: bool = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """What came in; header names in lower case."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return jsonlib.loads(self.body)
+
+
+class StandIn:
+    """Use as a context manager. Replies are given in order, the last one again and again."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self._replies: deque[Reply] = deque()
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        stand_in = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_one_request(self) -> None:
+                try:
+                    super().handle_one_request()
+                except ConnectionError:
+                    self.close_connection = True
+
+            def do_POST(self) -> None:
+                stand_in._serve(self)
+
+            def do_GET(self) -> None:
+                stand_in._serve(self)
+
+            def log_message(self, format: str, *arguments: Any) -> None:
+                """Silent: the requests are recorded."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> "StandIn":
+        # The default poll of half a second would make every test wait that long at its end.
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def replies(self, *replies: Reply) -> None:
+        """Script what comes next."""
+        with self._lock:
+            self._replies.extend(replies)
+
+    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
+        length = int(handler.headers.get("Content-Length", 0))
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        request = Request(handler.command, handler.path, headers, handler.rfile.read(length))
+        with self._lock:
+            self.requests.append(request)
+            reply = Reply(status=501, json={"error": "nothing scripted"})
+            if self._replies:
+                reply = self._replies.popleft() if len(self._replies) > 1 else self._replies[0]
+        if reply.delay:
+            self._stopping.wait(reply.delay)
+        if reply.drop:
+            handler.close_connection = True
+            handler.connection.close()
+            return
+        content = reply.body if reply.body is not None else jsonlib.dumps(reply.json).encode()
+        handler.send_response(reply.status)
+        for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
