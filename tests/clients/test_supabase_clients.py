@@ -1,0 +1,107 @@
+"""Clients that nobody changed: supabase-js in Node and in Chromium, supabase-py, a browser's fetch."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from local.stack import ROOT
+from shared.pipeline import Pipeline
+from tests.actors import Actor, vector
+from tests.conftest import People
+from tests.functions.test_rag_search import tell
+from tests.stand_in import Reply, StandIn
+
+HERE = Path(__file__).parent
+KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres."
+UMD = ROOT / "node_modules" / "@supabase" / "supabase-js" / "dist" / "umd" / "supabase.js"
+
+
+def run_node(script: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Run a script of this folder with `given` on its standard input; what it prints, parsed."""
+    done = subprocess.run(
+        # supabase-js wants a WebSocket at once; Node 20 has one behind this flag, later ones by default.
+        ["node", "--experimental-websocket", str(HERE / script)],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def given_for(actor: Actor, **more: Any) -> dict[str, Any]:
+    stack = actor.stack
+    return {"url": stack.url, "anonKey": stack.anon_key, "token": actor.token(), **more}
+
+
+def test_supabase_js_works_unmodified(people: People, core: Pipeline):
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    result = run_node("supabase_js.mjs", given_for(people.ann, vector=vector(1)))
+    assert result["search"]["results"][0]["source_title"] == "Kettle manual"
+    assert "100 degrees" in result["answer"]["answer"]["text"]
+    assert result["invalid"]["status"] == 400
+    assert result["invalid"]["body"]["error"]["code"] == "invalid_request"
+    assert result["matchError"] is None
+    assert [row["title"] for row in result["match"]] == ["Kettle manual"]
+    assert result["member"] is False
+    assert result["tableError"] == "PGRST205" or result["tableError"].startswith(("42", "PGRST"))
+
+
+def test_supabase_js_as_somebody_of_another_org_finds_nothing(people: People, core: Pipeline):
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    result = run_node("supabase_js.mjs", given_for(people.bob, vector=vector(1)))
+    assert result["search"]["results"] == []
+    assert result["match"] == []
+    assert result["answer"]["status"] == "insufficient_context"
+
+
+def test_supabase_py_works_unmodified(people: People, core: Pipeline):
+    from supabase import create_client
+    from supabase.lib.client_options import SyncClientOptions
+
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    with httpx.Client() as transport:
+        bearer = {"Authorization": f"Bearer {people.ann.token()}"}
+        options = SyncClientOptions(headers=bearer, auto_refresh_token=False, httpx_client=transport)
+        client = create_client(people.ann.stack.url, people.ann.stack.anon_key, options)
+        rows = client.rpc("rag_match", {"query_vector": vector(1), "top_k": 3, "filters": {}}).execute().data
+        assert [row["title"] for row in rows] == ["Kettle manual"]
+        body = client.functions.invoke("rag-search", {"body": {"query_text": "kettle"}, "responseType": "json"})
+        assert body["results"][0]["source_title"] == "Kettle manual"
+
+
+def chromium() -> str:
+    """The installed browser. CI must have one; a laptop without one skips, and says so."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    if os.environ.get("CI"):
+        pytest.fail("CI has no chromium: .ci/run installs it")
+    pytest.skip("no Chromium on this machine; install it to run the browser test")
+
+
+def test_a_page_of_another_origin_calls_the_functions_from_chromium(people: People, core: Pipeline):
+    browser = chromium()
+    tell(core, people.ann, "Kettle manual", KETTLE)
+    page = b"<!doctype html><meta charset=utf-8><title>app</title><script>" + UMD.read_bytes() + b"</script>"
+    with StandIn() as app:
+        app.replies(Reply(body=page, headers={"Content-Type": "text/html"}))
+        result = run_node("browser.mjs", given_for(people.ann, chromium=browser, page=app.url))
+        assert result["origin"] == app.url
+    assert result["status"] == 200
+    assert result["body"]["results"][0]["source_title"] == "Kettle manual"
+    assert result["remaining"] == "59", "the browser may read the limit's headers"
+    assert result["requestId"]
+    assert result["invokedError"] is None
+    assert "100 degrees" in result["invoked"]["answer"]["text"]
+    assert (result["member"], result["memberError"]) == (False, None)

@@ -1,0 +1,43 @@
+"""Plain values for the tests of this folder: matches of invented documents, settings of no deployment."""
+
+from typing import Any
+
+from shared.config import Settings
+from shared.types import Match
+
+
+def match(text: str = "Some text.", document: str = "document", similarity: float = 0.8, **fields: Any) -> Match:
+    """A chunk of that document, whose title is the document's name unless given."""
+    start = fields.pop("start", 0)
+    return Match(
+        **{
+            "chunk_id": f"{document}:{start}",
+            "document_id": document,
+            "org_id": "org",
+            "ordinal": 0,
+            "text": text,
+            "span": (start, start + len(text)),
+            "similarity": similarity,
+            "source_type": "doc",
+            "title": document,
+            "uri": None,
+            "lang": None,
+            "occurred_at": None,
+            "metadata": {},
+            **fields,
+        }
+    )
+
+
+def settings(**fields: Any) -> Settings:
+    """Settings of a deployment without keys, whatever this machine's environment says."""
+    return Settings(
+        **{
+            "supabase_url": "http://127.0.0.1:9",
+            "supabase_anon_key": "an anon key",
+            "supabase_jwt_secret": "a secret",
+            "openai_api_key": None,
+            "lovable_api_key": None,
+            **fields,
+        }
+    )

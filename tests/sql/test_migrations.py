@@ -1,0 +1,262 @@
+"""supabase/migrations makes what sql/ declares: by the CLI's own diff, and by a catalogue that sees what
+the diff does not. And the CLI does with both what an adopter will do with them.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from local import migrations
+from local.stack import ROOT, Stack, supabase
+
+CATALOGUE = Path(__file__).with_name("catalogue.sql").read_text()
+MIGRATIONS = sorted(path.name for path in migrations.MIGRATIONS.glob("*.sql"))
+
+
+def catalogue(connection: psycopg.Connection[Any]) -> set[str]:
+    """One line for everything in the database that is ours."""
+    # The names of types and functions print with their schema when no schema is searched.
+    connection.execute("set local search_path = ''")
+    return {line for (line,) in connection.execute(CATALOGUE.encode())}
+
+
+def catalogue_of(stack: Stack, database: str) -> set[str]:
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        return catalogue(connection)
+
+
+def cli(stack: Stack, *arguments: str, database: str) -> dict[str, Any]:
+    """What the CLI reports of a command on that database; the people's text beside the JSON is left out."""
+    remote = f"--remote={stack.database_url(database=database)}"
+    output = supabase(stack.folder, *arguments, "--yes", "--output-format", "json", remote)
+    reports = [line for line in output.splitlines() if line.startswith("{")]
+    assert len(reports) == 1, output
+    report: dict[str, Any] = json.loads(reports[0].partition("Target: ")[0])
+    return report
+
+
+@pytest.fixture
+def new_database(stack: Stack) -> Iterator[Callable[[str], str]]:
+    """Makes databases that have what a hosted project has, and nothing of ours."""
+    made = []
+
+    def make(name: str) -> str:
+        migrations.make_database(stack.postgres, name)
+        made.append(name)
+        return name
+
+    yield make
+    for name in made:
+        migrations.drop_database(stack.postgres, name)
+
+
+@pytest.fixture(scope="module")
+def declared(stack: Stack) -> Iterator[str]:
+    """A database made by sql/."""
+    migrations.make_database(stack.postgres, "declared")
+    migrations.apply_declared(stack.postgres, "declared")
+    yield "declared"
+    migrations.drop_database(stack.postgres, "declared")
+
+
+@pytest.fixture(scope="module")
+def migrated(stack: Stack) -> Iterator[str]:
+    """A database made by supabase/migrations."""
+    migrations.make_database(stack.postgres, "migrated")
+    migrations.apply_migrations(stack, "migrated")
+    yield "migrated"
+    migrations.drop_database(stack.postgres, "migrated")
+
+
+def test_the_cli_finds_no_difference_between_sql_and_the_migrations(
+    stack: Stack, declared: str, migrated: str
+):
+    assert migrations.difference(stack, migrated, declared) == ""
+    assert migrations.difference(stack, declared, migrated) == ""
+
+
+def test_the_cli_would_find_a_difference(stack: Stack, declared: str, new_database: Callable[[str], str]):
+    """An empty diff means something only while a diff can be full."""
+    other = new_database("differing")
+    migrations.apply_declared(stack.postgres, other)
+    with psycopg.connect(stack.database_url(database=other)) as connection:
+        connection.execute("alter table rag.chunks drop constraint chunks_check")
+    assert "chunks_check" in migrations.difference(stack, other, declared)
+
+
+def test_sql_and_the_migrations_make_equal_catalogues(stack: Stack, declared: str, migrated: str):
+    by_sql, by_migrations = catalogue_of(stack, declared), catalogue_of(stack, migrated)
+    assert sorted(by_sql - by_migrations) == []
+    assert sorted(by_migrations - by_sql) == []
+
+
+def test_the_running_stack_is_what_sql_declares(stack: Stack, declared: str):
+    """The stack may differ in its settings alone: `up` writes down which model it embeds with."""
+    differing = catalogue_of(stack, declared) ^ catalogue_of(stack, "postgres")
+    assert [line for line in sorted(differing) if not line.startswith("row of rag.settings")] == []
+
+
+def test_the_catalogue_covers_every_kind_of_thing(stack: Stack, declared: str):
+    lines = catalogue_of(stack, declared)
+    for beginning in (
+        "schema rag",
+        "relation rag.chunks",
+        "column rag.chunks.embedding",
+        "column rag.filters.model",
+        "constraint chunks_pkey",
+        "index rag.chunks_by_embedding",
+        'policy "members use their org\'s chunks"',
+        "function rag.memberships()",
+        "function public.rag_match(",
+        "type rag.filters",
+        "row of rag.settings",
+    ):
+        assert any(line.startswith(beginning) for line in lines), beginning
+
+
+@pytest.mark.parametrize(
+    ("change", "noticed"),
+    [
+        ("alter table rag.chunks alter column embedding set storage external", "column rag.chunks.embedding"),
+        ("alter table rag.chunks alter column content set compression pglz", "column rag.chunks.content"),
+        ("alter table rag.chunks alter column lang set statistics 500", "column rag.chunks.lang"),
+        (
+            "alter table rag.documents alter column source_type set default 'web'",
+            "column rag.documents.source_type",
+        ),
+        ("alter table rag.documents alter column uri set not null", "column rag.documents.uri"),
+        ("alter table rag.documents add column extra text", "column rag.documents.extra"),
+        ("grant select (title) on rag.documents to anon", "column rag.documents.title"),
+        ("alter table rag.chunks drop constraint chunks_check", "constraint chunks_check"),
+        ("drop index rag.chunks_by_scope", "index rag.chunks_by_scope"),
+        ("create statistics rag.extra on org_id, lang from rag.chunks", "statistics rag.extra"),
+        (
+            'drop policy "members use their org\'s chunks" on rag.chunks',
+            'policy "members use their org\'s chunks"',
+        ),
+        (
+            'alter policy "members use their org\'s chunks" on rag.chunks using (true)',
+            'policy "members use their org\'s chunks"',
+        ),
+        (
+            'alter policy "members read their orgs" on rag.orgs to public',
+            'policy "members read their orgs"',
+        ),
+        ("alter table rag.chunks no force row level security", "relation rag.chunks"),
+        ("alter table rag.chunks disable row level security", "relation rag.chunks"),
+        ("grant select on rag.documents to anon", "relation rag.documents"),
+        ("alter table rag.settings owner to service_role", "relation rag.settings"),
+        ("grant usage on schema rag to anon", "schema rag"),
+        (
+            "grant execute on function public.rag_delete_document(uuid) to anon",
+            "function public.rag_delete_document",
+        ),
+        (
+            "alter function public.rag_delete_document(uuid) security definer",
+            "function public.rag_delete_document",
+        ),
+        (
+            "alter function public.rag_delete_document(uuid) reset search_path",
+            "function public.rag_delete_document",
+        ),
+        ("alter function rag.current_org_ids() volatile", "function rag.current_org_ids()"),
+        (
+            "create or replace function public.is_org_member(org_id uuid) returns boolean language sql stable "
+            "security invoker set search_path = '' as 'select true'",
+            "function public.is_org_member",
+        ),
+        (
+            "create or replace function rag.memberships() returns table (org_id uuid, role text) language sql "
+            "stable security invoker set search_path = '' "
+            "begin atomic select members.org_id, members.role from rag.members; end",
+            "function rag.memberships()",
+        ),
+        (
+            "create function rag.touch() returns trigger language plpgsql as 'begin return new; end'; "
+            "create trigger touched before update on rag.documents for each row execute function rag.touch()",
+            "trigger on rag.documents",
+        ),
+        ("alter type rag.filters add attribute author text", "column rag.filters.author"),
+        ("create text search configuration rag.plain (copy = simple)", "text search configuration rag.plain"),
+        ("update rag.settings set exact_rows = 1", "row of rag.settings"),
+    ],
+)
+def test_the_catalogue_notices(stack: Stack, declared: str, change: str, noticed: str):
+    with psycopg.connect(stack.database_url("supabase_admin", declared)) as connection:
+        before = catalogue(connection)
+        connection.execute(change.encode())
+        after = catalogue(connection)
+        connection.rollback()
+    assert any(line.startswith(noticed) for line in before ^ after), before ^ after
+    assert catalogue_of(stack, declared) == before
+
+
+def test_db_push_applies_once_on_an_empty_database(stack: Stack, new_database: Callable[[str], str]):
+    database = new_database("pushed")
+    first = cli(stack, "db", "push", database=database)
+    assert (first["migrations"], first["seeds"]) == (MIGRATIONS, [])
+    second = cli(stack, "db", "push", database=database)
+    assert (second["upToDate"], second["migrations"]) == (True, [])
+
+
+def test_migration_up_applies_once_on_an_empty_database(stack: Stack, new_database: Callable[[str], str]):
+    database = new_database("raised")
+    first = cli(stack, "migration", "up", database=database)
+    assert [Path(path).name for path in first["applied"]] == MIGRATIONS
+    assert cli(stack, "migration", "up", database=database)["applied"] == []
+
+
+def test_a_push_into_a_project_with_tables_of_its_own_leaves_them_alone(
+    stack: Stack, new_database: Callable[[str], str]
+):
+    database = new_database("lived_in")
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        connection.execute(
+            "create table public.documents (id int primary key, body text); "
+            "insert into public.documents values (1, 'theirs'); create table public.chunks (id int)"
+        )
+    cli(stack, "db", "push", database=database)
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        assert connection.execute("select * from public.documents").fetchall() == [(1, "theirs")]
+        assert connection.execute("select count(*) from rag.documents").fetchall() == [(0,)]
+
+
+def test_the_advisors_report_nothing(stack: Stack, migrated: str):
+    report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=migrated)
+    assert report["results"] == []
+
+
+def test_the_advisors_would_report_something(stack: Stack, new_database: Callable[[str], str]):
+    """They exit with 0 whatever they find, so silence has to be known for silence."""
+    database = new_database("advised")
+    migrations.apply_declared(stack.postgres, database)
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        connection.execute("create table public.open_to_all (id int primary key)")
+    report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=database)
+    assert any("open_to_all" in json.dumps(finding) for finding in report["results"])
+
+
+def test_the_seed_applies_twice(stack: Stack, new_database: Callable[[str], str]):
+    """Through the CLI, which skips a seed that it has seen, and by hand, which does not."""
+    database = new_database("seeded")
+
+    def demo() -> tuple[Any, ...]:
+        with psycopg.connect(stack.database_url(database=database)) as connection:
+            row = connection.execute(
+                "select (select count(*) from auth.users), (select count(*) from rag.orgs), "
+                "(select count(*) from rag.members)"
+            ).fetchone()
+        assert row is not None
+        return row
+
+    report = cli(stack, "db", "push", "--include-seed", database=database)
+    assert report["seeds"] == ["supabase/seed.sql"]
+    seeded = demo()
+    assert seeded == (6, 2, 6)
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        connection.execute((ROOT / "supabase" / "seed.sql").read_bytes())
+    assert demo() == seeded
