@@ -51,7 +51,7 @@ def token(stack: Stack, options: argparse.Namespace) -> None:
 def psql(stack: Stack, options: argparse.Namespace) -> None:
     (program, *arguments, host), environment = stack.postgres.psql()
     terminal = {name: os.environ[name] for name in ("HOME", "TERM", "PAGER") if name in os.environ}
-    os.execve(program, [program, *arguments, f"{host}/postgres", *options.arguments], {**environment, **terminal})
+    os.execve(program, [program, *arguments, f"{host}/postgres", *options.further], {**environment, **terminal})
 
 
 def ingest(stack: Stack, options: argparse.Namespace) -> None:
@@ -132,7 +132,7 @@ def parser() -> argparse.ArgumentParser:
     command(down, "stop it").add_argument("--remove", action="store_true", help="and delete its data")
     command(status, "what runs where").add_argument("--json", action="store_true")
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")
-    command(psql, "open psql on its database").add_argument("arguments", nargs=argparse.REMAINDER)
+    command(psql, "open psql on its database; further arguments go to psql")
     ingesting = command(ingest, "ingest a folder, or without PATH the demo's documents")
     ingesting.add_argument("path", type=Path, nargs="?")
     ingesting.add_argument("--user", metavar="EMAIL")
@@ -144,7 +144,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    options = parser().parse_args()
+    options, further = parser().parse_known_args()
+    if further and options.command is not psql:
+        parser().error(f"unrecognized arguments: {' '.join(further)}")
+    options.further = further
     try:
         options.command(Stack(options.data), options)
     except (StackError, ConfigurationError, RagError) as failed:

@@ -64,7 +64,8 @@ class Postgres:
         user = drop_to or "nobody"
         # Outside the clone: the path of the stack's folder names the place, so two stacks have two.
         place = Path("/var/tmp") / f"rag-postgres-{str(folder.resolve()).replace('/', '-').strip('-')}"
-        return cls(version, place / f"install-{version}", place / "data", port, password, user=user)
+        binaries = place / programs.parent.name / programs.name
+        return cls(version, binaries, place / "data", port, password, user=user)
 
     def run(self, program: str, *arguments: str | Path, variables: Mapping[str, str] | None = None) -> str:
         """Run one of Postgres' programs as the cluster's user; its output. Raises StackError if it fails."""
@@ -115,10 +116,13 @@ class Postgres:
 
     def _settle_outside(self) -> None:
         """Copy the programs to where the unprivileged user can run them, and give it the place."""
-        place = self.data.parent
+        place, wheel = self.data.parent, installation(self.version).parent
         place.mkdir(parents=True, exist_ok=True)
         if not self.binaries.exists():
             shutil.copytree(installation(self.version), self.binaries, symlinks=True)
+            # The programs look for the wheel's shared libraries beside its package.
+            libraries = f"{wheel.name}.libs"
+            shutil.copytree(wheel.parent / libraries, place / libraries)
         shutil.chown(place, self.user)
         place.chmod(0o700)
 

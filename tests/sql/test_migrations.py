@@ -30,12 +30,11 @@ def catalogue_of(stack: Stack, database: str) -> set[str]:
 
 
 def cli(stack: Stack, *arguments: str, database: str) -> dict[str, Any]:
-    """What the CLI reports of a command on that database; the people's text beside the JSON is left out."""
+    """What the CLI reports of a command on that database, as JSON; text for people follows it."""
     remote = f"--remote={stack.database_url(database=database)}"
     output = supabase(stack.folder, *arguments, "--yes", "--output-format", "json", remote)
-    reports = [line for line in output.splitlines() if line.startswith("{")]
-    assert len(reports) == 1, output
-    report: dict[str, Any] = json.loads(reports[0].partition("Target: ")[0])
+    report, _ = json.JSONDecoder().raw_decode(output)
+    assert isinstance(report, dict)
     return report
 
 
@@ -165,13 +164,13 @@ def test_the_catalogue_covers_every_kind_of_thing(stack: Stack, declared: str):
         ),
         ("alter function rag.current_org_ids() volatile", "function rag.current_org_ids()"),
         (
-            "create or replace function public.is_org_member(org_id uuid) returns boolean language sql stable "
-            "security invoker set search_path = '' as 'select true'",
+            "create or replace function public.is_org_member(org_id uuid) returns boolean "
+            "language sql stable security invoker set search_path = '' as 'select true'",
             "function public.is_org_member",
         ),
         (
-            "create or replace function rag.memberships() returns table (org_id uuid, role text) language sql "
-            "stable security invoker set search_path = '' "
+            "create or replace function rag.memberships() returns table (org_id uuid, role text) "
+            "language sql stable security invoker set search_path = '' "
             "begin atomic select members.org_id, members.role from rag.members; end",
             "function rag.memberships()",
         ),
@@ -226,8 +225,10 @@ def test_a_push_into_a_project_with_tables_of_its_own_leaves_them_alone(
 
 
 def test_the_advisors_report_nothing(stack: Stack, migrated: str):
+    assert cli(stack, "db", "advisors", database=migrated)["results"] == []
+    # Nor below a warning, but for indexes that nobody can have used in a database without rows.
     report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=migrated)
-    assert report["results"] == []
+    assert [finding for finding in report["results"] if finding["name"] != "unused_index"] == []
 
 
 def test_the_advisors_would_report_something(stack: Stack, new_database: Callable[[str], str]):

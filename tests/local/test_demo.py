@@ -1,0 +1,71 @@
+"""The demo's documents and questions: enough of them, and each question finds what it should."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from local import demo
+from local.corpus import ORGS
+from local.ingest import authorise, demo_corpus, put
+from local.stack import Stack
+from local.__main__ import core_of
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, int]]:
+    """A stack with the demo's documents, and how many chunks they made."""
+    stack = Stack(tmp_path_factory.mktemp("demo"))
+    try:
+        stack.up(0, durable=False)
+        core = core_of(stack)
+        _, chunks = put(core, demo_corpus(), authorise(stack), Console(quiet=True))
+        core.database.close()
+        yield stack, chunks
+    finally:
+        stack.remove()
+
+
+def test_the_corpus_is_large_and_varied_enough(filled: tuple[Stack, int]):
+    files = [file for file, _ in demo_corpus()]
+    documents = [file.document for file in files]
+    assert len(documents) >= 45
+    assert filled[1] >= 300
+    assert {document.source_type for document in documents} == {"transcript", "email", "doc", "faq", "web"}
+    assert {document.org_id for document in documents} == set(ORGS.values())
+    assert len({document.lang for document in documents}) >= 4
+    assert all(document.occurred_at for document in documents)
+    assert sum(document.uri is not None for document in documents) >= 10
+    assert Counter(document.private for document in documents)[True] == 4
+    assert all(document.metadata for document in documents)
+
+
+@pytest.mark.parametrize("question", demo.questions(), ids=lambda question: f"{question.asker} {question.text}")
+def test_each_question_is_answered_from_what_its_asker_may_see(filled: tuple[Stack, int], question: demo.Question):
+    stack, _ = filled
+    body = demo.ask(stack.url, stack.anon_key, stack.token(question.asker), question)
+    passages = body["results"] if question.call == "search" else body["citations"]
+    org = {"halden.example": "halden", "brightwater.example": "brightwater"}[question.asker.split("@")[1]]
+    assert {passage["meta"]["org_id"] for passage in passages} <= {ORGS[org]}
+    if question.call == "search":
+        assert body["results"]
+        return
+    if question.expects is not None:
+        assert body["status"] == "success"
+        assert question.expects in body["answer"]["text"]
+    elif question.note == "nobody has the answer":
+        assert body["status"] == "insufficient_context"
+    else:
+        # Somebody else who asks the same is told: this asker must not be.
+        (secret,) = {other.expects for other in demo.questions() if other.text == question.text} - {None}
+        assert str(secret) not in str(body)
+
+
+def test_the_demo_s_questions_are_at_least_six_an_org_over_both_functions():
+    questions = demo.questions()
+    askers = Counter(question.asker.split("@")[1] for question in questions)
+    assert min(askers.values()) >= 6
+    assert {question.call for question in questions} == {"search", "answer"}
+    assert Path(demo.QUESTIONS).exists()

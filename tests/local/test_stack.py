@@ -1,0 +1,249 @@
+"""The stack from the command line: up, down, status, token; crashes, Ctrl-C, neighbours."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from local.postgres import Postgres, can_use_namespace
+from local.processes import Child, StackError, free_port, port_is_free
+from local.stack import ROOT, Stack
+
+
+def local(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m local` on the stack in `folder`."""
+    return subprocess.run(
+        [sys.executable, "-m", "local", *arguments, "--data", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=120,
+    )
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Living processes whose command line or environment names that stack's folder."""
+    state = json.loads((folder / "stack.json").read_text())
+    pids = [child["pid"] for child in state["children"].values()]
+    return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+
+
+def gone(processes: list[psutil.Process], seconds: float = 15) -> bool:
+    return not psutil.wait_procs(processes, timeout=seconds)[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A stack that the command line brought up in a folder of its own, on a free port."""
+    place = tmp_path_factory.mktemp("stack")
+    done = local(place, "up", "--port", str(free_port()))
+    assert done.returncode == 0, done.stderr
+    yield place
+    assert local(place, "down", "--remove").returncode == 0
+
+
+def test_up_returns_when_it_is_ready_and_again_at_once(folder: Path):
+    url = Stack(folder).url
+    assert httpx.get(f"{url}/health").status_code == 200
+    before = processes_of(folder)
+    again = local(folder, "up", "--port", url.rsplit(":", 1)[1])
+    assert again.returncode == 0
+    assert again.stdout == f"up at {url}\n"
+    assert processes_of(folder) == before
+
+
+def test_status_as_json_says_what_runs_where(folder: Path):
+    report = json.loads(local(folder, "status", "--json").stdout)
+    assert report["url"] == Stack(folder).url
+    assert report["database_url"].startswith("postgresql://postgres:")
+    assert report["anon_key"].count(".") == 2
+    assert set(report["pids"]) == {"postgres", "postgrest", "gateway"}
+    assert all(psutil.pid_exists(pid) for pid in report["pids"].values())
+    assert report["versions"]["postgres"].startswith("18.")
+    assert report["versions"]["pgvector"].startswith("0.8.")
+    assert report["versions"]["postgrest"].startswith("12.")
+    assert report["versions"]["supabase"]
+    assert report["embedder"]["model"] == "all-MiniLM-L6-v2"
+
+
+def test_token_prints_a_token_that_works_and_nothing_else(folder: Path):
+    done = local(folder, "token", "--user", "tomas@halden.example")
+    token = done.stdout.removesuffix("\n")
+    assert token.count(".") == 2
+    assert "\n" not in token
+    answer = httpx.post(
+        f"{Stack(folder).url}/api/rag/search",
+        json={"query_text": "x"},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    assert answer.status_code == 200
+
+
+def test_token_of_an_unknown_user_names_the_known_ones(folder: Path):
+    done = local(folder, "token", "--user", "nobody@nowhere.example")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "tomas@halden.example" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_psql_reaches_the_database(folder: Path):
+    done = local(folder, "psql", "-Atc", "select count(*) from rag.orgs")
+    assert done.stdout.strip() == "2", done.stderr
+
+
+def test_an_option_that_nobody_knows_is_refused(folder: Path):
+    done = local(folder, "status", "--jsom")
+    assert done.returncode == 2
+    assert "unrecognized arguments: --jsom" in done.stderr
+
+
+def test_ingest_reads_a_folder_as_a_user_and_replaces_on_the_second_run(folder: Path, tmp_path: Path):
+    (tmp_path / "tea.md").write_text('+++\ntitle = "Tea"\nsource_type = "faq"\n+++\nTea is ready after four minutes.')
+    (tmp_path / "plain.txt").write_text("Plain text needs no front matter.")
+    for _ in range(2):
+        done = local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
+        assert done.returncode == 0, done.stderr
+        assert "2 documents, 2 chunks" in done.stdout
+    bearer = {"Authorization": f"Bearer {Stack(folder).token('tomas@halden.example')}"}
+    body = httpx.post(
+        f"{Stack(folder).url}/api/rag/search", json={"query_text": "How long does tea take?"}, headers=bearer
+    ).json()
+    assert sorted(result["source_title"] for result in body["results"]) == ["Tea", "plain"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("bad.md", b"+++\ntitle = \n+++\nText.", "bad.md"),
+        ("date.md", b'+++\ndate = 2026-01-01\n+++\nText.', "date needs a time"),
+        ("latin.txt", b"caf\xe9", "latin.txt"),
+        ("picture.png", b"", "no .md or .txt files"),
+    ],
+)
+def test_ingest_names_the_file_that_it_cannot_read(
+    folder: Path, tmp_path: Path, name: str, content: bytes, complaint: str
+):
+    (tmp_path / name).write_bytes(content)
+    done = local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
+    assert done.returncode == 1
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_second_stack_beside_it_is_another_world(folder: Path, tmp_path: Path):
+    first, second = Stack(folder), Stack(tmp_path / "other")
+    try:
+        second.up(0, durable=False)
+        assert first.url != second.url
+        token = first.token("tomas@halden.example")
+        for path, headers in (
+            ("/api/rag/search", {}),
+            ("/rest/v1/rpc/rag_match", {"apikey": second.anon_key}),
+        ):
+            stranger = {"Authorization": f"Bearer {token}", **headers}
+            assert httpx.post(f"{second.url}{path}", json={"query_text": "x"}, headers=stranger).status_code == 401
+        assert httpx.get(f"{first.url}/health").status_code == 200
+    finally:
+        second.remove()
+    assert not second.folder.exists()
+    assert httpx.get(f"{first.url}/health").status_code == 200
+
+
+@pytest.mark.parametrize("survivor", ["none", "postgres", "gateway"])
+def test_a_crashed_run_does_not_block_the_next(folder: Path, survivor: str):
+    stack = Stack(folder)
+    for name, child in stack.state.children.items():
+        if name != survivor and (process := child.process()) is not None:
+            family = [process, *process.children(recursive=True)]
+            for one in family:
+                # Killing the postmaster takes its workers along.
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()
+            gone(family)
+    done = local(folder, "up", "--port", str(stack.state.port))
+    assert done.returncode == 0, done.stderr
+    assert Stack(folder).is_up()
+
+
+def test_a_port_that_is_taken_is_named(folder: Path, tmp_path: Path):
+    taken = Stack(folder).state.port
+    done = local(tmp_path / "late", "up", "--port", str(taken))
+    assert done.returncode == 1
+    assert f"port {taken} is taken" in done.stderr
+    assert not processes_of(tmp_path / "late")
+
+
+def test_down_stops_every_process_and_keeps_the_data(tmp_path: Path):
+    stack = Stack(tmp_path / "stack").up(0)
+    running = processes_of(stack.folder)
+    assert len(running) == 3
+    secret = stack.anon_key
+    assert local(stack.folder, "down").returncode == 0
+    assert gone(running)
+    assert port_is_free(stack.state.port)
+    assert local(stack.folder, "status").returncode == 1
+    assert Stack(stack.folder).up(0).anon_key == secret, "a token handed out yesterday still works"
+    Stack(stack.folder).remove()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_serve_prints_what_to_paste_and_ctrl_c_stops_every_child(tmp_path: Path, name: str):
+    output = tmp_path / "output"
+    with output.open("w") as out:
+        serve = subprocess.Popen(
+            [sys.executable, "-m", "local", "serve", "--port", str(free_port()), "--data", str(tmp_path / "stack")],
+            stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )  # fmt: skip
+        deadline = time.monotonic() + 120
+        while "Ctrl-C stops everything" not in output.read_text() and serve.poll() is None:
+            assert time.monotonic() < deadline, output.read_text()
+            time.sleep(0.1)
+        running = processes_of(tmp_path / "stack")
+        serve.send_signal(signal.Signals[name])
+        assert serve.wait(30) == 0, output.read_text()
+    assert len(running) == 3
+    assert gone(running)
+    text = output.read_text()
+    for wanted in ("URL ", "anon key ", "tomas@halden.example", "emil@brightwater.example", "curl -s http"):
+        assert wanted in text
+    curl = next(line for line in text.splitlines() if line.startswith("curl"))
+    assert "/functions/v1/rag-answer" in curl
+
+
+def test_a_pid_that_now_belongs_to_somebody_else_is_left_alone():
+    child = Child(os.getpid(), started=1.0)
+    assert child.process() is None
+    child.stop()
+
+
+def test_a_version_that_the_wheel_lacks_is_named(tmp_path: Path):
+    with pytest.raises(StackError, match="versions 16 and 18"):
+        Postgres.at(tmp_path, 9, 1, "x")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")
+def test_as_root_without_namespaces_postgres_runs_as_nobody_outside_the_clone(tmp_path: Path):
+    cluster = Postgres.at(tmp_path, 18, free_port(), "secret", drop_to="nobody")
+    assert can_use_namespace() == (Postgres.at(tmp_path, 18, 1, "x").user is None)
+    try:
+        postmaster = cluster.start(durable=False)
+        process = postmaster.process()
+        assert process is not None
+        assert process.username() == "nobody"
+        assert ROOT not in cluster.data.parents
+        cluster.script(ROOT / "local" / "bootstrap.sql")
+    finally:
+        cluster.stop()
+        cluster.remove()
+    assert not cluster.data.parent.exists()

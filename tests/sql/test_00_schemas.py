@@ -1,0 +1,271 @@
+"""The catalogue, held against written lists: what is exposed, who may touch what, how tenants are told
+apart. Whoever adds a table or a function has to come here and say so.
+"""
+
+import httpx
+import pytest
+
+from tests.actors import World
+from tests.conftest import People
+
+# The whole exposed surface. Each of these runs as its caller.
+EXPOSED = {
+    "is_org_member(uuid)",
+    "rag_delete_document(uuid)",
+    "rag_hit(text,integer,integer)",
+    "rag_match(extensions.vector,integer,jsonb)",
+    "rag_put_document(jsonb,jsonb)",
+}
+# What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
+INTERNAL = {
+    "rag.admin_org_ids()",
+    "rag.current_org_ids()",
+    "rag.ensure_collection(uuid,uuid,text)",
+    "rag.memberships()",
+}
+# An owner with BYPASSRLS is bound by no policy inside a definer function: each one needs a reason here.
+SECURITY_DEFINER: dict[str, str] = {}
+
+# What a signed-in user may do to each table, as far as its policies then let them.
+GRANTS = {
+    "settings": {"SELECT"},
+    "orgs": {"SELECT"},
+    "members": {"SELECT"},
+    "collections": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "documents": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "chunks": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    # No delete: a count that could be deleted could be started again.
+    "rate_limits": {"SELECT", "INSERT", "UPDATE"},
+}
+TENANT_TABLES = {"collections", "documents", "chunks"}
+# Unique without org_id in front, and why no other tenant can learn anything from that.
+UNIQUE_ACROSS_ORGS = {
+    "orgs_pkey": "an org's own id is the org_id",
+    "settings_pkey": "one row for the whole deployment",
+    "rate_limits_pkey": "a user has one budget, whichever orgs they belong to; the user comes from the token",
+}
+MEMBERSHIP = (
+    "((org_id = ANY (ARRAY( SELECT rag.current_org_ids() AS current_org_ids)))"
+    " AND ((owner_id IS NULL) OR (owner_id = ( SELECT auth.uid() AS uid))"
+    " OR (org_id = ANY (ARRAY( SELECT rag.admin_org_ids() AS admin_org_ids)))))"
+)
+
+OURS = """
+    from pg_proc
+    where pronamespace in ('rag'::regnamespace, 'public'::regnamespace)
+      and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid
+        and deptype = 'e')
+"""
+
+
+def functions(world: World, condition: str = "true") -> set[str]:
+    """Our functions that a condition on pg_proc holds of."""
+    return {name for (name,) in world.sql(f"select oid::regprocedure::text {OURS} and ({condition})")}
+
+
+def test_the_exposed_surface_is_the_written_list(world: World):
+    assert functions(world, "pronamespace = 'public'::regnamespace") == EXPOSED
+    assert functions(world, "pronamespace = 'rag'::regnamespace") == INTERNAL
+
+
+def test_every_exposed_function_runs_as_its_caller(world: World):
+    exposed_definers = "pronamespace = 'public'::regnamespace and prosecdef"
+    assert functions(world, exposed_definers) == set()
+
+
+def test_no_function_of_ours_runs_as_its_owner_but_the_written_ones(world: World):
+    """In whatever schema: ours are those that the migrating role owns."""
+    found = world.sql(
+        "select oid::regprocedure::text from pg_proc where prosecdef and proowner = 'postgres'::regrole"
+    )
+    assert {name for (name,) in found} == set(SECURITY_DEFINER)
+
+
+def test_every_function_pins_its_search_path(world: World):
+    assert functions(world, "proconfig is null or not proconfig @> array['search_path=\"\"']") == set()
+
+
+def test_every_function_says_how_volatile_it_is(world: World):
+    """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
+    assert functions(world, "provolatile = 'v'") == {
+        "rag.ensure_collection(uuid,uuid,text)",
+        "rag_delete_document(uuid)",
+        "rag_hit(text,integer,integer)",
+        "rag_put_document(jsonb,jsonb)",
+    }
+
+
+def test_public_has_no_table_view_or_type_of_ours(world: World):
+    rows = world.sql(
+        "select relname from pg_class where relnamespace = 'public'::regnamespace "
+        "union all select typname from pg_type where typnamespace = 'public'::regnamespace"
+    )
+    assert rows == []
+
+
+@pytest.mark.parametrize("role", ["anon", "service_role"])
+def test_no_other_role_executes_a_function_of_ours(world: World, role: str):
+    assert functions(world, f"has_function_privilege('{role}', oid, 'execute')") == set()
+
+
+def test_the_public_executes_no_function_of_ours(world: World):
+    """Grantee 0 is PUBLIC; an ACL that was never set grants it."""
+    granted = "exists (select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)"
+    assert functions(world, granted) == set()
+
+
+def test_a_signed_in_user_executes_every_function_of_ours(world: World):
+    assert functions(world, "has_function_privilege('authenticated', oid, 'execute')") == EXPOSED | INTERNAL
+
+
+@pytest.mark.parametrize("role", ["anon", "service_role", "authenticator"])
+def test_no_other_role_enters_the_schema(world: World, role: str):
+    assert world.sql("select has_schema_privilege(%s, 'rag', 'usage, create')", role) == [(False,)]
+
+
+def test_a_signed_in_user_creates_nothing_in_our_schemas(world: World):
+    for schema in ("rag", "public"):
+        assert world.sql("select has_schema_privilege('authenticated', %s, 'create')", schema) == [(False,)]
+
+
+def test_tables_are_granted_as_written(world: World):
+    """To signed-in users what the list says; to anon, service_role and the public nothing at all."""
+    rows = world.sql(
+        "select relname, grantee::regrole::text, array_agg(privilege_type) "
+        "from pg_class, aclexplode(coalesce(relacl, acldefault('r', relowner))) "
+        "where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f') "
+        "and grantee <> relowner group by 1, 2"
+    )
+    assert {table: set(privileges) for table, role, privileges in rows if role == "authenticated"} == GRANTS
+    assert [row for row in rows if row[1] != "authenticated"] == []
+    columns = world.sql(
+        "select attrelid::regclass::text, attname from pg_attribute join pg_class on pg_class.oid = attrelid "
+        "where relnamespace = 'rag'::regnamespace and attacl is not null"
+    )
+    assert columns == []
+
+
+def test_every_table_has_row_security_enabled_and_forced(world: World):
+    rows = world.sql(
+        "select relname, relrowsecurity, relforcerowsecurity from pg_class "
+        "where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p', 'f')"
+    )
+    assert {name for name, _, _ in rows} == set(GRANTS)
+    assert [name for name, enabled, forced in rows if not (enabled and forced)] == []
+
+
+def test_no_view_of_ours_looks_past_row_security(world: World):
+    views = "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('v', 'm')"
+    assert world.sql(views) == []
+
+
+def test_tenant_tables_are_those_with_an_org(world: World):
+    rows = world.sql(
+        "select relname from pg_attribute join pg_class on pg_class.oid = attrelid "
+        "where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p') and attname = 'org_id'"
+    )
+    assert {name for (name,) in rows} - {"members"} == TENANT_TABLES
+
+
+def test_every_tenant_table_has_one_policy_with_the_one_membership_expression(world: World):
+    """Word for word, for reading as for writing, so that one overlay can swap it everywhere."""
+    rows = world.sql(
+        "select relname, polcmd::text, polpermissive, polroles::regrole[]::text[], "
+        "pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) "
+        "from pg_policy join pg_class on pg_class.oid = polrelid where relname = any (%s)",
+        sorted(TENANT_TABLES),
+    )
+    expected = ("*", True, ["authenticated"], MEMBERSHIP, MEMBERSHIP)
+    assert sorted(rows) == [(table, *expected) for table in sorted(TENANT_TABLES)]
+
+
+def test_every_policy_is_for_signed_in_users_only(world: World):
+    rows = world.sql(
+        "select polname, polroles::regrole[]::text[] from pg_policy join pg_class on pg_class.oid = polrelid "
+        "where relnamespace = 'rag'::regnamespace"
+    )
+    assert len(rows) == len(GRANTS)
+    assert {tuple(roles) for _, roles in rows} == {("authenticated",)}
+
+
+def test_unique_keys_begin_with_the_org_but_for_the_written_exceptions(world: World):
+    """What is unique across orgs tells one tenant of another's rows, and cannot be distributed."""
+    rows = world.sql(
+        "select indexrelid::regclass::text, attname from pg_index "
+        "join pg_class on pg_class.oid = indrelid and relnamespace = 'rag'::regnamespace "
+        "join pg_attribute on attrelid = indrelid and attnum = indkey[0] where indisunique"
+    )
+    otherwise = {index.removeprefix("rag.") for index, first in rows if first != "org_id"}
+    assert otherwise == set(UNIQUE_ACROSS_ORGS)
+    assert len(rows) > len(otherwise)
+
+
+def test_every_table_has_a_primary_key(world: World):
+    rows = world.sql(
+        "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p') "
+        "and not exists (select from pg_index where indrelid = pg_class.oid and indisprimary)"
+    )
+    assert rows == []
+
+
+def test_foreign_keys_between_tenant_tables_carry_the_org(world: World):
+    """(org_id, x) refers to (org_id, id): no row can hang on another tenant's."""
+    rows = world.sql(
+        "select child.relname, parent.relname, "
+        "array(select attname::text from unnest(conkey) with ordinality as key (number, place) "
+        "  join pg_attribute on attrelid = conrelid and attnum = number order by place), "
+        "array(select attname::text from unnest(confkey) with ordinality as key (number, place) "
+        "  join pg_attribute on attrelid = confrelid and attnum = number order by place) "
+        "from pg_constraint join pg_class as child on child.oid = conrelid "
+        "join pg_class as parent on parent.oid = confrelid "
+        "where contype = 'f' and child.relnamespace = 'rag'::regnamespace"
+    )
+    between = [row for row in rows if row[0] in TENANT_TABLES and row[1] in TENANT_TABLES]
+    assert {(child, parent) for child, parent, _, _ in between} == {
+        ("documents", "collections"),
+        ("chunks", "documents"),
+    }
+    assert [row for row in between if row[2][0] != "org_id" or row[3][0] != "org_id"] == []
+    # And every tenant row hangs, directly or not, on an org.
+    assert ("collections", "orgs", ["org_id"], ["id"]) in rows
+
+
+def test_embeddings_are_stored_in_the_row(world: World):
+    rows = world.sql(
+        "select attstorage::text, format_type(atttypid, atttypmod) from pg_attribute "
+        "where attrelid = 'rag.chunks'::regclass and attname = 'embedding'"
+    )
+    assert rows == [("p", "extensions.halfvec(1536)")]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PATCH", "DELETE"])
+def test_a_member_does_not_reach_the_schema_through_postgrest(people: People, method: str):
+    """406 is PostgREST's word for a schema that it does not expose."""
+    headers = {**people.ann.headers(), "Accept-Profile": "rag", "Content-Profile": "rag"}
+    body = {} if method in ("POST", "PATCH") else None
+    for path in ("chunks", "documents", "members", "orgs", "settings", "rpc/current_org_ids"):
+        if path.startswith("rpc/") and method in ("PATCH", "DELETE"):
+            continue
+        address = f"{people.ann.stack.url}/rest/v1/{path}"
+        answer = httpx.request(method, address, headers=headers, json=body)
+        assert answer.status_code == 406, (path, answer.text)
+
+
+def test_postgrest_offers_a_member_the_written_list_and_anon_nothing(people: People):
+    """Its own description of itself, which follows privileges."""
+
+    def offered(headers: dict[str, str]) -> set[str]:
+        answer = httpx.get(f"{people.ann.stack.url}/rest/v1/", headers=headers)
+        assert answer.status_code == 200
+        return set(answer.json()["paths"]) - {"/"}
+
+    assert offered(people.ann.headers()) == {f"/rpc/{name.partition('(')[0]}" for name in EXPOSED}
+    assert offered({"apikey": people.ann.stack.anon_key}) == set()
+
+
+@pytest.mark.parametrize(
+    "internal",
+    ["current_org_ids", "admin_org_ids", "memberships", "ensure_collection", "set_config", "jwt", "uid"],
+)
+def test_a_member_does_not_call_what_is_not_exposed(people: People, internal: str):
+    assert people.ann.rpc(internal).status_code == 404
