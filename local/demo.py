@@ -19,6 +19,7 @@ from local.stack import Stack
 from shared.pipeline import Pipeline
 
 QUESTIONS = Path(__file__).parent / "questions.toml"
+WIDTH = 110
 STYLES = {"high": "green", "medium": "yellow", "low": "red"}
 
 
@@ -88,18 +89,21 @@ def show(question: Question, body: dict[str, Any], console: Console) -> None:
         console.print(
             f"  [{STYLES[level]}]{level} confidence[/] (mean similarity {used['avg_relevance']:.2f}, high from "
             f"{used['thresholds']['high']}, medium from {used['thresholds']['medium']}), {milliseconds} ms"
-            + (f", written by {escape(answer['model'])}" if answer["model"] else ", no model asked")
+            + (f", written by {escape(answer['model'])}" if answer["model"] else ", no model asked"),
+            soft_wrap=True,
         )
-        console.print(textwrap.indent(textwrap.fill(answer["text"], 100), "  "), markup=False, highlight=False)
+        for paragraph in filter(None, answer["text"].split("\n")):
+            wrapped = textwrap.fill(paragraph, WIDTH - 4, initial_indent="  ", subsequent_indent="  ")
+            console.print(wrapped, markup=False, highlight=False, soft_wrap=True)
         for number, citation in enumerate(body["citations"][:3], start=1):
             _passage(number, citation["relevance_score"], citation, console)
     console.print()
 
 
 def _passage(number: int, score: float, passage: dict[str, Any], console: Console) -> None:
-    shown = " ".join(passage["snippet"].split())[:90]
-    title = escape(f"[{number}] {passage['source_title']}")
-    console.print(f"    [dim]{score:.2f}[/dim] {title} [dim]({passage['source_type']}) {escape(shown)}[/dim]")
+    title = f"[{number}] {passage['source_title']} ({passage['source_type']})"
+    shown = textwrap.shorten(passage["snippet"], max(20, WIDTH - len(title) - 14), placeholder=" ...")
+    console.print(f"    [dim]{score:.2f}[/dim] {escape(title)} [dim]{escape(shown)}[/dim]", soft_wrap=True)
 
 
 def ingest_once(stack: Stack, core: Pipeline, console: Console) -> None:

@@ -1,6 +1,7 @@
 """Put a folder of documents into a running stack, as its users, with a progress bar."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -46,13 +47,18 @@ def put(
         TimeElapsedColumn(),
         TextColumn("{task.fields[title]}", style="dim"),
     )
+    people = {email: principal(email) for _, email in files}
+
+    def one(file: CorpusFile, email: str) -> int:
+        return ingest(core.database, core.embedder, people[email], file.document).chunks
+
     chunks = 0
-    with Progress(*columns, console=console) as progress:
+    # Two at a time: while the database stores one document, the next is embedded.
+    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(2) as pool:
         task = progress.add_task("ingesting", total=len(files), title="")
-        for file, email in files:
-            progress.update(task, title=file.document.title)
-            chunks += ingest(core.database, core.embedder, principal(email), file.document).chunks
-            progress.advance(task)
+        for (file, _), count in zip(files, pool.map(one, *zip(*files, strict=True)), strict=True):
+            chunks += count
+            progress.update(task, advance=1, title=file.document.title)
         progress.update(task, title=f"{chunks} chunks")
     return len(files), chunks
 

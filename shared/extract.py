@@ -14,11 +14,12 @@ from shared.sentences import sentences
 from shared.types import Citation, Draft, Match, Query
 
 MODEL = "extractive"
-MAX_SENTENCES = 4
-# A sentence worth less than this share of the best one is left out.
-WORTHWHILE = 0.72
+MAX_SENTENCES = 5
+# A sentence worth less than this share of the best one is left out, unless it follows a chosen one
+# directly ("The reason was ...") and is worth at least the second share.
+WORTHWHILE, FOLLOWING = 0.72, 0.4
 # Where even the best is worth less than this, the answer begins by saying so.
-DIRECT = 0.55
+DIRECT = 0.5
 INDIRECT = "I found no sentence that answers this directly. The closest passages:"
 MEANING, WORDS = 0.6, 0.4
 _WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
@@ -38,40 +39,45 @@ Embed = Callable[[Sequence[str]], list[list[float]]]
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
+    """A sentence of citation `number`, at [start, end) of its document."""
+
     text: str
     number: int
-    position: tuple[int, int]
+    start: int
+    end: int
     words: frozenset[str]
 
 
 def extract(query: Query, matches: Sequence[Match], citations: Sequence[Citation], embed: Embed) -> Draft:
-    """An answer of one to four sentences from the matches of cited documents, grouped by document.
+    """An answer of one to five sentences from the matches of cited documents, grouped by document.
 
-    The text reads `According to "Title": sentence sentence [n]`, n counting the citations from 1.
+    A paragraph reads `According to "Title" (date): sentence sentence [n]`, n counting the citations from 1.
     Raises what `embed` raises.
     """
     candidates = _candidates(matches, citations)
     if not candidates:
         best = citations[0].match
-        return Draft(f"{INDIRECT}\n\n{_group(best.title, [best.text.strip()], 1)}", MODEL)
+        return Draft(f"{INDIRECT}\n\n{_group(best, [best.text.strip()], 1)}", MODEL)
     worth = _worth(query.text, candidates, embed)
     chosen = _choose(candidates, worth)
     numbers = list(dict.fromkeys(candidate.number for candidate in chosen))
     paragraphs = [INDIRECT] if max(worth) < DIRECT else []
     for number in numbers:
-        own = sorted((item for item in chosen if item.number == number), key=lambda item: item.position)
-        paragraphs.append(_group(citations[number - 1].match.title, [item.text for item in own], number))
+        own = sorted((item for item in chosen if item.number == number), key=lambda item: item.start)
+        paragraphs.append(_group(citations[number - 1].match, [item.text for item in own], number))
     return Draft("\n\n".join(paragraphs), MODEL)
 
 
-def _group(title: str, texts: Sequence[str], number: int) -> str:
-    return f'According to "{title}": {" ".join(texts)} [{number}]'
+def _group(match: Match, texts: Sequence[str], number: int) -> str:
+    # The date lets a reader see which of two documents that contradict each other is the newer.
+    dated = f" ({match.occurred_at:%Y-%m-%d})" if match.occurred_at else ""
+    return f'According to "{match.title}"{dated}: {" ".join(texts)} [{number}]'
 
 
 def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list[_Candidate]:
     """Every distinct statement of the cited documents' matches: no headings, questions or fragments."""
     numbers = {citation.match.document_id: number for number, citation in enumerate(citations, start=1)}
-    found: dict[tuple[int, int, int], _Candidate] = {}
+    found: dict[tuple[int, int], _Candidate] = {}
     for match in matches:
         number = numbers.get(match.document_id)
         if number is None:
@@ -83,8 +89,7 @@ def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list
                 continue
             start = match.span[0] + sentence.start
             # Chunks overlap: the same place in a document counts once.
-            key = (number, start, start + len(text))
-            found.setdefault(key, _Candidate(text, number, key[1:], words))
+            found.setdefault((number, start), _Candidate(text, number, start, start + len(text), words))
     return list(found.values())
 
 
@@ -101,14 +106,21 @@ def _worth(question: str, candidates: Sequence[_Candidate], embed: Embed) -> lis
 
 
 def _choose(candidates: Sequence[_Candidate], worth: Sequence[float]) -> list[_Candidate]:
-    """The best sentences in order of worth, without those that repeat one chosen before."""
-    ranked = sorted(zip(worth, candidates, strict=True), key=lambda pair: -pair[0])
+    """The best sentences, each with the one that follows it, without repetitions."""
+    value = dict(zip(candidates, worth, strict=True))
+    best = max(worth)
+    follower = {(item.number, item.start): item for item in candidates}
     chosen: list[_Candidate] = []
-    for value, candidate in ranked:
-        if value < WORTHWHILE * ranked[0][0] or len(chosen) == MAX_SENTENCES:
+    for candidate in sorted(candidates, key=lambda item: -value[item]):
+        if value[candidate] < WORTHWHILE * best:
             break
-        if not any(_repeats(candidate.words, other.words) for other in chosen):
-            chosen.append(candidate)
+        # The next sentence of the same paragraph begins one character (a space) after this one's end.
+        after = follower.get((candidate.number, candidate.end + 1))
+        for item in (candidate, after):
+            if item is None or value[item] < FOLLOWING * best or len(chosen) == MAX_SENTENCES:
+                continue
+            if not any(_repeats(item.words, other.words) for other in chosen):
+                chosen.append(item)
     return chosen
 
 

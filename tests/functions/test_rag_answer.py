@@ -91,7 +91,7 @@ def test_each_extracted_sentence_stands_in_the_cited_document(people: People, co
     paragraphs = body["answer"]["text"].split("\n\n")
     assert paragraphs
     for paragraph in paragraphs:
-        found = re.fullmatch(r'According to "(.+?)": (.+) \[(\d)\]', paragraph)
+        found = re.fullmatch(r'According to "(.+?)"(?: \(.{10}\))?: (.+) \[(\d)\]', paragraph)
         assert found, paragraph
         citation = body["citations"][int(found[3]) - 1]
         assert citation["source_title"] == found[1]

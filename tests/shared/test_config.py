@@ -1,0 +1,214 @@
+"""Settings from the environment: what is wrong is named, and no value is ever shown."""
+
+import pytest
+from pydantic import ValidationError
+
+from shared.config import FrameSettings, Settings, on_lambda, read_settings
+from shared.errors import ConfigurationError
+
+REQUIRED = {
+    "SUPABASE_URL": "https://project.supabase.co",
+    "SUPABASE_ANON_KEY": "anon-7f3a",
+    "SUPABASE_JWT_SECRET": "secret-7f3a",
+}
+KEYS = {"OPENAI_API_KEY": "sk-openai-7f3a", "LOVABLE_API_KEY": "sk-lovable-7f3a"}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The required settings and no other, whatever this machine has."""
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in REQUIRED.items():
+        monkeypatch.setenv(name, value)
+    return monkeypatch
+
+
+def fault() -> str:
+    with pytest.raises(ConfigurationError) as raised:
+        read_settings()
+    return str(raised.value)
+
+
+def test_what_the_project_needs_is_enough():
+    settings = read_settings()
+    assert settings.supabase_url == "https://project.supabase.co"
+    assert settings.supabase_anon_key.get_secret_value() == "anon-7f3a"
+    assert settings.supabase_jwt_secret.get_secret_value() == "secret-7f3a"
+    assert settings.openai_api_key is None
+    assert settings.lovable_api_key is None
+
+
+def test_the_defaults_are_the_contract_s():
+    settings = read_settings()
+    assert settings.rag_rate_limit == "60/minute"
+    assert settings.rag_context_tokens == 3000
+    assert settings.rag_embedding_model == "text-embedding-3-small"
+    assert settings.rag_gateway_model == "google/gemini-2.5-flash"
+    assert settings.supabase_jwt_audience == "authenticated"
+    assert settings.cors_origins == ["*"]
+    assert settings.rag_confidence_high_threshold is settings.rag_confidence_medium_threshold is None
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_missing_key_is_named(environment: pytest.MonkeyPatch, name: str):
+    environment.delenv(name)
+    assert fault() == f"{name}: Field required"
+
+
+def test_every_missing_key_is_named_at_once(environment: pytest.MonkeyPatch):
+    for name in REQUIRED:
+        environment.delenv(name)
+    message = fault()
+    assert all(name in message for name in REQUIRED)
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_an_empty_value_counts_as_missing(environment: pytest.MonkeyPatch, name: str):
+    environment.setenv(name, "")
+    assert fault() == f"{name}: Field required"
+
+
+@pytest.mark.parametrize("name", sorted(set(Settings.model_fields) - {name.lower() for name in REQUIRED}))
+def test_an_empty_value_counts_as_unset(environment: pytest.MonkeyPatch, name: str):
+    environment.setenv(name.upper(), "")
+    assert getattr(read_settings(), name) == Settings.model_fields[name].default
+
+
+MALFORMED = [
+    ("SUPABASE_URL", "ftp://hunter2"),
+    ("SUPABASE_URL", "hunter2.supabase.co"),
+    ("SUPABASE_JWT_LEEWAY_SECONDS", "hunter2"),
+    ("SUPABASE_JWT_LEEWAY_SECONDS", "-7312"),
+    ("SUPABASE_JWT_LEEWAY_SECONDS", "7312"),
+    ("RAG_DATABASE_TIMEOUT_SECONDS", "hunter2"),
+    ("RAG_DATABASE_TIMEOUT_SECONDS", "-7312"),
+    ("RAG_DATABASE_TIMEOUT_SECONDS", "nan"),
+    ("RAG_DATABASE_TIMEOUT_SECONDS", "inf"),
+    ("RAG_EMBEDDING_URL", "hunter2"),
+    ("RAG_EMBEDDING_TIMEOUT_SECONDS", "0"),
+    ("RAG_GATEWAY_URL", "hunter2"),
+    ("RAG_GATEWAY_TIMEOUT_SECONDS", "hunter2"),
+    ("RAG_CONTEXT_TOKENS", "99"),
+    ("RAG_CONTEXT_TOKENS", "7312.5"),
+    ("RAG_CONTEXT_TOKENS", "731200"),
+    ("RAG_CONFIDENCE_HIGH_THRESHOLD", "75"),
+    ("RAG_CONFIDENCE_HIGH_THRESHOLD", "nan"),
+    ("RAG_CONFIDENCE_MEDIUM_THRESHOLD", "-0.7312"),
+    ("RAG_CONFIDENCE_MEDIUM_THRESHOLD", "hunter2"),
+    ("RAG_RATE_LIMIT", "hunter2"),
+    ("RAG_RATE_LIMIT", "7312/hunter2"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), MALFORMED)
+def test_a_malformed_value_is_named(environment: pytest.MonkeyPatch, name: str, value: str):
+    environment.setenv(name, value)
+    assert fault().startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, value in MALFORMED if len(value) > 3])
+def test_a_malformed_value_is_never_echoed(environment: pytest.MonkeyPatch, name: str, value: str):
+    environment.setenv(name, value)
+    message = fault()
+    assert value not in message
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize("address", ["http://", "https://", "https:///rest"])
+def test_an_address_without_a_host_is_refused(environment: pytest.MonkeyPatch, address: str):
+    environment.setenv("SUPABASE_URL", address)
+    assert fault().startswith("SUPABASE_URL: ")
+
+
+def test_an_address_loses_its_last_slash(environment: pytest.MonkeyPatch):
+    environment.setenv("SUPABASE_URL", "http://127.0.0.1:54321/")
+    assert read_settings().supabase_url == "http://127.0.0.1:54321"
+
+
+@pytest.mark.parametrize("rate", ["60/minute", "1/second", "10 per hour", "600/day", "5/1minute"])
+def test_a_rate_is_so_many_a_second_minute_hour_or_day(environment: pytest.MonkeyPatch, rate: str):
+    environment.setenv("RAG_RATE_LIMIT", rate)
+    assert read_settings().rag_rate_limit == rate
+
+
+@pytest.mark.parametrize(
+    "rate",
+    ["sixty a minute", "60", "60/", "/minute", "-1/minute", "60/fortnight", "60/month", "60 per 2 minutes", "1.5/minute"],
+)
+def test_another_rate_is_refused(environment: pytest.MonkeyPatch, rate: str):
+    environment.setenv("RAG_RATE_LIMIT", rate)
+    assert fault().startswith("RAG_RATE_LIMIT: ")
+
+
+@pytest.mark.parametrize("rate", ["60/minute; 1000/day", "60/minute, 1000/day", "60/minute and more"])
+def test_more_than_one_rate_is_refused_since_only_the_first_would_count(
+    environment: pytest.MonkeyPatch, rate: str
+):
+    environment.setenv("RAG_RATE_LIMIT", rate)
+    assert fault().startswith("RAG_RATE_LIMIT: ")
+
+
+def test_secrets_show_in_no_text_of_the_settings(environment: pytest.MonkeyPatch):
+    for name, value in KEYS.items():
+        environment.setenv(name, value)
+    settings = read_settings()
+    for text in (repr(settings), str(settings), repr(settings.model_dump()), settings.model_dump_json()):
+        assert "7f3a" not in text
+
+
+def test_secrets_show_in_no_error(environment: pytest.MonkeyPatch):
+    for name, value in KEYS.items():
+        environment.setenv(name, value)
+    environment.setenv("SUPABASE_URL", "secret-7f3a.supabase.co")
+    environment.setenv("RAG_RATE_LIMIT", "60/fortnight")
+    with pytest.raises(ConfigurationError) as raised:
+        read_settings()
+    assert "7f3a" not in str(raised.value)
+    # A traceback shows a cause, and a context that is not suppressed: both could quote the values.
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__
+
+
+def test_settings_cannot_be_changed():
+    settings = read_settings()
+    with pytest.raises(ValidationError):
+        settings.rag_rate_limit = "6000/minute"
+
+
+def test_unknown_variables_are_nobody_s_business(environment: pytest.MonkeyPatch):
+    environment.setenv("RAG_SOMETHING_ELSE", "1")
+    read_settings()
+
+
+def test_the_issuer_is_the_project_s_own_unless_set(environment: pytest.MonkeyPatch):
+    assert read_settings().issuer == "https://project.supabase.co/auth/v1"
+    environment.setenv("SUPABASE_JWT_ISSUER", "https://login.example")
+    assert read_settings().issuer == "https://login.example"
+
+
+@pytest.mark.parametrize(
+    ("value", "origins"),
+    [
+        ("*", ["*"]),
+        ("https://a.example", ["https://a.example"]),
+        (" https://a.example , https://b.example,", ["https://a.example", "https://b.example"]),
+    ],
+)
+def test_origins_are_listed_with_commas(environment: pytest.MonkeyPatch, value: str, origins: list[str]):
+    environment.setenv("RAG_CORS_ORIGINS", value)
+    assert FrameSettings().cors_origins == origins
+
+
+def test_an_app_has_a_frame_before_it_has_a_project(environment: pytest.MonkeyPatch):
+    for name in REQUIRED:
+        environment.delenv(name)
+    assert FrameSettings().cors_origins == ["*"]
+
+
+def test_lambda_is_known_by_its_own_variable(environment: pytest.MonkeyPatch):
+    environment.delenv("AWS_LAMBDA_FUNCTION_NAME", raising=False)
+    assert not on_lambda()
+    environment.setenv("AWS_LAMBDA_FUNCTION_NAME", "rag-search")
+    assert on_lambda()

@@ -1,0 +1,333 @@
+"""Who belongs where: memberships, how a token narrows them, and how an adopter plugs in their own."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from local.stack import Stack
+from tests.actors import Actor, Org, World, put_arguments, vector
+from tests.conftest import People
+
+
+def orgs_of(world: World, actor: Actor, function: str = "current_org_ids", **claims: Any) -> set[str]:
+    return {str(org) for (org,) in world.as_user(actor, f"select * from rag.{function}()", **claims)}
+
+
+def says_member(actor: Actor, org: Any, **claims: Any) -> bool:
+    """What is_org_member answers this user over PostgREST."""
+    answer = actor.rpc("is_org_member", {"org_id": org}, token=actor.token(**claims))
+    assert answer.status_code == 200, answer.text
+    member: bool = answer.json()
+    return member
+
+
+def narrowed(org: Org | str | None) -> dict[str, Any]:
+    """The claim of a token that counts for one org only."""
+    return {"rag": {"org": org.id if isinstance(org, Org) else org}}
+
+
+def become(connection: psycopg.Connection[Any], actor: Actor, **claims: Any) -> None:
+    """Go on as that user until the transaction ends, as PostgREST would."""
+    connection.execute("set local role postgres")
+    claims = {"sub": actor.id, "role": "authenticated", **claims}
+    connection.execute("select set_config('request.jwt.claims', %s, true)", [json.dumps(claims)])
+    connection.execute("set local role authenticated")
+
+
+def test_each_user_has_their_own_memberships(people: People, world: World):
+    assert orgs_of(world, people.ann) == {people.acme.id}
+    assert orgs_of(world, people.bob) == {people.bolt.id}
+    assert orgs_of(world, people.kim) == {people.acme.id, people.bolt.id}
+    assert orgs_of(world, people.sam) == set()
+
+
+def test_memberships_tell_the_role(people: People, world: World):
+    rows = world.as_user(people.ada, "select org_id::text, role from rag.memberships()")
+    assert rows == [(people.acme.id, "admin")]
+    rows = world.as_user(people.ann, "select org_id::text, role from rag.memberships()")
+    assert rows == [(people.acme.id, "member")]
+
+
+def test_only_an_admin_has_admin_orgs(people: People, world: World):
+    assert orgs_of(world, people.ada, "admin_org_ids") == {people.acme.id}
+    for actor in (people.ann, people.kim, people.bob, people.sam):
+        assert orgs_of(world, actor, "admin_org_ids") == set()
+
+
+def test_an_admin_of_one_org_is_a_plain_member_of_the_other(people: People, world: World):
+    eve = world.user(people.acme)
+    world.sql("insert into rag.members values (%s, %s, 'admin')", people.bolt.id, eve.id)
+    assert orgs_of(world, eve) == {people.acme.id, people.bolt.id}
+    assert orgs_of(world, eve, "admin_org_ids") == {people.bolt.id}
+
+
+def test_is_org_member_is_true_of_ones_own_orgs_only(people: People):
+    assert says_member(people.ann, people.acme.id)
+    assert not says_member(people.ann, people.bolt.id)
+    assert says_member(people.kim, people.acme.id)
+    assert says_member(people.kim, people.bolt.id)
+    assert not says_member(people.sam, people.acme.id)
+
+
+def test_is_org_member_is_false_of_null_and_of_an_org_that_is_not(people: People):
+    assert not says_member(people.ann, None)
+    assert not says_member(people.ann, str(uuid4()))
+
+
+def test_is_org_member_refuses_what_is_no_uuid(people: People):
+    assert people.ann.rpc("is_org_member", {"org_id": "acme"}).status_code == 400
+
+
+def test_a_members_policy_may_ask_is_org_member(people: People, world: World):
+    """What the function is for: an adopter's own table, in a transaction that is rolled back."""
+    with psycopg.connect(world.stack.database_url()) as connection:
+        connection.execute(
+            "create table public.invoices (org_id uuid, total int); "
+            "alter table public.invoices enable row level security; "
+            "create policy own on public.invoices for select to authenticated "
+            "using (public.is_org_member(org_id))"
+        )
+        connection.cursor().executemany(
+            "insert into public.invoices values (%s, %s)", [(people.acme.id, 1), (people.bolt.id, 2)]
+        )
+        become(connection, people.bob)
+        assert connection.execute("select total from public.invoices").fetchall() == [(2,)]
+        connection.rollback()
+
+
+def test_users_read_their_own_orgs_and_memberships_only(people: People, world: World):
+    assert world.as_user(people.ann, "select id::text from rag.orgs") == [(people.acme.id,)]
+    assert world.as_user(people.ann, "select user_id::text from rag.members") == [(people.ann.id,)]
+    assert world.as_user(people.sam, "select * from rag.orgs") == []
+    assert world.as_user(people.sam, "select * from rag.members") == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into rag.members (org_id, user_id, role) values (%(bolt)s, %(ann)s, 'admin')",
+        "update rag.members set role = 'admin' where user_id = %(ann)s",
+        "delete from rag.members where user_id <> %(ann)s",
+        "insert into rag.orgs (id, name) values (gen_random_uuid(), 'mine')",
+        "update rag.orgs set name = 'mine' where id = %(acme)s",
+        "delete from rag.orgs where id = %(acme)s",
+        "update rag.settings set exact_rows = 0",
+    ],
+)
+def test_a_member_changes_no_org_no_membership_and_no_setting(people: People, statement: str):
+    names = {"acme": people.acme.id, "bolt": people.bolt.id, "ann": people.ann.id}
+    with psycopg.connect(people.ann.stack.database_url()) as connection:
+        become(connection, people.ann)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(statement.encode(), names)
+
+
+def test_a_token_narrowed_to_an_org_counts_for_that_org_alone(people: People, world: World):
+    assert orgs_of(world, people.kim, **narrowed(people.bolt)) == {people.bolt.id}
+    assert says_member(people.kim, people.bolt.id, **narrowed(people.bolt))
+    assert not says_member(people.kim, people.acme.id, **narrowed(people.bolt))
+
+
+def test_a_token_narrowed_to_an_org_matches_and_writes_in_that_org_alone(people: People):
+    people.ann.put([vector(1)], title="of Acme")
+    bolts = people.bob.put([vector(2)], title="of Bolt")
+    token = people.kim.token(**narrowed(people.acme))
+    needle = {"query_vector": vector(1)}
+    rows = people.kim.rpc("rag_match", needle, token=token).json()
+    assert [row["title"] for row in rows] == ["of Acme"]
+    rows = people.kim.rpc("rag_match", {**needle, "filters": {"org_id": people.bolt.id}}, token=token).json()
+    assert rows == []
+    answer = people.kim.rpc("rag_put_document", put_arguments(people.bolt, [vector(3)]), token=token)
+    assert (answer.status_code, answer.json()["details"]) == (404, "org_not_found")
+    assert people.kim.rpc("rag_delete_document", {"document_id": bolts}, token=token).json() is False
+    assert len(people.bob.match(vector(1))) == 1
+
+
+def test_a_forged_org_claim_sees_nothing(people: People, world: World):
+    """The claim narrows the memberships; where they do not meet nothing is left."""
+    people.ann.put([vector(1)])
+    people.bob.put([vector(1)])
+    assert orgs_of(world, people.ann, **narrowed(people.bolt)) == set()
+    assert not says_member(people.ann, people.bolt.id, **narrowed(people.bolt))
+    assert not says_member(people.ann, people.acme.id, **narrowed(people.bolt))
+    token = people.ann.token(**narrowed(people.bolt))
+    assert people.ann.rpc("rag_match", {"query_vector": vector(1)}, token=token).json() == []
+
+
+@pytest.mark.parametrize("org", ["", "*", "null", "00000000-0000-0000-0000-000000000000", "' or true --"])
+def test_an_org_claim_that_names_no_org_sees_nothing(people: People, world: World, org: str):
+    assert orgs_of(world, people.kim, **narrowed(org)) == set()
+
+
+@pytest.mark.parametrize("claim", [["a"], 7, {"org": "x"}, True])
+def test_an_org_claim_that_is_no_text_sees_nothing(people: People, world: World, claim: Any):
+    assert orgs_of(world, people.kim, rag={"org": claim}) == set()
+
+
+@pytest.mark.parametrize("claims", [{}, {"rag": {}}, {"rag": None}, {"rag": {"org": None}}])
+def test_a_token_without_an_org_claim_counts_for_all_of_its_users_orgs(
+    people: People, world: World, claims: dict[str, Any]
+):
+    assert orgs_of(world, people.kim, **claims) == {people.acme.id, people.bolt.id}
+
+
+def test_an_admins_narrowed_token_is_admin_of_that_org_alone(people: People, world: World):
+    world.sql("insert into rag.members values (%s, %s, 'admin')", people.bolt.id, people.ada.id)
+    assert orgs_of(world, people.ada, "admin_org_ids") == {people.acme.id, people.bolt.id}
+    assert orgs_of(world, people.ada, "admin_org_ids", **narrowed(people.bolt)) == {people.bolt.id}
+
+
+def test_a_member_who_leaves_sees_nothing_at_once(people: People, world: World):
+    """With the token that they still have."""
+    people.ann.put([vector(1)])
+    token = people.ann.token()
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    assert people.ann.rpc("rag_match", {"query_vector": vector(1)}, token=token).json() == []
+    assert len(people.alf.match(vector(1))) == 1
+
+
+def test_an_org_that_goes_takes_everything_of_its_own_and_nothing_else(people: People, world: World):
+    people.ann.put([vector(1), vector(2)])
+    people.bob.put([vector(1)])
+    world.sql("delete from rag.orgs where id = %s", people.acme.id)
+    for table in ("members", "collections", "documents", "chunks"):
+        assert world.sql(f"select count(*) from rag.{table} where org_id = %s", people.acme.id) == [(0,)], (
+            table
+        )
+        assert world.sql(f"select count(*) > 0 from rag.{table} where org_id = %s", people.bolt.id) == [
+            (True,)
+        ]
+    assert people.ann.match(vector(1)) == []
+    assert len(people.kim.match(vector(1))) == 1
+
+
+class Teams:
+    """A project whose memberships are in a table of its own, `public.team_members`, and never in ours."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        connection.execute(
+            """
+            create table public.team_members (team uuid, person uuid, is_owner boolean, left_at date);
+            alter table public.team_members enable row level security;
+            create policy own on public.team_members for select to authenticated using (person = auth.uid());
+            create or replace function rag.memberships()
+            returns table (org_id uuid, role text)
+            language sql stable security invoker set search_path = ''
+            as $$
+              select team, case when is_owner then 'admin' else 'member' end
+              from public.team_members
+              where person = (select auth.uid()) and left_at is null;
+            $$;
+            """
+        )
+
+    def joins(self, actor: Actor, org: Org, *, is_owner: bool = False, left_at: str | None = None) -> None:
+        self.connection.execute("set local role postgres")
+        self.connection.execute(
+            "insert into public.team_members values (%s, %s, %s, %s)", [org.id, actor.id, is_owner, left_at]
+        )
+
+    def ask(self, actor: Actor, statement: str, *parameters: Any, **claims: Any) -> list[tuple[Any, ...]]:
+        become(self.connection, actor, **claims)
+        return self.connection.execute(statement.encode(), parameters).fetchall()
+
+    def put(self, actor: Actor, org: Org, title: str, **fields: Any) -> str:
+        arguments = put_arguments(org, [vector(1)], title=title, **fields)
+        statement = "select document_id::text from public.rag_put_document(%s, %s)"
+        ((document_id,),) = self.ask(
+            actor, statement, json.dumps(arguments["document"]), json.dumps(arguments["chunks"])
+        )
+        return str(document_id)
+
+    def titles(self, actor: Actor, **claims: Any) -> set[str]:
+        statement = "select title from public.rag_match(%s::extensions.vector, 10)"
+        return {title for (title,) in self.ask(actor, statement, str(vector(1)), **claims)}
+
+
+@pytest.fixture
+def teams(stack: Stack, people: People) -> Iterator[Teams]:
+    """All in one transaction, which is rolled back."""
+    with psycopg.connect(stack.database_url()) as connection:
+        yield Teams(connection)
+        connection.rollback()
+
+
+def test_an_adopters_memberships_replace_ours(people: People, teams: Teams):
+    teams.joins(people.sam, people.acme)
+    teams.joins(people.bob, people.bolt, is_owner=True)
+    teams.joins(people.alf, people.acme, left_at="2026-01-01")
+    for actor, current, admin in (
+        (people.sam, [(people.acme.id,)], []),
+        (people.bob, [(people.bolt.id,)], [(people.bolt.id,)]),
+        (people.alf, [], []),  # left the team, and is a member by a table of ours that nobody asks now
+        (people.ann, [], []),
+    ):
+        assert teams.ask(actor, "select id::text from rag.current_org_ids() as ids (id)") == current
+        assert teams.ask(actor, "select id::text from rag.admin_org_ids() as ids (id)") == admin
+    assert teams.ask(people.sam, "select public.is_org_member(%s)", people.acme.id) == [(True,)]
+    assert teams.ask(people.ann, "select public.is_org_member(%s)", people.acme.id) == [(False,)]
+    assert teams.ask(people.sam, "select id::text from rag.orgs") == [(people.acme.id,)]
+    assert teams.ask(people.ann, "select id::text from rag.orgs") == []
+
+
+def test_every_policy_and_function_follows_an_adopters_memberships(people: People, teams: Teams):
+    """Sam's team is Acme; ann, a member by our table, is nobody here."""
+    teams.joins(people.sam, people.acme)
+    teams.joins(people.ada, people.acme, is_owner=True)
+    teams.joins(people.bob, people.bolt)
+    shared = teams.put(people.sam, people.acme, "shared")
+    teams.put(people.sam, people.acme, "sam's own", private=True)
+    teams.put(people.bob, people.bolt, "of Bolt")
+    assert teams.titles(people.sam) == {"shared", "sam's own"}
+    assert teams.titles(people.ada) == {"shared", "sam's own"}
+    assert teams.titles(people.bob) == {"of Bolt"}
+    assert teams.titles(people.ann) == set()
+    for table in ("collections", "documents", "chunks"):
+        assert teams.ask(people.ann, f"select * from rag.{table}") == []
+        assert len(teams.ask(people.sam, f"select * from rag.{table}")) > 0
+    delete = "select public.rag_delete_document(%s)"
+    assert teams.ask(people.ann, delete, shared) == [(False,)]
+    assert teams.ask(people.bob, delete, shared) == [(False,)]
+    assert teams.ask(people.sam, delete, shared) == [(True,)]
+    assert teams.titles(people.ada) == {"sam's own"}
+
+
+def test_a_write_outside_an_adopters_memberships_is_refused(people: People, teams: Teams):
+    teams.joins(people.sam, people.acme)
+    with pytest.raises(psycopg.DatabaseError) as refused:
+        teams.put(people.ann, people.acme, "by a stranger")
+    assert refused.value.sqlstate == "PT404"
+
+
+def test_a_membership_without_an_org_belongs_nowhere(people: People, teams: Teams):
+    """An adopter's table may have such rows. A null among the orgs must not open, nor change, any answer."""
+    teams.joins(people.sam, people.acme)
+    teams.connection.execute("set local role postgres")
+    teams.connection.execute("insert into public.team_members values (null, %s, true, null)", [people.sam.id])
+    teams.put(people.sam, people.acme, "of Acme")
+    assert teams.titles(people.sam) == {"of Acme"}
+    assert teams.ask(people.sam, "select public.is_org_member(null)") == [(False,)]
+    assert teams.ask(people.sam, "select public.is_org_member(%s)", people.bolt.id) == [(False,)]
+    with pytest.raises(psycopg.DatabaseError) as refused:
+        teams.put(people.sam, people.bolt, "into another's")
+    assert refused.value.sqlstate == "PT404"
+
+
+def test_no_replacement_widens_a_token(people: People, teams: Teams):
+    """The org claim narrows whatever memberships there are, admin or not."""
+    teams.joins(people.sam, people.acme, is_owner=True)
+    teams.joins(people.sam, people.bolt, is_owner=True)
+    teams.put(people.sam, people.acme, "of Acme")
+    teams.put(people.sam, people.bolt, "of Bolt")
+    assert teams.titles(people.sam) == {"of Acme", "of Bolt"}
+    assert teams.titles(people.sam, **narrowed(people.bolt)) == {"of Bolt"}
+    ours = teams.ask(
+        people.sam, "select id::text from rag.admin_org_ids() as ids (id)", **narrowed(people.bolt)
+    )
+    assert ours == [(people.bolt.id,)]
+    assert teams.titles(people.sam, **narrowed(str(uuid4()))) == set()
