@@ -46,7 +46,9 @@ def measure(stack: Stack, dataset: Path, console: Console) -> tuple[str, dict[st
     """The embedder's model, and each query's mean similarity by label and id."""
     core = core_of(stack)
     documents = [
-        NewDocument(ORGS["halden"], str(item["title"] or item["id"]), str(item["text"]), external_id=str(item["id"]))
+        NewDocument(
+            ORGS["halden"], str(item["title"] or item["id"]), str(item["text"]), external_id=str(item["id"])
+        )
         for item in read(dataset / "corpus.jsonl")
     ]
     principal = authorise(stack)
@@ -102,7 +104,9 @@ def main(dataset: Path) -> None:
         "medium": medium,
         "reported_on": {label: len(values) for label, values in reported.items()},
         "answered": {label: round(share_from(values, medium), 3) for label, values in reported.items()},
-        "answered_with_high_confidence": {label: round(share_from(values, high), 3) for label, values in reported.items()},
+        "answered_with_high_confidence": {
+            label: round(share_from(values, high), 3) for label, values in reported.items()
+        },
         "answered_at_the_contracts_numbers": {
             label: round(share_from(values, contract.medium), 3) for label, values in reported.items()
         },

@@ -15,6 +15,7 @@ from rich.console import Console
 from local import demo, migrations
 from local.corpus import ORGS, read_folder
 from local.ingest import authorise, demo_corpus, put
+from local.postgres import VERSIONS
 from local.processes import StackError
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, Stack
 from shared.config import Settings
@@ -25,6 +26,7 @@ Command = Callable[[Stack, argparse.Namespace], None]
 
 
 def up(stack: Stack, options: argparse.Namespace) -> None:
+    stack.choose_postgres(options.postgres)
     stack.up(options.port)
     print(f"up at {stack.url}")
 
@@ -51,7 +53,9 @@ def token(stack: Stack, options: argparse.Namespace) -> None:
 def psql(stack: Stack, options: argparse.Namespace) -> None:
     (program, *arguments, host), environment = stack.postgres.psql()
     terminal = {name: os.environ[name] for name in ("HOME", "TERM", "PAGER") if name in os.environ}
-    os.execve(program, [program, *arguments, f"{host}/postgres", *options.further], {**environment, **terminal})
+    os.execve(
+        program, [program, *arguments, f"{host}/postgres", *options.further], {**environment, **terminal}
+    )
 
 
 def ingest(stack: Stack, options: argparse.Namespace) -> None:
@@ -73,6 +77,7 @@ def serve(stack: Stack, options: argparse.Namespace) -> None:
     stopped = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, lambda *_: stopped.set())
+    stack.choose_postgres(options.postgres)
     try:
         stack.up(options.port)
         if not stopped.is_set():
@@ -124,11 +129,15 @@ def parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(name or function.__name__, help=help)
         sub.set_defaults(command=function)
         # Accepted after the command as well, where people put it.
-        sub.add_argument("--data", type=Path, default=argparse.SUPPRESS, metavar="DIR", help=argparse.SUPPRESS)
+        sub.add_argument(
+            "--data", type=Path, default=argparse.SUPPRESS, metavar="DIR", help=argparse.SUPPRESS
+        )
         return sub
 
     for function, text in ((up, "start it; returns when ready"), (serve, "keep it up until Ctrl-C")):
-        command(function, text).add_argument("--port", type=int, default=DEFAULT_PORT)
+        starting = command(function, text)
+        starting.add_argument("--port", type=int, default=DEFAULT_PORT)
+        starting.add_argument("--postgres", type=int, choices=sorted(VERSIONS), help="for a new stack; 18")
     command(down, "stop it").add_argument("--remove", action="store_true", help="and delete its data")
     command(status, "what runs where").add_argument("--json", action="store_true")
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")

@@ -86,10 +86,11 @@ def show(question: Question, body: dict[str, Any], console: Console) -> None:
     else:
         answer, used = body["answer"], body["context_used"]
         level = answer["confidence"]
+        limits = f"high from {used['thresholds']['high']}, medium from {used['thresholds']['medium']}"
+        writer = f"written by {escape(answer['model'])}" if answer["model"] else "no model asked"
         console.print(
-            f"  [{STYLES[level]}]{level} confidence[/] (mean similarity {used['avg_relevance']:.2f}, high from "
-            f"{used['thresholds']['high']}, medium from {used['thresholds']['medium']}), {milliseconds} ms"
-            + (f", written by {escape(answer['model'])}" if answer["model"] else ", no model asked"),
+            f"  [{STYLES[level]}]{level} confidence[/] (mean similarity {used['avg_relevance']:.2f}, "
+            f"{limits}), {milliseconds} ms, {writer}",
             soft_wrap=True,
         )
         for paragraph in filter(None, answer["text"].split("\n")):

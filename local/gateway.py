@@ -21,7 +21,16 @@ from functions import health, rag_answer, rag_search
 
 FUNCTIONS = (rag_search.app, rag_answer.app, health.app)
 # Headers that belong to one connection and not to the message.
-HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "host", "content-length"}
+HOP_BY_HOP = {
+    "connection",
+    "keep-alive",
+    "transfer-encoding",
+    "upgrade",
+    "te",
+    "trailer",
+    "host",
+    "content-length",
+}
 REST_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -57,7 +66,9 @@ async def functions(scope: Scope, receive: Receive, send: Send) -> None:
         if any(route.matches(scope)[0] is not Match.NONE for route in app.routes):
             await app(scope, receive, send)
             return
-    await JSONResponse({"message": "no Route matched with those values"}, status_code=404)(scope, receive, send)
+    await JSONResponse({"message": "no Route matched with those values"}, status_code=404)(
+        scope, receive, send
+    )
 
 
 @asynccontextmanager

@@ -39,7 +39,7 @@ def demo_corpus() -> list[tuple[CorpusFile, str]]:
 def put(
     core: Pipeline, files: Sequence[tuple[CorpusFile, str]], principal: Authorise, console: Console
 ) -> tuple[int, int]:
-    """Ingest the files, each as its user; how many documents and chunks. Raises a RagError at the first fault."""
+    """Ingest the files, each as its user; how many documents and chunks. Raises the first RagError."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -61,4 +61,3 @@ def put(
             progress.update(task, advance=1, title=file.document.title)
         progress.update(task, title=f"{chunks} chunks")
     return len(files), chunks
-

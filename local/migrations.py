@@ -13,7 +13,8 @@ from psycopg import sql
 
 from local.postgres import Postgres
 from local.processes import StackError
-from local.stack import ROOT, Stack, supabase
+from local.stack import Stack
+from local.tools import ROOT, supabase
 
 MIGRATIONS = ROOT / "supabase" / "migrations"
 SOURCES = ROOT / "sql"

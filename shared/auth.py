@@ -25,7 +25,7 @@ class Verifier:
         self._leeway = leeway_seconds
 
     def principal(self, authorization: str | None) -> Principal:
-        """The user of `Bearer <JWT>`. Raises Unauthorized, saying which claim is at fault, never its value."""
+        """The user of `Bearer <JWT>`. Raises Unauthorized, saying what is at fault, never its value."""
         scheme, _, token = (authorization or "").strip().partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
@@ -50,10 +50,11 @@ class Verifier:
             key = self._keys.get(algorithm) if isinstance(algorithm, str) else None
             if key is None:
                 raise Unauthorized("The token is signed in a way that is not accepted here.")
-            return jwt.decode(
+            claims: dict[str, Any] = jwt.decode(
                 token, key, [algorithm], options=options, audience=self._audience, issuer=self._issuer
             )
         except ExpiredSignatureError:
             raise Unauthorized("The token has expired.") from None
         except JOSEError:
             raise Unauthorized("The token is not valid.") from None
+        return claims

@@ -39,9 +39,7 @@ def chunk(text: str, *, size: int, overlap: int, count: CountTokens, lang: str |
     """
     if not 0 <= overlap < size:
         raise ValueError("overlap must be at least 0 and below size")
-    pieces = [
-        piece for sentence in sentences(text, lang) for piece in _pieces(text, sentence, size, count)
-    ]
+    pieces = [piece for sentence in sentences(text, lang) for piece in _pieces(text, sentence, size, count)]
     groups: list[list[_Piece]] = []
     running: list[_Piece] = []
     for piece in pieces:
@@ -88,9 +86,13 @@ def _pieces(text: str, sentence: Sentence, size: int, count: CountTokens) -> lis
     middle = (sentence.start + sentence.end) // 2
     before = text.rfind(" ", sentence.start + 1, middle)
     after = text.find(" ", middle, sentence.end - 1)
-    cut = min((spot for spot in (before, after) if spot >= 0), key=lambda spot: abs(spot - middle), default=middle)
+    cut = min(
+        (spot for spot in (before, after) if spot >= 0), key=lambda spot: abs(spot - middle), default=middle
+    )
     # What follows the cut keeps no leading space: spans begin and end on a character that shows.
     rest = cut + len(text[cut : sentence.end]) - len(text[cut : sentence.end].lstrip())
-    left = Sentence(sentence.start, sentence.start + len(text[sentence.start : cut].rstrip()), sentence.heading)
+    left = Sentence(
+        sentence.start, sentence.start + len(text[sentence.start : cut].rstrip()), sentence.heading
+    )
     right = Sentence(rest, sentence.end, sentence.heading)
     return _pieces(text, left, size, count) + _pieces(text, right, size, count)

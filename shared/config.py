@@ -94,5 +94,7 @@ def read_settings() -> Settings:
     try:
         return Settings()  # type: ignore[call-arg]  # the environment fills what is required
     except ValidationError as invalid:
-        faults = [f"{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in invalid.errors(include_input=False)]
+        faults = [
+            f"{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in invalid.errors(include_input=False)
+        ]
         raise ConfigurationError("; ".join(faults)) from None

@@ -53,7 +53,9 @@ class Edge:
             await self._app(scope, receive, respond)
         except Exception as raised:
             place = traceback.extract_tb(raised.__traceback__)[-1]
-            log.error("%s at %s:%s, request %s", type(raised).__name__, place.filename, place.lineno, request_id)
+            log.error(
+                "%s at %s:%s, request %s", type(raised).__name__, place.filename, place.lineno, request_id
+            )
             if not started:
                 await self._fault()(scope, receive, respond)
 
@@ -62,7 +64,9 @@ class Cors(CORSMiddleware):
     """Starlette's, which answers only a browser's preflight; the contract answers every OPTIONS."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        plain = "access-control-request-method" not in Headers(scope=scope) if scope["type"] == "http" else False
+        plain = (
+            "access-control-request-method" not in Headers(scope=scope) if scope["type"] == "http" else False
+        )
         if plain and scope["method"] == "OPTIONS":
             await Response(status_code=204, headers=self.preflight_headers)(scope, receive, send)
         else:

@@ -67,7 +67,10 @@ class OpenAIEmbedder:
             # Only the text-embedding-3 models can be asked for a size; others have their own.
             size = {"dimensions": DIMENSIONS} if self.model.startswith("text-embedding-3") else {}
             answer = self._client.embeddings.create(
-                model=self.model, input=texts, encoding_format="float", **size  # type: ignore[arg-type]
+                model=self.model,
+                input=texts,
+                encoding_format="float",
+                **size,  # type: ignore[arg-type]
             )
         except (OpenAIError, ValueError) as failed:
             raise EmbeddingFailed from failed

@@ -30,8 +30,11 @@ _FRAME = re.compile(
 _SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
 # Words that say how a question asks, not what about; other languages' rank low by being frequent.
 _ASKING = frozenset(
-    "a an and any are at be by can did do does for from had has have how i in is it its many me much my of on or "
-    "our should that the their there they this to was we were what when where which who whom why will with would you".split()
+    """
+    a an and any are at be by can did do does for from had has have how i in is it its many me much my of
+    on or our should that the their there they this to was we were what when where which who whom why will
+    with would you
+    """.split()  # noqa: SIM905  # a list of strings would be a page long
 )
 
 Embed = Callable[[Sequence[str]], list[list[float]]]
@@ -96,7 +99,9 @@ def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list
 def _worth(question: str, candidates: Sequence[_Candidate], embed: Embed) -> list[float]:
     asked, *vectors = embed([question, *(candidate.text for candidate in candidates)])
     frequency = Counter(word for candidate in candidates for word in candidate.words)
-    rarity = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in _content_words(question)}
+    rarity = {
+        word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in _content_words(question)
+    }
     total = sum(rarity.values()) or 1.0
     return [
         MEANING * sum(a * b for a, b in zip(asked, vector, strict=True))

@@ -6,8 +6,8 @@ Every API that takes documents calls this. It writes as the caller, so row secur
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from shared.chunk import Chunk, chunk
@@ -44,6 +44,19 @@ class NewDocument:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
+    def with_fields_of_metadata(self) -> "NewDocument":
+        """Fields that are not set take what metadata says under their name, so that every API's filters
+        work on documents that came through another. A date that cannot be read stays metadata."""
+        said = {name: value for name, value in self.metadata.items() if isinstance(value, str) and value}
+        return replace(
+            self,
+            source_type=self.source_type or said.get("source_type"),
+            lang=self.lang or said.get("lang"),
+            uri=self.uri or said.get("uri") or said.get("url"),
+            occurred_at=self.occurred_at or _moment(said.get("date")),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What became of a document."""
@@ -59,6 +72,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
     Raises InvalidRequest for a text with nothing to read, NotFound for an org that is not the caller's,
     EmbeddingFailed, or another RagError; whatever it raises, what was there before is untouched.
     """
+    document = document.with_fields_of_metadata()
     text = clean(document.text)
     title = " ".join(clean(document.title).split())
     chunks = chunk_for(embedder, title, text, document.lang)
@@ -95,6 +109,15 @@ def delete(database: Database, caller: Principal, document_id: str) -> bool:
 def clean(text: str) -> str:
     """The text with Unix line ends and without invisible characters."""
     return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _moment(date: str | None) -> datetime | None:
+    """An ISO 8601 date or timestamp, in UTC unless it says otherwise; None when it is neither."""
+    try:
+        moment = datetime.fromisoformat(date or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def passage(title: str, text: str) -> str:

@@ -8,7 +8,9 @@ from shared.postgrest import Database
 from shared.types import Match, Principal, Query
 
 
-def match(database: Database, caller: Principal, vector: list[float], model: str, query: Query) -> tuple[Match, ...]:
+def match(
+    database: Database, caller: Principal, vector: list[float], model: str, query: Query
+) -> tuple[Match, ...]:
     """The caller's top_k nearest chunks of that embedding model, best first.
 
     `vector` has 1536 dimensions. Raises a RagError.

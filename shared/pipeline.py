@@ -60,9 +60,7 @@ class Pipeline:
         draft = None
         if judgement.confidence is not Confidence.LOW:
             draft = self.generator.write(query, matches, citations)
-        return Answer(
-            matches, judgement, citations, draft, datetime.now(UTC), _milliseconds_since(started)
-        )
+        return Answer(matches, judgement, citations, draft, datetime.now(UTC), _milliseconds_since(started))
 
 
 def _milliseconds_since(started: float) -> int:

@@ -25,7 +25,9 @@ class Database:
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=32),
         )
 
-    def call(self, caller: Principal, function: str, arguments: dict[str, Any], *, again: bool = False) -> Any:
+    def call(
+        self, caller: Principal, function: str, arguments: dict[str, Any], *, again: bool = False
+    ) -> Any:
         """What the SQL function returns for this caller: a list of rows, or its scalar.
 
         With `again`, for calls that only read, a connection that broke is tried once more: a pool may hold

@@ -122,7 +122,9 @@ class World:
         """Run a statement as PostgREST would for this user."""
         claims = {"sub": actor.id, "role": "authenticated", **claims}
         with self._connection.transaction():
-            self._connection.execute("select set_config('request.jwt.claims', %s, true)", [json.dumps(claims)])
+            self._connection.execute(
+                "select set_config('request.jwt.claims', %s, true)", [json.dumps(claims)]
+            )
             self._connection.execute("set local role authenticated")
             cursor = self._connection.execute(statement.encode(), parameters)
             return cursor.fetchall() if cursor.description else []
@@ -138,5 +140,7 @@ class World:
         email = f"{user_id}@test.example"
         self.sql("insert into auth.users (id, email) values (%s, %s)", user_id, email)
         for org in orgs:
-            self.sql("insert into rag.members (org_id, user_id, role) values (%s, %s, %s)", org.id, user_id, role)
+            self.sql(
+                "insert into rag.members (org_id, user_id, role) values (%s, %s, %s)", org.id, user_id, role
+            )
         return Actor(self.stack, user_id, email, orgs[0] if orgs else None)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from local.stack import ROOT
+from local.tools import ROOT
 from shared.pipeline import Pipeline
 from tests.actors import Actor, vector
 from tests.conftest import People
@@ -66,17 +66,20 @@ def test_supabase_js_as_somebody_of_another_org_finds_nothing(people: People, co
 
 
 def test_supabase_py_works_unmodified(people: People, core: Pipeline):
-    from supabase import create_client
     from supabase.lib.client_options import SyncClientOptions
+
+    from supabase import create_client
 
     tell(core, people.ann, "Kettle manual", KETTLE)
     with httpx.Client() as transport:
         bearer = {"Authorization": f"Bearer {people.ann.token()}"}
         options = SyncClientOptions(headers=bearer, auto_refresh_token=False, httpx_client=transport)
         client = create_client(people.ann.stack.url, people.ann.stack.anon_key, options)
-        rows = client.rpc("rag_match", {"query_vector": vector(1), "top_k": 3, "filters": {}}).execute().data
+        rows: Any = client.rpc("rag_match", {"query_vector": vector(1), "top_k": 3, "filters": {}}).execute().data
         assert [row["title"] for row in rows] == ["Kettle manual"]
-        body = client.functions.invoke("rag-search", {"body": {"query_text": "kettle"}, "responseType": "json"})
+        body = client.functions.invoke(
+            "rag-search", {"body": {"query_text": "kettle"}, "responseType": "json"}
+        )
         assert body["results"][0]["source_title"] == "Kettle manual"
 
 

@@ -4,10 +4,10 @@ import httpx
 from fastapi.testclient import TestClient
 
 from functions import health
+from local.stack import Stack
 from shared.app import pipeline
 from shared.config import Settings
 from shared.pipeline import Pipeline
-from local.stack import Stack
 
 
 def test_health_names_the_effective_embedder_and_generator(stack: Stack):

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
-import httpx
 import pytest
 from fastapi.testclient import TestClient
 
@@ -106,7 +106,9 @@ def test_confidence_thresholds_come_from_the_environment(people: People, core: P
     )
     with deployed(strict) as client:
         body = client.post(
-            "/api/rag/answer", json={"query_text": "When does the kettle switch off?"}, headers=people.ann.headers()
+            "/api/rag/answer",
+            json={"query_text": "When does the kettle switch off?"},
+            headers=people.ann.headers(),
         ).json()
     assert body["status"] == "insufficient_context"
     assert body["context_used"]["thresholds"] == {"high": 0.99, "medium": 0.98}
@@ -126,15 +128,12 @@ def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
 
 
 def completion(text: str) -> Reply:
-    return Reply(
-        json={
-            "id": "1", "object": "chat.completion", "created": 1, "model": "m",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-        }
-    )  # fmt: skip
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    return Reply({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
 
 
-def ask_through(settings: Settings, gateway: StandIn, people: People, question: str) -> httpx.Response:
+def ask_through(settings: Settings, gateway: StandIn, people: People, question: str) -> Any:
     with deployed(with_gateway(settings, gateway)) as client:
         return client.post("/api/rag/answer", json={"query_text": question}, headers=people.ann.headers())
 
@@ -163,7 +162,11 @@ def test_low_confidence_skips_the_model(people: People, core: Pipeline, settings
 @pytest.mark.parametrize(
     ("reply", "status", "code"),
     [
-        (Reply(status=429, headers={"Retry-After": "17"}, json={"error": {"message": "secret detail"}}), 503, "generation_busy"),
+        (
+            Reply(status=429, headers={"Retry-After": "17"}, json={"error": {"message": "secret detail"}}),
+            503,
+            "generation_busy",
+        ),
         (Reply(status=500, json={"error": {"message": "secret detail"}}), 500, "generation_failed"),
         (Reply(status=401, json={"error": {"message": "secret detail"}}), 500, "generation_failed"),
         (Reply(body=b"<html>secret detail</html>"), 500, "generation_failed"),
@@ -202,8 +205,9 @@ def test_an_embedding_failure_is_500_and_never_falls_back_to_the_local_model(
 
 
 def test_a_database_that_is_gone_is_500(people: People, settings: Settings):
-    gone = settings.model_copy(update={"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer})
+    gone = settings.model_copy(
+        update={"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
+    )
     with deployed(gone) as client:
         answer = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "database_error")
-

@@ -20,7 +20,9 @@ ROUTES = ("/api/rag/search", "/functions/v1/rag-search")
 def tell(core: Pipeline, actor: Actor, title: str, text: str, **fields: Any) -> str:
     """A document of this user's, through the real ingestion path."""
     assert actor.org is not None
-    return ingest(core.database, core.embedder, actor.principal, NewDocument(actor.org.id, title, text, **fields)).document_id
+    return ingest(
+        core.database, core.embedder, actor.principal, NewDocument(actor.org.id, title, text, **fields)
+    ).document_id
 
 
 @pytest.mark.parametrize("route", ROUTES)

@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 from local import demo
+from local.__main__ import core_of
 from local.corpus import ORGS
 from local.ingest import authorise, demo_corpus, put
 from local.stack import Stack
-from local.__main__ import core_of
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,12 @@ def test_the_corpus_is_large_and_varied_enough(filled: tuple[Stack, int]):
     assert all(document.metadata for document in documents)
 
 
-@pytest.mark.parametrize("question", demo.questions(), ids=lambda question: f"{question.asker} {question.text}")
-def test_each_question_is_answered_from_what_its_asker_may_see(filled: tuple[Stack, int], question: demo.Question):
+@pytest.mark.parametrize(
+    "question", demo.questions(), ids=lambda question: f"{question.asker} {question.text}"
+)
+def test_each_question_is_answered_from_what_its_asker_may_see(
+    filled: tuple[Stack, int], question: demo.Question
+):
     stack, _ = filled
     body = demo.ask(stack.url, stack.anon_key, stack.token(question.asker), question)
     passages = body["results"] if question.call == "search" else body["citations"]

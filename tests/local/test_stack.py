@@ -16,7 +16,8 @@ import pytest
 
 from local.postgres import Postgres, can_use_namespace
 from local.processes import Child, StackError, free_port, port_is_free
-from local.stack import ROOT, Stack
+from local.stack import Stack
+from local.tools import ROOT
 
 
 def local(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -109,7 +110,9 @@ def test_an_option_that_nobody_knows_is_refused(folder: Path):
 
 
 def test_ingest_reads_a_folder_as_a_user_and_replaces_on_the_second_run(folder: Path, tmp_path: Path):
-    (tmp_path / "tea.md").write_text('+++\ntitle = "Tea"\nsource_type = "faq"\n+++\nTea is ready after four minutes.')
+    (tmp_path / "tea.md").write_text(
+        '+++\ntitle = "Tea"\nsource_type = "faq"\n+++\nTea is ready after four minutes.'
+    )
     (tmp_path / "plain.txt").write_text("Plain text needs no front matter.")
     for _ in range(2):
         done = local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
@@ -126,7 +129,7 @@ def test_ingest_reads_a_folder_as_a_user_and_replaces_on_the_second_run(folder: 
     ("name", "content", "complaint"),
     [
         ("bad.md", b"+++\ntitle = \n+++\nText.", "bad.md"),
-        ("date.md", b'+++\ndate = 2026-01-01\n+++\nText.', "date needs a time"),
+        ("date.md", b"+++\ndate = 2026-01-01\n+++\nText.", "date needs a time"),
         ("latin.txt", b"caf\xe9", "latin.txt"),
         ("picture.png", b"", "no .md or .txt files"),
     ],
@@ -152,7 +155,10 @@ def test_a_second_stack_beside_it_is_another_world(folder: Path, tmp_path: Path)
             ("/rest/v1/rpc/rag_match", {"apikey": second.anon_key}),
         ):
             stranger = {"Authorization": f"Bearer {token}", **headers}
-            assert httpx.post(f"{second.url}{path}", json={"query_text": "x"}, headers=stranger).status_code == 401
+            assert (
+                httpx.post(f"{second.url}{path}", json={"query_text": "x"}, headers=stranger).status_code
+                == 401
+            )
         assert httpx.get(f"{first.url}/health").status_code == 200
     finally:
         second.remove()
@@ -202,9 +208,12 @@ def test_serve_prints_what_to_paste_and_ctrl_c_stops_every_child(tmp_path: Path,
     output = tmp_path / "output"
     with output.open("w") as out:
         serve = subprocess.Popen(
-            [sys.executable, "-m", "local", "serve", "--port", str(free_port()), "--data", str(tmp_path / "stack")],
-            stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )  # fmt: skip
+            [sys.executable, "-m", "local", "--data", str(tmp_path / "stack"), "serve", "--port", str(free_port())],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
         deadline = time.monotonic() + 120
         while "Ctrl-C stops everything" not in output.read_text() and serve.poll() is None:
             assert time.monotonic() < deadline, output.read_text()
@@ -247,3 +256,9 @@ def test_as_root_without_namespaces_postgres_runs_as_nobody_outside_the_clone(tm
         cluster.stop()
         cluster.remove()
     assert not cluster.data.parent.exists()
+
+
+def test_a_stack_keeps_the_postgres_version_that_its_data_has(folder: Path):
+    done = local(folder, "up", "--postgres", "16")
+    assert done.returncode == 1
+    assert "holds data of Postgres 18" in done.stderr

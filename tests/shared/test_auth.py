@@ -192,7 +192,7 @@ def test_a_payload_that_is_no_set_of_claims_is_refused(payload: object):
     [
         ".", "..", "...", "a.b.c", "eyJhbGciOiJIUzI1NiJ9", "eyJhbGciOiJIUzI1NiJ9..", "\x00.\x00.\x00", "é.è.ê", "👩.👩.👩",
         f"{part([])}.{part({})}.x", f"{part('HS256')}.{part({})}.x", f"{part(None)}.{part({})}.x",
-        f"{part(b'[' * 40_000)}.a.b", f"{part(b'{' + b'"a":{' * 9_000)}.a.b", f"{part(b'1' * 9_000)}.a.b",
+        part(b"[" * 40_000) + ".a.b", part(b'{"a":' * 9_000) + ".a.b", part(b"1" * 9_000) + ".a.b",
     ],
     ids=range(15),
 )  # fmt: skip
@@ -220,7 +220,7 @@ def test_two_tokens_at_once_are_refused():
     refusal(f"Bearer Bearer {token()}")
 
 
-@pytest.mark.parametrize("stray", ["é", "ÿ", "=", "==", "!", "\x00", "%", "\u2028", "👩"])
+@pytest.mark.parametrize("stray", ["é", "ÿ", "👩", "!", "%", "\x00"])
 @pytest.mark.parametrize("place", [0, -5, None], ids=["before", "within", "after"])
 def test_a_good_token_with_a_character_that_no_token_has_is_refused(stray: str, place: int | None):
     """Lenient base64 skips them: the same token under many spellings, some of which no header can carry on."""

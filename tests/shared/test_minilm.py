@@ -4,7 +4,6 @@ import json
 import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from operator import mul
 from pathlib import Path
 from threading import Barrier
 
@@ -31,7 +30,7 @@ def samples() -> list[Sample]:
 
 
 def cosine(one: list[float], other: list[float]) -> float:
-    return sum(map(mul, one, other))
+    return sum(a * b for a, b in zip(one, other, strict=True))
 
 
 def same(found: list[list[float]], expected: list[list[float]]) -> bool:

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local.stack import ROOT
-from shared.policy import CONTRACT_THRESHOLDS, MAX_CITATIONS, THRESHOLDS, cite, fit, judge, snippet, thresholds_for
+from shared.policy import (
+    CONTRACT_THRESHOLDS,
+    MAX_CITATIONS,
+    THRESHOLDS,
+    cite,
+    fit,
+    judge,
+    snippet,
+    thresholds_for,
+)
 from shared.types import Confidence, Thresholds
 from tests.shared.examples import match, settings
 

@@ -242,7 +242,7 @@ def test_embeddings_are_stored_in_the_row(world: World):
 def test_a_member_does_not_reach_the_schema_through_postgrest(people: People, method: str):
     """406 is PostgREST's word for a schema that it does not expose."""
     headers = {**people.ann.headers(), "Accept-Profile": "rag", "Content-Profile": "rag"}
-    body = {} if method in ("POST", "PATCH") else None
+    body: dict[str, str] | None = {} if method in ("POST", "PATCH") else None
     for path in ("chunks", "documents", "members", "orgs", "settings", "rpc/current_org_ids"):
         if path.startswith("rpc/") and method in ("PATCH", "DELETE"):
             continue

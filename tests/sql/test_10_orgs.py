@@ -11,6 +11,7 @@ import pytest
 from local.stack import Stack
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
+from tests.sql.direct import become
 
 
 def orgs_of(world: World, actor: Actor, function: str = "current_org_ids", **claims: Any) -> set[str]:
@@ -28,14 +29,6 @@ def says_member(actor: Actor, org: Any, **claims: Any) -> bool:
 def narrowed(org: Org | str | None) -> dict[str, Any]:
     """The claim of a token that counts for one org only."""
     return {"rag": {"org": org.id if isinstance(org, Org) else org}}
-
-
-def become(connection: psycopg.Connection[Any], actor: Actor, **claims: Any) -> None:
-    """Go on as that user until the transaction ends, as PostgREST would."""
-    connection.execute("set local role postgres")
-    claims = {"sub": actor.id, "role": "authenticated", **claims}
-    connection.execute("select set_config('request.jwt.claims', %s, true)", [json.dumps(claims)])
-    connection.execute("set local role authenticated")
 
 
 def test_each_user_has_their_own_memberships(people: People, world: World):

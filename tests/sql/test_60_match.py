@@ -1,5 +1,7 @@
 """rag_match against a brute-force oracle: min(top_k, visible) rows, the right ones, in a stable order."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -64,18 +66,18 @@ def test_a_narrow_filter_on_a_large_org_still_fills_the_page(people: People, sma
 
 def test_equal_similarities_come_in_a_stable_order(people: People):
     people.ann.put([vector(7)] * 30)
-    first, second = (
-        [row["chunk_id"] for row in people.ann.match(vector(7), top_k=10)] for _ in range(2)
-    )
+    first, second = ([row["chunk_id"] for row in people.ann.match(vector(7), top_k=10)] for _ in range(2))
     assert first == second == sorted(first)
 
 
 def test_each_filter_narrows(people: People):
-    people.kim.put([vector(1)], source_type="email", lang="en", occurred_at="2026-01-01T00:00:00Z", title="old")
+    people.kim.put(
+        [vector(1)], source_type="email", lang="en", occurred_at="2026-01-01T00:00:00Z", title="old"
+    )
     people.kim.put([vector(2)], source_type="faq", lang="fr", occurred_at="2026-06-01T00:00:00Z", title="new")
     people.kim.put([vector(3)], source_type="faq", title="undated")
 
-    def titles(**filters: str) -> set[str]:
+    def titles(**filters: Any) -> set[str]:
         return {row["title"] for row in people.kim.match(vector(9), **filters)}
 
     assert titles() == {"old", "new", "undated"}
@@ -105,7 +107,7 @@ def test_only_chunks_of_the_asked_model_match(people: People):
         ({"query_vector": [0.1] * 1536, "filters": [1]}, "invalid_filters"),
     ],
 )
-def test_bad_arguments_are_typed_errors(people: People, arguments: dict, detail: str):
+def test_bad_arguments_are_typed_errors(people: People, arguments: dict[str, Any], detail: str):
     answer = people.ann.rpc("rag_match", arguments)
     assert answer.status_code == 400
     assert answer.json()["code"] == "PT400"
@@ -124,8 +126,8 @@ def test_row_security_leaves_every_condition_to_the_index(people: People, world:
         world.sql(f"set {switch} = off")
     plan = world.as_user(
         people.ann,
-        "explain select count(*) from rag.chunks where org_id = any (array[%s]::uuid[]) and embedding_model = %s "
-        "and source_type = 'doc' and occurred_at >= '2026-01-01' and lang = 'en'",
+        "explain select count(*) from rag.chunks where org_id = any (array[%s]::uuid[]) "
+        "and embedding_model = %s and source_type = 'doc' and occurred_at >= '2026-01-01' and lang = 'en'",
         people.acme.id,
         MODEL,
     )

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from local import migrations
-from local.stack import ROOT, Stack, supabase
+from local.stack import Stack
+from local.tools import ROOT, supabase
 
 CATALOGUE = Path(__file__).with_name("catalogue.sql").read_text()
 MIGRATIONS = sorted(path.name for path in migrations.MIGRATIONS.glob("*.sql"))

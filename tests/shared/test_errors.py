@@ -1,0 +1,129 @@
+"""Errors as nouns: what a caller reads by default, and what becomes of what SQL raises."""
+
+import re
+
+import pytest
+
+from local.stack import ROOT
+from shared import errors
+from shared.errors import (
+    ConfigurationError,
+    DatabaseFailed,
+    DatabaseTimedOut,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    RagError,
+    RateLimited,
+    Unauthorized,
+    error_from_sql,
+)
+
+NOUNS = sorted(
+    (noun for noun in vars(errors).values() if isinstance(noun, type) and issubclass(noun, RagError)),
+    key=lambda noun: noun.__name__,
+)
+LEAK = 'Key (email)=(ann@acme.example) of relation "documents" at rag_match(vector) line 7'
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_the_docstring_is_the_default_message(noun: type[RagError]):
+    message = str(noun())
+    assert message == (noun.__doc__ or "").strip()
+    assert message.endswith(".")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_every_noun_has_a_docstring_a_status_and_a_code_of_its_own(noun: type[RagError]):
+    assert vars(noun).get("__doc__")
+    assert 400 <= noun.status < 600
+    assert re.fullmatch(r"[a-z]+(_[a-z]+)*", noun.code)
+    assert [other for other in NOUNS if other.code == noun.code] == [noun]
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_a_message_replaces_the_default(noun: type[RagError]):
+    assert str(noun("Said otherwise.")) == "Said otherwise."
+
+
+def test_headers_travel_with_the_error_and_are_its_own():
+    given = {"Retry-After": "7"}
+    error = RateLimited(headers=given)
+    given["Retry-After"] = "8"
+    assert error.headers == {"Retry-After": "7"}
+    assert RateLimited().headers == {}
+
+
+def test_unauthorized_says_which_scheme_would_do():
+    assert Unauthorized().headers == Unauthorized("Expired.").headers == {"WWW-Authenticate": "Bearer"}
+
+
+def test_a_configuration_error_is_no_answer_to_a_request():
+    assert not issubclass(ConfigurationError, RagError)
+
+
+@pytest.mark.parametrize(
+    ("code", "noun"),
+    [
+        ("PT404", NotFound),
+        ("PT400", InvalidRequest),
+        ("PGRST301", Unauthorized),
+        ("PGRST302", Unauthorized),
+        ("PGRST303", Unauthorized),
+        ("42501", Forbidden),
+        ("57014", DatabaseTimedOut),
+        ("22P02", InvalidRequest),
+        ("22007", InvalidRequest),
+        ("22000", InvalidRequest),
+        ("23502", InvalidRequest),
+        ("23505", InvalidRequest),
+        ("23514", InvalidRequest),
+        ("42883", DatabaseFailed),
+        ("42P01", DatabaseFailed),
+        ("53300", DatabaseFailed),
+        ("08006", DatabaseFailed),
+        ("XX000", DatabaseFailed),
+        ("P0001", DatabaseFailed),
+        ("PGRST000", DatabaseFailed),
+        ("PGRST202", DatabaseFailed),
+        ("PT500", DatabaseFailed),
+        ("2", DatabaseFailed),
+        ("", DatabaseFailed),
+        (None, DatabaseFailed),
+    ],
+)
+def test_a_code_of_sql_becomes_its_noun(code: str | None, noun: type[RagError]):
+    assert type(error_from_sql(code, LEAK, LEAK)) is noun
+
+
+@pytest.mark.parametrize("code", ["PT404", "PT400"])
+def test_what_our_own_functions_say_is_passed_on(code: str):
+    assert str(error_from_sql(code, "top_k must be between 1 and 100", "invalid_top_k")) == (
+        "top_k must be between 1 and 100"
+    )
+
+
+@pytest.mark.parametrize("code", ["PT404", "PT400"])
+def test_our_own_functions_need_not_say_anything(code: str):
+    error = error_from_sql(code, None, None)
+    assert str(error) == type(error).__doc__
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["22P02", "22007", "23503", "23505", "23514", "42501", "57014", "42883", "XX000", "PGRST301", "PGRST202", "P0001", None],
+)
+def test_no_other_message_leaves_since_it_may_quote_data(code: str | None):
+    error = error_from_sql(code, LEAK, {"row": LEAK})
+    text = f"{error} {error!r} {error.headers} {vars(error)}"
+    assert not [word for word in re.findall(r"\w{4,}", LEAK) if word in text]
+
+
+def test_every_code_that_our_sql_raises_has_a_noun_of_its_own():
+    """A PT code that errors.py does not know would leave as a fault of the database."""
+    files = sorted((ROOT / "sql").glob("*.sql"))
+    raised = {code for file in files for code in re.findall(r"errcode = '(\w+)'", file.read_text())}
+    assert raised
+    for code in raised:
+        assert type(error_from_sql(code, "A message.", None)) is not DatabaseFailed, code

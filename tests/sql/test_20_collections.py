@@ -1,0 +1,196 @@
+"""Collections: made by the first document that names them, one of a name for the org and for each owner."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.actors import Actor, Org, World, put_arguments, vector
+from tests.conftest import People
+from tests.sql.direct import run
+
+
+def collections(world: World, org: Org) -> list[tuple[Any, ...]]:
+    """Name and owner of the org's collections, as the deployer sees them."""
+    return world.sql(
+        "select name, owner_id::text from rag.collections where org_id = %s "
+        "order by name, owner_id nulls first",
+        org.id,
+    )
+
+
+def home_of(world: World, document_id: str) -> tuple[Any, ...]:
+    """Of a document: its collection's name, the collection's owner, and its own owner."""
+    (row,) = world.sql(
+        "select name, collections.owner_id::text, documents.owner_id::text from rag.documents "
+        "join rag.collections on collections.org_id = documents.org_id and collections.id = collection_id "
+        "where documents.id = %s",
+        document_id,
+    )
+    return row
+
+
+def owns(world: World, actor: Actor, name: str) -> None:
+    """The user makes a collection of their own."""
+    assert actor.org is not None
+    world.as_user(
+        actor,
+        "insert into rag.collections (org_id, owner_id, name) values (%s, %s, %s)",
+        actor.org.id,
+        actor.id,
+        name,
+    )
+
+
+def test_a_collection_comes_with_the_first_document_that_names_it(people: People, world: World):
+    assert collections(world, people.acme) == []
+    for _ in range(2):
+        people.ann.put([vector(1)], collection="handbook")
+        people.alf.put([vector(1)], collection="handbook")
+    assert collections(world, people.acme) == [("handbook", None)]
+
+
+def test_a_document_without_a_collection_is_in_the_default_one(people: People, world: World):
+    assert home_of(world, people.ann.put([vector(1)])) == ("default", None, None)
+
+
+def test_two_orgs_have_each_their_own_collection_of_a_name(people: People, world: World):
+    people.ann.put([vector(1)], collection="handbook", title="of Acme")
+    people.bob.put([vector(1)], collection="handbook", title="of Bolt")
+    assert collections(world, people.acme) == collections(world, people.bolt) == [("handbook", None)]
+    assert [row["title"] for row in people.ann.match(vector(1))] == ["of Acme"]
+    assert [row["title"] for row in people.bob.match(vector(1))] == ["of Bolt"]
+
+
+def test_a_private_document_does_not_make_its_collection_private(people: People, world: World):
+    document_id = people.ann.put([vector(1)], collection="handbook", private=True)
+    assert home_of(world, document_id) == ("handbook", None, people.ann.id)
+    assert home_of(world, people.alf.put([vector(1)], collection="handbook")) == ("handbook", None, None)
+
+
+def test_a_users_own_collection_comes_before_the_orgs(people: People, world: World):
+    people.alf.put([vector(1)], collection="notes")
+    owns(world, people.ann, "notes")
+    assert home_of(world, people.ann.put([vector(2)], collection="notes")) == (
+        "notes",
+        people.ann.id,
+        people.ann.id,
+    )
+    assert home_of(world, people.alf.put([vector(3)], collection="notes")) == ("notes", None, None)
+    assert collections(world, people.acme) == [("notes", None), ("notes", people.ann.id)]
+
+
+def test_documents_of_a_private_collection_are_their_owners(people: People, world: World):
+    owns(world, people.ann, "diary")
+    people.ann.put([vector(1)], collection="diary")
+    assert len(people.ann.match(vector(1))) == len(people.ada.match(vector(1))) == 1
+    assert people.alf.match(vector(1)) == []
+
+
+def test_a_members_private_collection_does_not_take_the_name_from_the_others(people: People, world: World):
+    """Alf can neither write to ann's diary nor see that there is one."""
+    owns(world, people.ann, "diary")
+    assert home_of(world, people.alf.put([vector(1)], collection="diary")) == ("diary", None, None)
+    assert world.as_user(people.alf, "select name, owner_id from rag.collections") == [("diary", None)]
+
+
+def test_an_admins_document_does_not_land_in_a_members_private_collection(people: People, world: World):
+    """Though an admin sees that collection."""
+    owns(world, people.ann, "diary")
+    assert home_of(world, people.ada.put([vector(1)], collection="diary")) == ("diary", None, None)
+
+
+def test_a_name_is_unique_for_the_org_and_for_each_owner(people: People, world: World):
+    people.ann.put([vector(1)], collection="notes")
+    owns(world, people.ann, "notes")
+    owns(world, people.alf, "notes")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        owns(world, people.ann, "notes")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        world.as_user(
+            people.ann, "insert into rag.collections (org_id, name) values (%s, 'notes')", people.acme.id
+        )
+
+
+@pytest.mark.parametrize("name", ["", "n" * 201])
+def test_a_collection_needs_a_name_of_a_sensible_length(people: People, world: World, name: str):
+    answer = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)], collection=name))
+    assert answer.status_code == 400
+    assert collections(world, people.acme) == []
+
+
+def test_a_name_is_taken_as_it_is_written(people: People, world: World):
+    names = ["notes", "Notes", " notes", "nötes", "'; drop table rag.collections; --", "%", "n_tes"]
+    for name in names:
+        people.ann.put([vector(1)], collection=name)
+    assert {name for name, _ in collections(world, people.acme)} == set(names)
+
+
+def test_writers_who_meet_at_a_new_name_make_one_collection(people: People, world: World):
+    authors = [people.ann, people.alf, people.ada, people.kim] * 4
+
+    def put(actor: Actor) -> str:
+        return actor.put([vector(1)], collection="new")
+
+    with ThreadPoolExecutor(len(authors)) as pool:
+        documents = set(pool.map(put, authors))
+    assert len(documents) == len(authors)
+    assert collections(world, people.acme) == [("new", None)]
+    assert len(people.ann.match(vector(1))) == len(authors)
+
+
+def test_a_collection_that_goes_takes_its_documents_and_chunks(people: People, world: World):
+    people.ann.put([vector(1), vector(2)], collection="old", title="old")
+    people.ann.put([vector(3)], collection="kept", title="kept")
+    world.as_user(people.alf, "delete from rag.collections where name = 'old'")
+    assert {row["title"] for row in people.ann.match(vector(1))} == {"kept"}
+    assert world.sql("select count(*) from rag.chunks where org_id = %s", people.acme.id) == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("select * from rag.collections where org_id = %(org)s", 0),
+        ("update rag.collections set name = 'taken' where org_id = %(org)s returning 1", 0),
+        ("delete from rag.collections where org_id = %(org)s returning 1", 0),
+    ],
+)
+def test_another_orgs_collections_are_not_there(people: People, world: World, statement: str, rows: int):
+    people.ann.put([vector(1)], collection="handbook")
+    assert len(run(people.bob, statement, org=people.acme.id)) == rows
+    assert len(run(people.sam, statement, org=people.acme.id)) == rows
+    assert collections(world, people.acme) == [("handbook", None)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into rag.collections (org_id, name) values (%(org)s, 'planted')",
+        "insert into rag.collections (org_id, owner_id, name) values (%(org)s, %(self)s, 'planted')",
+        "update rag.collections set org_id = %(org)s",
+        "select rag.ensure_collection(%(org)s, null, 'planted')",
+    ],
+)
+def test_no_collection_gets_into_another_org(people: People, world: World, statement: str):
+    people.bob.put([vector(1)])
+    # No foreign key stands in the way: only the policy does.
+    world.sql("delete from rag.documents where org_id = %s", people.bolt.id)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        run(people.bob, statement, org=people.acme.id, self=people.bob.id)
+    assert collections(world, people.acme) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into rag.collections (org_id, owner_id, name) values (%(org)s, %(ann)s, 'planted')",
+        "update rag.collections set owner_id = %(ann)s where name = 'alfs'",
+        "update rag.collections set owner_id = %(ann)s where name = 'shared'",
+    ],
+)
+def test_a_member_makes_no_collection_in_anothers_name(people: People, world: World, statement: str):
+    owns(world, people.alf, "alfs")
+    people.alf.put([vector(1)], collection="shared")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        run(people.alf, statement, org=people.acme.id, ann=people.ann.id)

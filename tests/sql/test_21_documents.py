@@ -1,0 +1,229 @@
+"""Documents: what a row may hold, and who sees, changes and owns it."""
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.actors import World, put_arguments, vector
+from tests.conftest import People
+from tests.sql.direct import run
+
+
+def stored(world: World, document_id: str) -> dict[str, Any]:
+    """The document's row, as the deployer sees it."""
+    ((row,),) = world.sql("select to_jsonb(documents) from rag.documents where id = %s", document_id)
+    return row  # type: ignore[no-any-return]
+
+
+def count(world: World, people: People) -> int:
+    ((number,),) = world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id)
+    return int(number)
+
+
+def test_a_document_keeps_what_it_was_given(people: People, world: World):
+    given = {
+        "external_id": "mail/17",
+        "source_type": "email",
+        "title": "Prix du lait — août",
+        "uri": "https://example.org/17",
+        "lang": "fr",
+        "metadata": {"labels": ["a", "b"], "nested": {"n": 1.5}},
+        "content": "Texte 🥛 intégral",
+        "content_hash": "0123456789abcdef" * 4,
+    }
+    row = stored(world, people.ann.put([vector(1)], occurred_at="2026-08-01T09:30:00+02:00", **given))
+    assert {name: row[name] for name in given} == given
+    assert row["occurred_at"] == "2026-08-01T07:30:00+00:00"
+    assert (row["org_id"], row["owner_id"]) == (people.acme.id, None)
+
+
+def test_a_document_has_sensible_defaults(people: People, world: World):
+    row = stored(world, people.ann.put([vector(1)], metadata=None, source_type=None))
+    assert (row["source_type"], row["metadata"]) == ("doc", {})
+    assert [row[name] for name in ("external_id", "uri", "lang", "occurred_at")] == [None] * 4
+
+
+def test_a_match_shows_the_documents_fields(people: People):
+    document_id = people.ann.put(
+        [vector(1)], title="Guide", uri="x:1", lang="en", source_type="web", metadata={"k": [1]},
+        occurred_at="2026-01-01T00:00:00Z",
+    )  # fmt: skip
+    (row,) = people.alf.match(vector(1))
+    shown = {
+        name: row[name]
+        for name in ("document_id", "org_id", "title", "uri", "lang", "source_type", "metadata")
+    }
+    assert shown == {
+        "document_id": document_id,
+        "org_id": people.acme.id,
+        "title": "Guide",
+        "uri": "x:1",
+        "lang": "en",
+        "source_type": "web",
+        "metadata": {"k": [1]},
+    }
+    assert row["occurred_at"] == "2026-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"title": ""},
+        {"title": None},
+        {"title": "t" * 1001},
+        {"external_id": ""},
+        {"external_id": "e" * 501},
+        {"source_type": ""},
+        {"source_type": "s" * 65},
+        {"uri": ""},
+        {"uri": "u" * 2001},
+        {"lang": ""},
+        {"lang": "l" * 36},
+        {"occurred_at": "yesterday-ish"},
+        {"occurred_at": "2026-02-30T00:00:00Z"},
+        {"metadata": [1]},
+        {"metadata": "text"},
+        {"content": None},
+        {"content_hash": None},
+        {"content_hash": "F" * 64},
+        {"content_hash": "0" * 63},
+        {"embedding_model": None},
+        {"embedding_model": ""},
+        {"embedding_model": "m" * 101},
+        {"private": "perhaps"},
+        {"title": "a\u0000b"},
+        {"org_id": "acme"},
+    ],
+    ids=lambda fields: " ".join(f"{name}={str(value)[:12]!r}" for name, value in fields.items()),
+)
+def test_a_malformed_document_is_refused_and_leaves_nothing(
+    people: People, world: World, fields: dict[str, Any]
+):
+    answer = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)], **fields))
+    assert answer.status_code == 400, answer.text
+    assert count(world, people) == 0
+    assert people.ann.match(vector(1)) == []
+
+
+@pytest.mark.parametrize("document", [[], "text", 7, True])
+def test_a_document_that_is_no_object_is_refused(people: People, world: World, document: Any):
+    answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": []})
+    assert 400 <= answer.status_code < 500, answer.text
+    assert count(world, people) == 0
+
+
+@pytest.mark.parametrize("document", [None, {}, {"title": "t"}])
+def test_a_document_without_an_org_belongs_nowhere(people: People, document: Any):
+    answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": []})
+    assert (answer.status_code, answer.json()["code"]) == (404, "PT404")
+
+
+def test_a_document_of_a_text_as_long_as_a_book_is_kept_whole(people: People, world: World):
+    text = "Une phrase. " * 100_000
+    assert stored(world, people.ann.put([vector(1)], content=text))["content"] == text
+
+
+def test_the_orgs_documents_are_every_members(people: People, world: World):
+    people.ann.put([vector(1)], title="for all")
+    for actor in (people.ann, people.alf, people.ada, people.kim):
+        assert run(actor, "select title from rag.documents where org_id = %(org)s", org=people.acme.id) == [
+            ("for all",)
+        ]
+    for actor in (people.bob, people.sam):
+        assert run(actor, "select title from rag.documents") == []
+
+
+def test_a_private_document_is_its_owners_and_the_admins(people: People):
+    people.ann.put([vector(1)], title="private", private=True)
+    assert [row["title"] for row in people.ann.match(vector(1))] == ["private"]
+    assert [row["title"] for row in people.ada.match(vector(1))] == ["private"]
+    for actor in (people.alf, people.kim, people.bob, people.sam):
+        assert actor.match(vector(1)) == []
+
+
+def test_a_private_document_in_a_shared_collection_stays_private(people: People):
+    people.alf.put([vector(1)], collection="shared", title="alf's, for all")
+    people.ann.put([vector(1)], collection="shared", title="ann's own", private=True)
+    people.ann.put([vector(1)], collection="shared", title="ann's, for all", private=False)
+    shared = {"alf's, for all", "ann's, for all"}
+    assert {row["title"] for row in people.alf.match(vector(1))} == shared
+    assert {row["title"] for row in people.kim.match(vector(1))} == shared
+    assert {row["title"] for row in people.ann.match(vector(1))} == shared | {"ann's own"}
+    # Nor does the count of what was searched betray it.
+    assert {row["candidates"] for row in people.alf.match(vector(1))} == {2}
+    assert {row["candidates"] for row in people.ann.match(vector(1))} == {3}
+
+
+def test_an_admin_of_another_org_is_no_admin_here(people: People, world: World):
+    people.ann.put([vector(1)], private=True)
+    boss = world.user(people.bolt, role="admin")
+    world.sql("insert into rag.members values (%s, %s, 'member')", people.acme.id, boss.id)
+    assert boss.match(vector(1)) == []
+
+
+def test_an_owner_who_leaves_the_org_loses_their_private_documents(people: People, world: World):
+    people.ann.put([vector(1)], private=True)
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    assert people.ann.match(vector(1)) == []
+    assert len(people.ada.match(vector(1))) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select id from rag.documents where id = %(document)s",
+        "update rag.documents set title = 'taken' where id = %(document)s returning id",
+        "update rag.documents set owner_id = null where id = %(document)s returning id",
+        "delete from rag.documents where id = %(document)s returning id",
+        "select id from rag.chunks where document_id = %(document)s",
+        "update rag.chunks set content = 'taken' where document_id = %(document)s returning id",
+        "update rag.chunks set owner_id = null where document_id = %(document)s returning id",
+        "delete from rag.chunks where document_id = %(document)s returning id",
+    ],
+)
+def test_in_sql_as_in_http_somebody_elses_rows_are_not_there(people: People, world: World, statement: str):
+    """Ann's private document to a member of her org; an org's document to a member of another."""
+    private = people.ann.put([vector(1)], title="untouched", private=True)
+    shared = people.ann.put([vector(1)], title="untouched")
+    assert run(people.alf, statement, document=private) == []
+    for actor in (people.bob, people.sam):
+        assert run(actor, statement, document=private) == run(actor, statement, document=shared) == []
+    for document_id in (private, shared):
+        assert stored(world, document_id)["title"] == "untouched"
+    assert sorted(row["content"] for row in people.ann.match(vector(1))) == ["0", "0"]
+    assert len(people.alf.match(vector(1))) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update rag.documents set org_id = %(org)s where id = %(document)s",
+        "update rag.documents set owner_id = %(ann)s where id = %(document)s",
+        "update rag.chunks set org_id = %(org)s where document_id = %(document)s",
+        "update rag.chunks set owner_id = %(ann)s where document_id = %(document)s",
+    ],
+)
+def test_in_sql_as_in_http_no_row_changes_hands(people: People, statement: str):
+    """A member neither gives a row to another org nor puts it in somebody else's name."""
+    document_id = people.alf.put([vector(1)])
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        run(people.alf, statement, document=document_id, org=people.bolt.id, ann=people.ann.id)
+
+
+def test_the_copies_in_chunks_are_the_documents(people: People, world: World):
+    """Filters read the chunk, what is shown comes from the document: they must say the same."""
+    people.ann.put([vector(1), vector(2)], source_type="faq", lang="de", occurred_at="2026-01-01T00:00:00Z")
+    people.ann.put([vector(3)], private=True, collection="other")
+    people.ann.put([vector(4)], external_id="x", lang="en")
+    people.ann.put([vector(5)], external_id="x", lang="fr", source_type="web")
+    differing = world.sql(
+        "select count(*) filter (where "
+        "(chunks.owner_id, chunks.collection_id, chunks.source_type, chunks.lang, chunks.occurred_at) "
+        "is distinct from (documents.owner_id, documents.collection_id, documents.source_type, "
+        "documents.lang, documents.occurred_at)), count(*) "
+        "from rag.chunks join rag.documents "
+        "on documents.org_id = chunks.org_id and documents.id = chunks.document_id where chunks.org_id = %s",
+        people.acme.id,
+    )
+    assert differing == [(0, 4)]

@@ -1,0 +1,379 @@
+"""The write path: a document and its chunks go in, are replaced or go away as one, for every reader."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Event
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from tests.actors import Actor, Org, World, put_arguments, vector
+from tests.conftest import People
+from tests.sql.direct import become
+
+
+def rows_of(world: World, org: Org) -> tuple[int, int]:
+    """How many documents and chunks the org has, as the deployer counts."""
+    ((documents, chunks),) = world.sql(
+        "select (select count(*) from rag.documents where org_id = %s), "
+        "(select count(*) from rag.chunks where org_id = %s)",
+        org.id,
+        org.id,
+    )
+    return documents, chunks
+
+
+def put(actor: Actor, org: Org | None, seeds: range, **fields: Any) -> httpx.Response:
+    """A document with a chunk for each seed, as PostgREST answers."""
+    return actor.rpc("rag_put_document", put_arguments(org, [vector(seed) for seed in seeds], **fields))
+
+
+def test_a_document_is_searchable_when_the_put_returns(people: People):
+    answer = put(people.ann, people.acme, range(3))
+    assert answer.status_code == 200
+    (row,) = answer.json()
+    assert (row["replaced"], row["chunk_count"]) == (False, 3)
+    matches = people.alf.match(vector(1), top_k=10)
+    assert {match["document_id"] for match in matches} == {row["document_id"]}
+    assert matches[0]["content"] == "1"
+    assert sorted(match["ordinal"] for match in matches) == [0, 1, 2]
+
+
+def test_chunks_keep_their_order_and_spans(people: People):
+    people.ann.put([vector(seed) for seed in range(20)])
+    found = sorted(
+        (row["ordinal"], row["content"], row["span_start"], row["span_end"])
+        for row in people.ann.match(vector(1))
+    )
+    assert found == [(number, str(number), number, number + 1) for number in range(20)]
+
+
+def test_putting_an_external_id_again_replaces_the_document(people: People, world: World):
+    (first,) = put(people.ann, people.acme, range(5), external_id="x", title="old", lang="en").json()
+    (second,) = put(people.alf, people.acme, range(10, 12), external_id="x", title="new").json()
+    assert second == {"document_id": first["document_id"], "replaced": True, "chunk_count": 2}
+    assert rows_of(world, people.acme) == (1, 2)
+    matches = people.ann.match(vector(1))
+    assert [match["title"] for match in matches] == ["new", "new"]
+    # What the new one does not say is gone, not left from the old one.
+    assert {match["lang"] for match in matches} == {None}
+
+
+def test_a_replaced_document_keeps_its_age_and_tells_its_last_change(people: People, world: World):
+    times = "select created_at, updated_at from rag.documents where org_id = %s"
+    put(people.ann, people.acme, range(1), external_id="x")
+    ((created, updated),) = world.sql(times, people.acme.id)
+    put(people.ann, people.acme, range(1), external_id="x")
+    ((created_after, updated_after),) = world.sql(times, people.acme.id)
+    assert created == created_after == updated < updated_after
+
+
+def test_a_document_that_had_no_chunks_counts_as_replaced_too(people: People):
+    """`replaced` tells whether there was a document, not whether it had text."""
+    assert put(people.ann, people.acme, range(0), external_id="x").json()[0]["replaced"] is False
+    assert put(people.ann, people.acme, range(1), external_id="x").json()[0]["replaced"] is True
+
+
+def test_documents_without_an_external_id_never_replace_one_another(people: People, world: World):
+    assert people.ann.put([vector(1)]) != people.ann.put([vector(1)])
+    assert rows_of(world, people.acme) == (2, 2)
+
+
+def test_an_external_id_names_one_document_in_each_collection(people: People, world: World):
+    first = people.ann.put([vector(1)], external_id="x", collection="one")
+    second = people.ann.put([vector(1)], external_id="x", collection="two")
+    assert first != second
+    assert rows_of(world, people.acme) == (2, 2)
+
+
+def test_two_orgs_use_one_external_id_without_meeting(people: People, world: World):
+    people.ann.put([vector(1)], external_id="x", title="of Acme")
+    (row,) = put(people.bob, people.bolt, range(1), external_id="x", title="of Bolt").json()
+    assert row["replaced"] is False
+    assert [match["title"] for match in people.ann.match(vector(1))] == ["of Acme"]
+    assert [match["title"] for match in people.bob.match(vector(1))] == ["of Bolt"]
+
+
+def test_private_documents_of_one_name_neither_collide_nor_betray_each_other(people: People, world: World):
+    """Ann's is there; alf's put of the same name says nothing of it, changes nothing in it."""
+    anns = people.ann.put([vector(1)], external_id="x", private=True, title="ann's")
+    answer = put(people.alf, people.acme, range(1), external_id="x", private=True, title="alf's")
+    assert answer.status_code == 200
+    (row,) = answer.json()
+    assert row["replaced"] is False
+    assert row["document_id"] != anns
+    (third,) = put(people.kim, people.acme, range(1), external_id="x", title="for all").json()
+    assert third["replaced"] is False
+    assert {match["title"] for match in people.ann.match(vector(1))} == {"ann's", "for all"}
+    assert {match["title"] for match in people.alf.match(vector(1))} == {"alf's", "for all"}
+    assert rows_of(world, people.acme) == (3, 3)
+
+
+def test_an_admins_put_does_not_replace_a_members_private_document(people: People, world: World):
+    people.ann.put([vector(1)], external_id="x", private=True, title="ann's")
+    for private in (True, False):
+        (row,) = put(
+            people.ada, people.acme, range(1), external_id="x", private=private, title="ada's"
+        ).json()
+        assert row["replaced"] is False
+    assert [match["title"] for match in people.ann.match(vector(1)) if match["title"] == "ann's"] == ["ann's"]
+    assert rows_of(world, people.acme) == (3, 3)
+
+
+@pytest.mark.parametrize("owner", ["owner_id", "user_id", "created_by"])
+def test_a_member_does_not_write_private_rows_in_anothers_name(people: People, world: World, owner: str):
+    """There is no field to say it in: whatever is said, the writer is the owner."""
+    people.alf.put([vector(1)], private=True, **{owner: people.ann.id})
+    people.alf.put([vector(1)], **{owner: people.ann.id})
+    owners = world.sql(
+        "select owner_id::text from rag.documents where org_id = %s union all "
+        "select owner_id::text from rag.chunks where org_id = %s",
+        people.acme.id,
+        people.acme.id,
+    )
+    assert sorted(owners, key=str) == [(people.alf.id,), (people.alf.id,), (None,), (None,)]
+    assert len(people.ann.match(vector(1))) == 1
+
+
+@pytest.mark.parametrize("name", ["id", "document_id", "collection_id"])
+def test_an_id_in_the_document_is_not_taken(people: People, world: World, name: str):
+    """Neither another's document nor another's collection is written to by naming its id."""
+    bobs = people.bob.put([vector(1)], title="bob's")
+    ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", bobs)
+    own = people.ann.put([vector(2)], **{name: home if name == "collection_id" else bobs}, title="ann's")
+    assert own != bobs
+    assert [match["title"] for match in people.bob.match(vector(1))] == ["bob's"]
+    assert rows_of(world, people.bolt) == (1, 1)
+
+
+def test_another_orgs_id_is_not_found(people: People, world: World):
+    answer = put(people.ann, people.bolt, range(1))
+    assert answer.status_code == 404
+    assert (answer.json()["code"], answer.json()["details"]) == ("PT404", "org_not_found")
+    assert rows_of(world, people.bolt) == (0, 0)
+
+
+def test_another_orgs_id_is_answered_as_one_that_is_not(people: People):
+    """So nobody learns which orgs there are."""
+    real, invented = put(people.ann, people.bolt, range(1)), put(people.ann, Org(str(uuid4()), ""), range(1))
+    assert (real.status_code, real.json()) == (invented.status_code, invented.json())
+
+
+def test_a_stranger_writes_nowhere(people: People, world: World):
+    for org in (people.acme, people.bolt, None):
+        assert put(people.sam, org, range(1)).status_code == 404
+    assert rows_of(world, people.acme) == rows_of(world, people.bolt) == (0, 0)
+
+
+def broken(**fields: Any) -> Callable[[list[dict[str, Any]]], Any]:
+    """The last of the chunks, with other values."""
+
+    def change(chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [*chunks[:-1], {**chunks[-1], **fields}]
+
+    return change
+
+
+MALFORMED: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "a reversed span": broken(span_start=5, span_end=4),
+    "an empty span": broken(span_start=5, span_end=5),
+    "a negative span": broken(span_start=-1),
+    "no span": broken(span_start=None),
+    "a negative token count": broken(token_count=-1),
+    "no token count": broken(token_count=None),
+    "a token count beyond an integer": broken(token_count=2**31),
+    "a token count in words": broken(token_count="many"),
+    "no text": broken(content=None),
+    "no embedding": broken(embedding=None),
+    "an empty embedding": broken(embedding=[]),
+    "too few dimensions": broken(embedding=[0.1] * 384),
+    "too many dimensions": broken(embedding=[0.1] * 1537),
+    "a zero vector": broken(embedding=[0.0] * 1536),
+    "a vector too small for half precision": broken(embedding=[1e-30] * 1536),
+    "a vector too large for half precision": broken(embedding=[1e6] * 1536),
+    "not a number": broken(embedding="[" + ",".join(["NaN"] * 1536) + "]"),
+    "infinity": broken(embedding="[" + ",".join(["Infinity"] * 1536) + "]"),
+    "an embedding in words": broken(embedding="north by northwest"),
+    "a chunk that is no object": lambda chunks: [*chunks, "text"],
+    "a chunk that is null": lambda chunks: [*chunks, None],
+    "chunks that are no array": lambda chunks: {"0": chunks[0]},
+    "chunks in words": lambda _: "text",
+}
+
+
+@pytest.mark.parametrize("fault", MALFORMED)
+def test_a_malformed_chunk_is_refused_and_leaves_what_was_there(people: People, world: World, fault: str):
+    put(people.ann, people.acme, range(2), external_id="x", title="old")
+    arguments = put_arguments(people.acme, [vector(seed) for seed in range(5)], external_id="x", title="new")
+    answer = people.ann.rpc(
+        "rag_put_document", {**arguments, "chunks": MALFORMED[fault](arguments["chunks"])}
+    )
+    assert 400 <= answer.status_code < 500, answer.text
+    assert rows_of(world, people.acme) == (1, 2)
+    assert [match["title"] for match in people.ann.match(vector(1))] == ["old", "old"]
+
+
+def test_not_a_number_is_not_even_json(people: People, world: World):
+    arguments = json.dumps(put_arguments(people.acme, [[float("nan"), *vector(1)[1:]]]))
+    assert "NaN" in arguments
+    answer = httpx.post(
+        f"{people.ann.stack.url}/rest/v1/rpc/rag_put_document",
+        content=arguments,
+        headers={**people.ann.headers(), "Content-Type": "application/json"},
+    )
+    assert answer.status_code == 400
+    assert rows_of(world, people.acme) == (0, 0)
+
+
+def test_a_refused_document_leaves_no_collection_behind(people: People, world: World):
+    arguments = put_arguments(people.acme, [[0.0] * 1536], collection="new")
+    assert people.ann.rpc("rag_put_document", arguments).status_code == 400
+    assert world.sql("select count(*) from rag.collections where org_id = %s", people.acme.id) == [(0,)]
+
+
+def test_a_reader_sees_the_old_document_until_the_new_one_is_whole(people: People):
+    """One transaction replaces and waits; another reads; the first commits."""
+    people.ann.put([vector(seed) for seed in range(3)], external_id="x", title="old")
+    arguments = put_arguments(people.acme, [vector(seed) for seed in range(5)], external_id="x", title="new")
+    with psycopg.connect(people.ann.stack.database_url()) as writer:
+        become(writer, people.ann)
+        writer.execute(
+            "select * from public.rag_put_document(%s, %s)",
+            [json.dumps(arguments["document"]), json.dumps(arguments["chunks"])],
+        )
+        assert [match["title"] for match in people.alf.match(vector(1))] == ["old"] * 3
+        writer.commit()
+    assert [match["title"] for match in people.alf.match(vector(1))] == ["new"] * 5
+
+
+def test_readers_beside_a_writer_never_see_half_a_document(people: People):
+    """Two versions of a document, of three and of five chunks, take turns while others search."""
+    finished = Event()
+    versions = {"of three": range(3), "of five": range(10, 15)}
+    put(people.ann, people.acme, versions["of three"], external_id="x", title="of three", source_type="faq")
+
+    def write() -> None:
+        try:
+            for _ in range(15):
+                for title, seeds in reversed(versions.items()):
+                    kind = "faq" if title == "of three" else "web"
+                    answer = put(
+                        people.ann, people.acme, seeds, external_id="x", title=title, source_type=kind
+                    )
+                    assert answer.status_code == 200, answer.text
+        finally:
+            finished.set()
+
+    def read(actor: Actor) -> list[tuple[tuple[str, str], ...]]:
+        seen = []
+        while not finished.is_set():
+            seen.append(tuple((match["title"], match["source_type"]) for match in actor.match(vector(1))))
+        return seen
+
+    with ThreadPoolExecutor(4) as pool:
+        readers = [pool.submit(read, actor) for actor in (people.alf, people.ada, people.kim)]
+        pool.submit(write).result()
+        seen = {each for reader in readers for each in reader.result()}
+    assert seen <= {(("of three", "faq"),) * 3, (("of five", "web"),) * 5}
+    assert seen
+
+
+def test_writers_who_meet_at_one_external_id_end_with_one_whole_document(people: People, world: World):
+    """Eight at once, several times over, each with another number of chunks: the last one's stand."""
+    writers = [people.ann, people.alf, people.ada, people.kim] * 2
+    barrier = Barrier(len(writers))
+
+    def write(number: int) -> httpx.Response:
+        arguments = put_arguments(
+            people.acme,
+            [vector(seed) for seed in range(number + 1)],
+            external_id="x",
+            title=f"of {number + 1}",
+        )
+        barrier.wait()
+        return writers[number].rpc("rag_put_document", arguments)
+
+    for _ in range(5):
+        with ThreadPoolExecutor(len(writers)) as pool:
+            answers = list(pool.map(write, range(len(writers))))
+        assert [answer.status_code for answer in answers] == [200] * len(writers), [a.text for a in answers]
+        assert len({answer.json()[0]["document_id"] for answer in answers}) == 1
+        matches = people.ann.match(vector(1))
+        assert [match["title"] for match in matches] == [f"of {len(matches)}"] * len(matches)
+        assert sorted(match["ordinal"] for match in matches) == list(range(len(matches)))
+        assert rows_of(world, people.acme) == (1, len(matches))
+
+
+def test_a_put_and_a_delete_that_meet_leave_a_whole_document_or_none(people: People, world: World):
+    for _ in range(10):
+        document_id = people.ann.put([vector(seed) for seed in range(3)], external_id="x")
+        with ThreadPoolExecutor(2) as pool:
+            writing = pool.submit(put, people.alf, people.acme, range(5), external_id="x")
+            deleting = pool.submit(people.ann.rpc, "rag_delete_document", {"document_id": document_id})
+        assert (writing.result().status_code, deleting.result().status_code) == (200, 200)
+        assert rows_of(world, people.acme) in ((0, 0), (1, 5))
+
+
+def delete(actor: Actor, document_id: str | None, **claims: Any) -> Any:
+    answer = actor.rpc("rag_delete_document", {"document_id": document_id}, token=actor.token(**claims))
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_deleted_document_is_gone_at_once_with_its_chunks(people: People, world: World):
+    gone, kept = people.ann.put([vector(1), vector(2)]), people.ann.put([vector(3)])
+    assert delete(people.alf, gone) is True
+    assert {match["document_id"] for match in people.ann.match(vector(1))} == {kept}
+    assert rows_of(world, people.acme) == (1, 1)
+
+
+def test_a_deleted_document_is_not_there_to_delete_again(people: People):
+    document_id = people.ann.put([vector(1)])
+    assert [delete(people.ann, document_id) for _ in range(2)] == [True, False]
+
+
+def test_a_document_that_never_was_is_not_there_to_delete(people: People):
+    assert delete(people.ann, str(uuid4())) is False
+    assert delete(people.ann, None) is False
+
+
+def test_another_orgs_document_is_not_there_to_delete(people: People):
+    document_id = people.ann.put([vector(1)])
+    assert delete(people.bob, document_id) is False
+    assert delete(people.sam, document_id) is False
+    assert delete(people.kim, document_id, rag={"org": people.bolt.id}) is False
+    assert len(people.ann.match(vector(1))) == 1
+
+
+def test_a_private_document_is_its_owners_and_the_admins_to_delete(people: People):
+    first, second = (people.ann.put([vector(1)], private=True) for _ in range(2))
+    assert delete(people.alf, first) is False
+    assert len(people.ann.match(vector(1))) == 2
+    assert delete(people.ann, first) is True
+    assert delete(people.ada, second) is True
+    assert people.ann.match(vector(1)) == []
+
+
+def test_a_document_deleted_and_put_again_is_a_new_one(people: People, world: World):
+    first = people.ann.put([vector(1)], external_id="x")
+    assert delete(people.ann, first) is True
+    (row,) = put(people.ann, people.acme, range(1), external_id="x").json()
+    assert row["replaced"] is False
+    assert row["document_id"] != first
+    assert rows_of(world, people.acme) == (1, 1)
+
+
+def test_reading_methods_write_nothing(people: People, world: World):
+    """PostgREST lets GET call functions, in a transaction that cannot write."""
+    document_id = people.ann.put([vector(1)])
+    answer = httpx.get(
+        f"{people.ann.stack.url}/rest/v1/rpc/rag_delete_document",
+        params={"document_id": document_id},
+        headers=people.ann.headers(),
+    )
+    assert answer.status_code == 405
+    assert rows_of(world, people.acme) == (1, 1)

@@ -1,0 +1,45 @@
+"""The documents say what is true: routes, settings, commands."""
+
+import re
+
+from functions import health, rag_answer, rag_search
+from local.tools import ROOT
+from shared.config import Settings
+
+README = (ROOT / "README.md").read_text()
+EXAMPLE = (ROOT / ".env.example").read_text()
+
+
+def test_the_readme_lists_exactly_the_routes_that_are_served():
+    served = {
+        f"{method} {route.path}"
+        for app in (rag_search.app, rag_answer.app, health.app)
+        for route in app.routes
+        for method in getattr(route, "methods", set()) - {"HEAD"}
+    }
+    assert set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]*)`", README)) == served
+
+
+def test_the_example_environment_names_exactly_the_settings_with_their_defaults():
+    listed = dict(re.findall(r"^(?:# )?([A-Z][A-Z_]+)=(.*)$", EXAMPLE, re.MULTILINE))
+    assert set(listed) == {name.upper() for name in Settings.model_fields}
+    for name, field in Settings.model_fields.items():
+        default = "" if field.is_required() or field.default is None else field.default
+        shown = listed[name.upper()]
+        assert shown == str(default) or float(shown) == default, name
+
+
+def test_the_readme_s_table_names_every_setting():
+    assert {name.upper() for name in Settings.model_fields} <= set(re.findall(r"`([A-Z_]+)`", README))
+
+
+def test_every_make_target_that_the_documents_name_exists():
+    makefile = (ROOT / "Makefile").read_text()
+    documents = README + (ROOT / "CONTRIBUTING.md").read_text()
+    for target in set(re.findall(r"\bmake (\w+)", documents)) - {"sure"}:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_nothing_of_this_project_is_security_definer():
+    for path in (ROOT / "sql").glob("*.sql"):
+        assert "security definer" not in path.read_text().lower(), path.name
