@@ -60,5 +60,6 @@ clean:
 
 node_modules/ready: package.json package-lock.json
 	@echo "installing the npm tools (once) ..."
-	@npm ci --no-audit --no-fund --silent
+	@# Not `npm ci`: it insists on the optional packages of every platform, and some do not exist.
+	@npm install --no-save --no-audit --no-fund --loglevel error
 	@touch $@

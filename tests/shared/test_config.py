@@ -135,7 +135,17 @@ def test_a_rate_is_so_many_a_second_minute_hour_or_day(environment: pytest.Monke
 
 @pytest.mark.parametrize(
     "rate",
-    ["sixty a minute", "60", "60/", "/minute", "-1/minute", "60/fortnight", "60/month", "60 per 2 minutes", "1.5/minute"],
+    [
+        "sixty a minute",
+        "60",
+        "60/",
+        "/minute",
+        "-1/minute",
+        "60/fortnight",
+        "60/month",
+        "60 per 2 minutes",
+        "1.5/minute",
+    ],
 )
 def test_another_rate_is_refused(environment: pytest.MonkeyPatch, rate: str):
     environment.setenv("RAG_RATE_LIMIT", rate)

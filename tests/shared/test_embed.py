@@ -1,4 +1,4 @@
-"""The embedders: the real OpenAI client against a server that stands in for the paid API, and the local model."""
+"""The embedders: the real OpenAI client against a stand-in for the paid API, and the local model."""
 
 import math
 import subprocess
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.stack import ROOT
+from local.tools import ROOT
 from shared.embed import DIMENSIONS, Embedder, OpenAIEmbedder, embed, embedder_for, local_embedder
 from shared.errors import EmbeddingFailed
 from tests.shared.examples import settings
@@ -69,7 +69,12 @@ def test_the_request_holds_model_texts_key_and_the_stored_size(api: StandIn):
 
 @pytest.mark.parametrize(
     ("model", "asked"),
-    [("text-embedding-3-small", 1536), ("text-embedding-3-large", 1536), ("text-embedding-ada-002", None), ("bge-m3", None)],
+    [
+        ("text-embedding-3-small", 1536),
+        ("text-embedding-3-large", 1536),
+        ("text-embedding-ada-002", None),
+        ("bge-m3", None),
+    ],
 )
 def test_only_models_that_can_be_asked_for_a_size_are(api: StandIn, model: str, asked: int | None):
     api.replies(vectors([1.0]))
@@ -220,7 +225,8 @@ def test_without_a_key_the_local_model_embeds(embedder: Embedder):
 
 def test_local_vectors_are_padded_unit_vectors_and_near_for_what_means_the_same(embedder: Embedder):
     kettle, boiler, football = embed(
-        embedder, ["The kettle boils water.", "Water is boiled in a kettle.", "Who won the football world cup?"]
+        embedder,
+        ["The kettle boils water.", "Water is boiled in a kettle.", "Who won the football world cup?"],
     )
     for vector in (kettle, boiler, football):
         assert len(vector) == 1536
@@ -230,7 +236,8 @@ def test_local_vectors_are_padded_unit_vectors_and_near_for_what_means_the_same(
     def cosine(one: list[float], other: list[float]) -> float:
         return sum(a * b for a, b in zip(one, other, strict=True))
 
-    assert cosine(kettle, boiler) > 0.7 > 0.3 > cosine(kettle, football)
+    assert cosine(kettle, boiler) > 0.7
+    assert cosine(kettle, football) < 0.3
 
 
 def test_local_vectors_do_not_depend_on_their_company(embedder: Embedder):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from local.stack import ROOT
+from local.tools import ROOT
 from shared import errors
 from shared.errors import (
     ConfigurationError,
@@ -112,7 +112,21 @@ def test_our_own_functions_need_not_say_anything(code: str):
 
 @pytest.mark.parametrize(
     "code",
-    ["22P02", "22007", "23503", "23505", "23514", "42501", "57014", "42883", "XX000", "PGRST301", "PGRST202", "P0001", None],
+    [
+        "22P02",
+        "22007",
+        "23503",
+        "23505",
+        "23514",
+        "42501",
+        "57014",
+        "42883",
+        "XX000",
+        "PGRST301",
+        "PGRST202",
+        "P0001",
+        None,
+    ],
 )
 def test_no_other_message_leaves_since_it_may_quote_data(code: str | None):
     error = error_from_sql(code, LEAK, {"row": LEAK})

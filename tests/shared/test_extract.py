@@ -1,4 +1,4 @@
-"""Extracted answers: every sentence verbatim, under its own document's number, and said when none is direct."""
+"""Extracted answers: every sentence verbatim, under its own document's number; said when none is direct."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from local.ingest import demo_corpus
-from local.stack import ROOT
+from local.tools import ROOT
 from shared.embed import Embedder, embed
 from shared.extract import INDIRECT, MAX_SENTENCES, MODEL, extract
 from shared.ingest import chunk_for, clean, passage
@@ -18,7 +18,9 @@ from shared.sentences import sentences
 from shared.types import Draft, Match, Query
 from tests.shared.examples import match
 
-QUESTIONS = [item["text"] for item in tomllib.loads((ROOT / "local" / "questions.toml").read_text())["question"]]
+QUESTIONS = [
+    item["text"] for item in tomllib.loads((ROOT / "local" / "questions.toml").read_text())["question"]
+]
 
 
 def answer(embedder: Embedder, question: str, *matches: Match) -> Draft:
@@ -68,7 +70,9 @@ def test_every_sentence_about_the_demo_corpus_stands_in_the_document_that_its_nu
 ):
     matches, vectors = corpus
     similarity = vectors @ np.array(embed(embedder, [question])[0])
-    best = [replace(matches[place], similarity=float(similarity[place])) for place in np.argsort(-similarity)[:8]]
+    best = [
+        replace(matches[place], similarity=float(similarity[place])) for place in np.argsort(-similarity)[:8]
+    ]
     draft = answer(embedder, question, *best)
     spoken = told(draft, best)
     assert draft.model == MODEL == "extractive"
@@ -119,7 +123,9 @@ def test_a_question_in_any_dress_is_no_answer(embedder: Embedder, asked: str):
 
 
 def test_an_indented_table_row_is_no_answer(embedder: Embedder):
-    matches = (match("  | battery of the logger | lasts five years |\nThe battery lasts five years.", "Guide"),)
+    matches = (
+        match("  | battery of the logger | lasts five years |\nThe battery lasts five years.", "Guide"),
+    )
     draft = answer(embedder, "How long does the battery of the logger last?", *matches)
     assert told(draft, matches) == [(1, "The battery lasts five years.")]
 
@@ -168,7 +174,9 @@ def test_when_nothing_answers_directly_it_says_so_first(embedder: Embedder):
 
 
 @pytest.mark.parametrize("text", ["## Kettle", "Is it hot?\nWho knows?", "| a | b |", "Yes.\nNo."])
-def test_with_no_sentence_to_choose_the_best_passage_is_shown_and_called_indirect(embedder: Embedder, text: str):
+def test_with_no_sentence_to_choose_the_best_passage_is_shown_and_called_indirect(
+    embedder: Embedder, text: str
+):
     draft = answer(embedder, "How hot is it?", match(text, "Kettle"), match("## Other", "Other"))
     assert draft == Draft(f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL)
 
@@ -186,14 +194,21 @@ def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
         "The kettle with number 2 was built in Mallow. The kettle with number 3 was built in Bergen."
     )
     matches = (match(text, "Kettles"),)
-    spoken = [sentence for _, sentence in told(answer(embedder, "Where was each kettle built?", *matches), matches)]
+    spoken = [
+        sentence for _, sentence in told(answer(embedder, "Where was each kettle built?", *matches), matches)
+    ]
     assert len(spoken) > 1
-    assert [text.index(sentence) for sentence in spoken] == sorted(text.index(sentence) for sentence in spoken)
+    assert [text.index(sentence) for sentence in spoken] == sorted(
+        text.index(sentence) for sentence in spoken
+    )
 
 
 def test_a_document_that_is_not_cited_is_not_quoted(embedder: Embedder):
     answering = match("The kettle switches off at 100 degrees.", "Sixth")
-    matches = (*(match(f"The toaster is number {number} of all.", str(number)) for number in range(5)), answering)
+    matches = (
+        *(match(f"The toaster is number {number} of all.", str(number)) for number in range(5)),
+        answering,
+    )
     draft = answer(embedder, "At how many degrees does the kettle switch off?", *matches)
     assert {number for number, _ in told(draft, matches)} <= {1, 2, 3, 4, 5}
     assert answering.text not in draft.text

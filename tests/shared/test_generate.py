@@ -1,4 +1,4 @@
-"""Answers by a model: what it is told, what it may cost, and how its faults leave; and answers without one."""
+"""Answers by a model: what it is told, what it may cost, how its faults leave; and answers without one."""
 
 import re
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ KETTLE = match("The kettle switches off at 100 degrees.", "Kettle manual")
 TOASTER = match("The toaster browns bread in two minutes.", "Toaster manual")
 # The contract's words.
 INSTRUCTIONS = (
-    "Instructions: Answer the question based ONLY on the context above. If the context doesn't contain enough "
-    "information, say so. Keep the answer concise (100-500 words). Cite sources by mentioning their titles."
+    "Instructions: Answer the question based ONLY on the context above. If the context doesn't contain "
+    "enough information, say so. Keep the answer concise (100-500 words). Cite sources by mentioning their titles."
 )
 
 
@@ -39,7 +39,9 @@ def gateway(api: StandIn, **fields: Any) -> Generator:
 
 def says(text: Any) -> Reply:
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-    return Reply(json={"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+    return Reply(
+        json={"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    )
 
 
 def write(api: StandIn, *matches: Match, query: Query = QUESTION, **fields: Any) -> Draft:
@@ -70,7 +72,9 @@ def nonce_of(request: Request) -> str:
 def excerpts(request: Request) -> list[str]:
     """What stands between the markers, as the model is told to read them."""
     nonce = nonce_of(request)
-    blocks = re.findall(rf"<<source-{nonce}>> [^\n]*\n(.*?)\n<<end-{nonce}>>", contents(request)[1], re.DOTALL)
+    blocks = re.findall(
+        rf"<<source-{nonce}>> [^\n]*\n(.*?)\n<<end-{nonce}>>", contents(request)[1], re.DOTALL
+    )
     return [str(block) for block in blocks]
 
 
@@ -94,7 +98,9 @@ def test_another_model_can_be_chosen(api: StandIn):
 
 def test_the_model_s_words_are_the_answer_without_the_white_space_around_them(api: StandIn):
     api.replies(says("\n At 100 degrees,\n\nsays the Kettle manual. \n"))
-    assert write(api, KETTLE) == Draft("At 100 degrees,\n\nsays the Kettle manual.", "google/gemini-2.5-flash")
+    assert write(api, KETTLE) == Draft(
+        "At 100 degrees,\n\nsays the Kettle manual.", "google/gemini-2.5-flash"
+    )
 
 
 def test_chunks_stand_between_markers_in_order_with_number_and_title(api: StandIn):
@@ -243,8 +249,8 @@ def test_an_empty_answer_is_a_failure(api: StandIn, text: str | None):
         Reply(body=b""),
     ],
     ids=[
-        "empty object", "list", "null", "null choices", "no choices", "empty choice", "null message", "no content",
-        "a number", "parts", "error with 200", "no json", "html", "empty body",
+        "empty object", "list", "null", "null choices", "no choices", "empty choice", "null message",
+        "no content", "a number", "parts", "error with 200", "no json", "html", "empty body",
     ],
 )  # fmt: skip
 def test_an_answer_that_is_no_answer_is_a_failure(api: StandIn, reply: Reply):

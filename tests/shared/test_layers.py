@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.stack import ROOT
+from local.tools import ROOT
 
 SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
@@ -20,7 +20,12 @@ LAYERS = (
 )
 ORDER = [module for layer in LAYERS for module in layer]
 # Slow to import, and not needed by every process; and who may import it when it is.
-LAZY = {"openai": {"embed", "generate"}, "mangum": {"app"}, "supabase": set[str](), "shared.minilm": {"embed"}}
+LAZY = {
+    "openai": {"embed", "generate"},
+    "mangum": {"app"},
+    "supabase": set[str](),
+    "shared.minilm": {"embed"},
+}
 
 
 def name_of(path: Path) -> str:
@@ -100,7 +105,8 @@ def test_only_config_reads_the_environment(module: str):
         ast.unparse(node)
         for node in ast.walk(tree(module))
         if isinstance(node, ast.Attribute | ast.Name)
-        and ast.unparse(node) in {"os.environ", "os.environb", "os.getenv", "environ", "getenv", "BaseSettings"}
+        and ast.unparse(node)
+        in {"os.environ", "os.environb", "os.getenv", "environ", "getenv", "BaseSettings"}
     }
     assert not reads or module == "config"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.stack import ROOT
+from local.tools import ROOT
 from shared.policy import (
     CONTRACT_THRESHOLDS,
     MAX_CITATIONS,
@@ -116,7 +116,11 @@ def test_settings_replace_one_threshold_or_both():
 
 
 def test_a_document_is_cited_once_by_its_best_chunk():
-    best, other, worse = match(similarity=0.9, start=7), match(document="b", similarity=0.8), match(similarity=0.7)
+    best, other, worse = (
+        match(similarity=0.9, start=7),
+        match(document="b", similarity=0.8),
+        match(similarity=0.7),
+    )
     assert [citation.match for citation in cite([best, other, worse])] == [best, other]
 
 
@@ -127,7 +131,9 @@ def test_at_most_five_documents_are_cited_by_relevance():
 
 
 def test_five_documents_are_cited_although_one_fills_the_first_places():
-    matches = [match(start=number) for number in range(10)] + [match(document=str(number)) for number in range(9)]
+    matches = [match(start=number) for number in range(10)] + [
+        match(document=str(number)) for number in range(9)
+    ]
     assert [item.match.document_id for item in cite(matches)] == ["document", "0", "1", "2", "3"]
 
 
@@ -142,7 +148,9 @@ def test_a_citation_shows_the_first_two_hundred_characters():
 
 
 @given(st.lists(st.integers(0, 100), max_size=20), st.integers(0, 300))
-def test_what_fits_is_within_the_budget_in_order_and_nothing_that_would_fit_is_left(costs: list[int], budget: int):
+def test_what_fits_is_within_the_budget_in_order_and_nothing_that_would_fit_is_left(
+    costs: list[int], budget: int
+):
     matches = [match(start=number) for number in range(len(costs))]
     price = dict(zip((item.chunk_id for item in matches), costs, strict=True))
     chosen = fit(matches, budget, lambda item: price[item.chunk_id])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local.ingest import demo_corpus
-from local.stack import ROOT
+from local.tools import ROOT
 from shared.tokens import count_tokens
 
 HERE = Path(__file__).parent
@@ -27,7 +27,7 @@ ODD = {
     "one letter": "a",
     "digits": "1234567890" * 5,
     "digits apart": "1 2 3 4 5 6 7 8 9 10 11 12",
-    "dates and amounts": "On 2026-03-18 at 09:00:00Z, 4,300 litres cost 2,006.00 euros (41.25 cents a litre).",
+    "dates and amounts": "On 2026-03-18 at 09:00:00Z, 4,300 litres cost 2,006.00 euros (41.25 a litre).",
     "phone numbers": "+353 21 555 0199, +47 73 55 01 00, +49 30 1234 5678",
     "identifiers": "INC-4821 RMA-20417 FL-300 BW-C-2025-031 DEP-2026-0611 E-42 KIL-S3",
     "uuid": "00000000-0000-4000-8000-00000000000a 3f9a7c0e-1b2d-4f68-9a7c-0e1b2d4f68aa",
@@ -38,14 +38,16 @@ ODD = {
     "shouting": "THE BATTERY OF THE LOGGER LASTS FIVE YEARS",
     "names": "Gráinne Tuohy, Siobhan Walsh, Oskar Brekke, Marek Nowak, Zbigniew Wójcik, Nguyễn Thị Hạnh",
     "address": "https://docs.brightwater.example/quality/audits/2026-06?x=1&y=%20#top",
-    "python": "def read(path: Path) -> dict[str, int]:\n    return {k: v[0] for k, v in load(path).items() if v != None}",
-    "json": json.dumps({"query_text": "x", "top_k": 8, "filters": {"lang": None, "date_from": "2026-01-01"}}, indent=2),
+    "python": "def read(path: Path) -> dict[str, int]:\n    return {k: v[0] for k, v in x.items() if v != 1}",
+    "json": json.dumps(
+        {"query_text": "x", "top_k": 8, "filters": {"lang": None, "date_from": "2026-01-01"}}, indent=2
+    ),
     "sql": "select id, count(*) from rag.chunks where org_id = any ($1) group by 1 having count(*) > 3;",
     "snake and camel": "getHTTPResponseCode __init__ read_HTTP_header xmlHttpRequest2",
     "table": "| a | b | c |\n|---|---|---|\n| 1 | 2 | 3 |\n| 4.5 | 6 % | -7 |",
     "emoji": "🧿🫠👩‍👩‍👧‍👦🇮🇪👍🏽❤️🏴󠁧󠁢󠁥󠁮󠁧󠁿",
     "german": "Donaudampfschifffahrtsgesellschaftskapitän prüft Kühlkettenüberwachungsgeräte in Großräschen.",
-    "norwegian": "Flyttingen til Ålesund skjer på onsdag, og gjærbøtta står på loftet; vær så snill å si ifra.",
+    "norwegian": "Flyttingen til Ålesund skjer på onsdag, og gjærbøtta står på loftet; vær så snill å si fra.",
     "french": "Où est l'œuf ? Il était là, près de l'île, où l'enregistreur s'arrêta jusqu'à l'été.",
     "chinese": "数据记录器的电池在十分钟的采样间隔下可以使用五年。",
     "rare chinese": "龘靐齉爩鱻麤龗灪吁",
