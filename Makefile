@@ -61,5 +61,5 @@ clean:
 node_modules/ready: package.json package-lock.json
 	@echo "installing the npm tools (once) ..."
 	@# Not `npm ci`: it insists on the optional packages of every platform, and some do not exist.
-	@npm install --no-save --no-audit --no-fund --loglevel error
+	@npm install --no-save --no-audit --no-fund --no-update-notifier --loglevel error >/dev/null
 	@touch $@

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from shared.auth import Verifier
 from shared.config import FrameSettings, on_lambda, read_settings
-from shared.edge import BodyLimit, Cors, Edge
+from shared.edge import Barrier, BodyLimit, Cors, Edge
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
 from shared.limit import spend
 from shared.pipeline import Pipeline
@@ -88,6 +88,7 @@ def create_app(dialect: Dialect) -> FastAPI:
     app.add_exception_handler(HTTPException, rendered(_http))
     # The last added is the outermost.
     app.add_middleware(BodyLimit)
+    app.add_middleware(Barrier, fault=lambda: render(RagError()))
     app.add_middleware(
         Cors,
         allow_origins=FrameSettings().cors_origins,
@@ -95,7 +96,7 @@ def create_app(dialect: Dialect) -> FastAPI:
         allow_headers=CORS_HEADERS,
         expose_headers=EXPOSED_HEADERS,
     )
-    app.add_middleware(Edge, fault=lambda: render(RagError()))
+    app.add_middleware(Edge)
     return app
 
 

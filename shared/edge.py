@@ -19,15 +19,10 @@ _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
 class Edge:
-    """Gives every response its request id and, where a limit was counted, the limit's headers.
+    """Outermost: gives every response its request id and, where a limit was counted, the limit's headers."""
 
-    An exception that nobody named becomes `fault`, and is logged by its kind and place only: its message
-    may quote a document or a token.
-    """
-
-    def __init__(self, app: ASGIApp, fault: Callable[[], Response]) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._fault = fault
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -37,27 +32,16 @@ class Edge:
         request_id = given if _REQUEST_ID.fullmatch(given) else str(uuid4())
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
-        started = False
 
         async def respond(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 if (spending := state.get("spending")) is not None:
                     headers.update(spending.headers())
             await send(message)
 
-        try:
-            await self._app(scope, receive, respond)
-        except Exception as raised:
-            place = traceback.extract_tb(raised.__traceback__)[-1]
-            log.error(
-                "%s at %s:%s, request %s", type(raised).__name__, place.filename, place.lineno, request_id
-            )
-            if not started:
-                await self._fault()(scope, receive, respond)
+        await self._app(scope, receive, respond)
 
 
 class Cors(CORSMiddleware):
@@ -71,6 +55,37 @@ class Cors(CORSMiddleware):
             await Response(status_code=204, headers=self.preflight_headers)(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
+
+
+class Barrier:
+    """Turns an exception that nobody named into `fault`.
+
+    It stands inside Cors, so that a browser may read the answer, and logs the exception by its kind and
+    place only: its message may quote a document or a token.
+    """
+
+    def __init__(self, app: ASGIApp, fault: Callable[[], Response]) -> None:
+        self._app = app
+        self._fault = fault
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def respond(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, respond)
+        except Exception as raised:
+            if scope["type"] != "http":
+                raise
+            place = traceback.extract_tb(raised.__traceback__)[-1]
+            request_id = scope["state"]["request_id"]
+            log.error("%s at %s:%s, request %s", type(raised).__name__, place.filename, place.lineno, request_id)
+            if not started:
+                await self._fault()(scope, receive, respond)
 
 
 class BodyLimit:

@@ -111,8 +111,8 @@ def _session(weights: Path, threads: int) -> InferenceSession:
     # The optimiser would fuse Add and LayerNormalization to SkipLayerNormalization, which is up to six
     # times as slow.
     options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
-    # Threads that spin while they wait save a lone query a millisecond of three, but take 28 ms of CPU instead
-    # of 8 for each (at fifty a second) from the server's other work, and slow batches that run side by side.
+    # Threads that spin as they wait save a lone query a millisecond of three, but take 28 ms of CPU, not 8,
+    # for each (at fifty a second) from the server's other work, and slow batches that run side by side.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     folder = str(weights.parent)
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)

@@ -5,7 +5,10 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 
+from functions import rag_search
+from shared.app import pipeline
 from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from tests.actors import Actor
@@ -133,7 +136,7 @@ def test_a_query_of_500_characters_after_trimming_is_accepted(people: People):
     assert people.ann.search("  " + "x" * 500 + "  ").status_code == 200
 
 
-@pytest.mark.parametrize("content", [b"{", b"", b"query_text=x", b"\xff\xfe", b'"text"', b"nul", b"[" * 5000])
+@pytest.mark.parametrize("content", [b"{", b"", b"query_text=x", b"\xff\xfe", b'"text"', b"nul", b'{"query_text": "\\ud800"}', b"[" * 5000])
 def test_a_body_that_is_no_json_object_is_400(people: People, content: bytes):
     headers = {**people.ann.headers(), "Content-Type": "application/json"}
     answer = httpx.post(f"{people.ann.stack.url}/api/rag/search", content=content, headers=headers)
@@ -189,6 +192,24 @@ def test_every_response_may_be_read_across_origins_errors_included(people: Peopl
         exposed = answer.headers["access-control-expose-headers"].lower()
         assert "x-ratelimit-remaining" in exposed
         assert "x-request-id" in exposed
+
+
+def test_a_fault_that_nobody_foresaw_is_a_bare_500_that_a_browser_may_read(caplog: pytest.LogCaptureFixture):
+    def broken() -> None:
+        raise RuntimeError("secret detail")
+
+    rag_search.app.dependency_overrides[pipeline] = broken
+    try:
+        answer = TestClient(rag_search.app).post(
+            "/api/rag/search", json={"query_text": "x"}, headers={"Origin": "https://app.example"}
+        )
+    finally:
+        rag_search.app.dependency_overrides.clear()
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "internal_error"
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert answer.headers["x-request-id"] in caplog.text
+    assert "secret" not in answer.text + caplog.text
 
 
 def test_the_request_id_is_echoed_or_made(people: People):

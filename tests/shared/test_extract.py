@@ -4,6 +4,8 @@ import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,21 +35,22 @@ def told(draft: Draft, matches: Sequence[Match]) -> list[tuple[int, str]]:
     citations = cite(matches)
     found: list[tuple[int, str]] = []
     for paragraph in draft.text.removeprefix(f"{INDIRECT}\n\n").split("\n\n"):
-        parts = re.fullmatch(r'According to "(.+?)": (.+) \[(\d)\]', paragraph)
+        parts = re.fullmatch(r'According to "(.+?)"(?: \(([\d-]{10})\))?: (.+) \[(\d)\]', paragraph)
         assert parts, paragraph
-        cited = citations[int(parts[3]) - 1].match
+        _, date, rest, number = parts.groups()
+        cited = citations[int(number) - 1].match
         assert cited.title == parts[1]
+        assert date == (cited.occurred_at.date().isoformat() if cited.occurred_at else None)
         known = [
             item.text[sentence.start : sentence.end]
             for item in matches
             if item.document_id == cited.document_id
             for sentence in sentences(item.text, item.lang)
         ]
-        rest = parts[2]
         while rest:
             first = max((sentence for sentence in known if rest.startswith(sentence)), key=len, default="")
             assert first, f"not in {cited.title}: {rest}"
-            found.append((int(parts[3]), first))
+            found.append((int(number), first))
             rest = rest.removeprefix(first).lstrip()
     return found
 
@@ -59,8 +62,13 @@ def corpus(embedder: Embedder) -> tuple[list[Match], np.ndarray]:
     for file, _ in demo_corpus():
         document = file.document
         text, name = clean(document.text), f"{document.org_id} {document.external_id}"
-        for item in chunk_for(embedder, document.title, text, document.lang):
-            matches.append(match(item.text, name, start=item.start, title=document.title, lang=document.lang))
+        fields: dict[str, Any] = {
+            "title": document.title,
+            "lang": document.lang,
+            "occurred_at": document.occurred_at,
+        }
+        passages = chunk_for(embedder, document.title, text, document.lang)
+        matches += [match(item.text, name, start=item.start, **fields) for item in passages]
     return matches, np.array(embed(embedder, [passage(item.title, item.text) for item in matches]))
 
 
@@ -76,7 +84,7 @@ def test_every_sentence_about_the_demo_corpus_stands_in_the_document_that_its_nu
     draft = answer(embedder, question, *best)
     spoken = told(draft, best)
     assert draft.model == MODEL == "extractive"
-    assert 1 <= len(spoken) <= MAX_SENTENCES == 4
+    assert 1 <= len(spoken) <= MAX_SENTENCES
     assert len(set(spoken)) == len(spoken)
     for _, sentence in spoken:
         assert not sentence.endswith("?")
@@ -155,7 +163,7 @@ def test_a_sentence_that_a_document_repeats_is_said_once(embedder: Embedder):
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("The warranty of a logger bought in 2025 is 24 months.", "The warranty of a logger bought in 2026 is 36 months."),
+        ("A logger of 2025 has 24 months of warranty.", "A logger of 2026 has 36 months of warranty."),
         ("The FL-200 logger accepts 6 °C in the tank.", "The FL-300 logger accepts 6 °C in the tank."),
         ("The price of the milk was 41.2 cents a litre.", "The price of the milk was 41.7 cents a litre."),
     ],
@@ -181,11 +189,11 @@ def test_with_no_sentence_to_choose_the_best_passage_is_shown_and_called_indirec
     assert draft == Draft(f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL)
 
 
-def test_at_most_four_sentences_are_said(embedder: Embedder):
+def test_at_most_so_many_sentences_are_said(embedder: Embedder):
     text = " ".join(f"Kettle number {number} switches off at {number + 90} degrees." for number in range(9))
     matches = (match(text, "Kettles"), match(text.replace("Kettle", "Boiler"), "Boilers"))
     spoken = told(answer(embedder, "At how many degrees do the kettles switch off?", *matches), matches)
-    assert len(spoken) == 4
+    assert len(spoken) == MAX_SENTENCES <= 5
 
 
 def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
@@ -201,6 +209,23 @@ def test_a_document_s_sentences_keep_their_order(embedder: Embedder):
     assert [text.index(sentence) for sentence in spoken] == sorted(
         text.index(sentence) for sentence in spoken
     )
+
+
+def test_the_sentence_that_follows_a_chosen_one_is_said_with_it(embedder: Embedder):
+    """It is worth about half of the best, which alone would not be enough."""
+    follower = "The reason was a fuse in the kitchen that had blown."
+    matches = (
+        match(f"The kettle stopped on Monday at noon. {follower} Lunch costs five euros a person.", "Review"),
+    )
+    spoken = told(answer(embedder, "Why did the kettle stop?", *matches), matches)
+    assert spoken == [(1, "The kettle stopped on Monday at noon."), (1, follower)]
+
+
+def test_a_dated_document_is_quoted_with_its_date(embedder: Embedder):
+    moment = datetime(2026, 3, 18, 9, tzinfo=UTC)
+    matches = (match("The kettle switches off at 100 degrees.", "Kettle", occurred_at=moment),)
+    draft = answer(embedder, "At how many degrees does the kettle switch off?", *matches)
+    assert draft.text == 'According to "Kettle" (2026-03-18): The kettle switches off at 100 degrees. [1]'
 
 
 def test_a_document_that_is_not_cited_is_not_quoted(embedder: Embedder):

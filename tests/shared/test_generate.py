@@ -22,7 +22,8 @@ TOASTER = match("The toaster browns bread in two minutes.", "Toaster manual")
 # The contract's words.
 INSTRUCTIONS = (
     "Instructions: Answer the question based ONLY on the context above. If the context doesn't contain "
-    "enough information, say so. Keep the answer concise (100-500 words). Cite sources by mentioning their titles."
+    "enough information, say so. Keep the answer concise (100-500 words). Cite sources by mentioning their "
+    "titles."
 )
 
 

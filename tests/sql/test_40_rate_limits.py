@@ -74,7 +74,7 @@ def test_users_spend_only_their_own(people: People, world: World):
     assert counts(world, people.ann) == [("rag", 60, 3)]
 
 
-@pytest.mark.parametrize("name", ["user_id", "actor", "key", "started_at", "hits"])
+@pytest.mark.parametrize("name", ["user_id", "caller", "key", "started_at", "hits"])
 def test_nobody_names_another_to_spend_from(people: People, world: World, name: str):
     """The function takes no such argument; PostgREST does not find one that does."""
     spent(people.bob)
@@ -197,5 +197,6 @@ def test_users_see_no_count_but_their_own_even_in_sql(people: People, world: Wor
     assert world.as_user(people.bob, "select user_id::text, hits from rag.rate_limits") == [
         (people.bob.id, 1)
     ]
-    assert world.as_user(people.bob, "update rag.rate_limits set hits = 1 returning 1") == [(1,)]
+    ann = "where user_id = %s returning 1"
+    assert world.as_user(people.bob, f"update rag.rate_limits set hits = 1 {ann}", people.ann.id) == []
     assert counts(world, people.ann) == [("rag", 60, 7)]
