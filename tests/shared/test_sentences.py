@@ -9,7 +9,8 @@ from shared.sentences import Sentence, sentences
 LINES = st.lists(
     st.sampled_from(
         ["# Title. Part", "| a. | b? |", "Mr. Smith left. He came back.", "Anna: Yes.  No?", " - item. ", "",
-         "\t", "你好。再见。", "👩‍👩‍👧 Hi. 🧿 Ok.", "e\u0301te\u0301. U\u0308ber.", "a\u2028b. c\x0bd. e\x85f. G"]
+         "\t", "你好。再见。", "👩‍👩‍👧 Hi. 🧿 Ok.", "e\u0301te\u0301. U\u0308ber.",
+         "a\u2028b. c\x0bd. e\x85f. G"]
     )
 )  # fmt: skip
 TEXTS = LINES.map("\n".join) | st.text(max_size=200)

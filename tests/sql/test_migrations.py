@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from local import migrations
+from local.processes import StackError
 from local.stack import Stack
 from local.tools import ROOT, supabase
 
@@ -262,3 +263,10 @@ def test_the_seed_applies_twice(stack: Stack, new_database: Callable[[str], str]
     with psycopg.connect(stack.database_url(database=database)) as connection:
         connection.execute((ROOT / "supabase" / "seed.sql").read_bytes())
     assert demo() == seeded
+
+
+def test_there_is_nothing_to_draft_while_the_migrations_make_what_sql_declares(stack: Stack) -> None:
+    before = set(migrations.MIGRATIONS.iterdir())
+    with pytest.raises(StackError, match="already make what sql/ declares"):
+        migrations.draft(stack, "nothing")
+    assert set(migrations.MIGRATIONS.iterdir()) == before

@@ -1,0 +1,62 @@
+"""The gateway behaves like a hosted project's: apikey on /rest/v1, everything else passed on untouched."""
+
+import httpx
+
+from tests.actors import vector
+from tests.conftest import People
+
+MEMBER = "/rest/v1/rpc/is_org_member"
+
+
+def test_rest_without_an_apikey_is_refused(people: People):
+    url = f"{people.ann.stack.url}{MEMBER}"
+    bearer = {"Authorization": f"Bearer {people.ann.token()}"}
+    missing = httpx.post(url, json={"org_id": people.acme.id}, headers=bearer)
+    wrong = httpx.post(url, json={"org_id": people.acme.id}, headers={**bearer, "apikey": "guess"})
+    assert (missing.status_code, missing.json()) == (401, {"message": "No API key found in request"})
+    assert (wrong.status_code, wrong.json()) == (401, {"message": "Invalid authentication credentials"})
+
+
+def test_the_apikey_may_come_in_the_query_and_is_not_passed_on(people: People):
+    url = f"{people.ann.stack.url}{MEMBER}?apikey={people.ann.stack.anon_key}"
+    bearer = {"Authorization": f"Bearer {people.ann.token()}"}
+    assert httpx.post(url, json={"org_id": people.acme.id}, headers=bearer).json() is True
+
+
+def test_a_preflight_to_rest_passes_without_a_key(people: People):
+    headers = {
+        "Origin": "https://app.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "apikey, authorization",
+    }
+    answer = httpx.options(f"{people.ann.stack.url}{MEMBER}", headers=headers)
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] in ("*", "https://app.example")
+
+
+def test_postgrest_s_own_answers_pass_untouched(people: People):
+    wrong = people.ann.rpc("no_such_function")
+    assert wrong.status_code == 404
+    assert wrong.json()["code"] == "PGRST202"
+    people.ann.put([vector(seed) for seed in range(5)])
+    page = httpx.post(
+        f"{people.ann.stack.url}/rest/v1/rpc/rag_match?select=content&limit=2",
+        json={"query_vector": vector(0), "top_k": 5},
+        headers={**people.ann.headers(), "Prefer": "count=exact"},
+    )
+    assert page.headers["content-range"] == "0-1/5"
+    assert page.json() == [{"content": "0"}, page.json()[1]]
+
+
+def test_a_path_that_nobody_serves_is_404(people: People):
+    for path in ("/", "/functions/v1/other", "/auth/v1/token", "/rest/v2/x"):
+        assert httpx.get(f"{people.ann.stack.url}{path}").status_code == 404
+
+
+def test_a_path_cannot_climb_out_of_rest(people: People):
+    """PostgREST's admin address and other services of the machine stay out of reach."""
+    headers = people.ann.headers()
+    for path in ("/rest/v1/../../health", "/rest/v1//127.0.0.1:1/", "/rest/v1/http://127.0.0.1:1/"):
+        answer = httpx.get(f"{people.ann.stack.url}{path}", headers=headers)
+        assert answer.status_code in (200, 404), answer.text
+        assert "refused" not in answer.text

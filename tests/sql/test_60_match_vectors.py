@@ -1,0 +1,39 @@
+"""rag_match and the edges of half precision, in which it compares."""
+
+import pytest
+
+from tests.actors import MODEL, vector
+from tests.conftest import People
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-30])
+def test_a_vector_that_half_precision_makes_zero_is_refused_like_zero(people: People, size: float):
+    """It has a norm as it comes and none as it is compared: its distance to everything is not a number."""
+    people.ann.put([vector(1), vector(2)])
+    answer = people.ann.rpc("rag_match", {"query_vector": [size] * 1536, "filters": {"model": MODEL}})
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["details"] == "zero_vector"
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 1e2, 1e4])
+def test_the_length_of_a_query_changes_nothing(people: People, scale: float):
+    """A cosine has no length: the same ranks, and the same similarities up to half precision."""
+    people.ann.put([vector(seed) for seed in range(20)])
+    expected = people.ann.match(vector(100))
+    found = people.ann.match([value * scale for value in vector(100)])
+    assert [row["similarity"] for row in found] == pytest.approx(
+        [row["similarity"] for row in expected], abs=2e-3
+    )
+    assert found[0]["chunk_id"] == expected[0]["chunk_id"]
+
+
+def test_a_vector_beyond_half_precision_is_refused(people: People):
+    people.ann.put([vector(1)])
+    answer = people.ann.rpc("rag_match", {"query_vector": [1e6] * 1536, "filters": {"model": MODEL}})
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+def test_a_vector_of_what_is_no_number_is_refused(people: People, value: str):
+    answer = people.ann.rpc("rag_match", {"query_vector": f"[{','.join([value] * 1536)}]"})
+    assert answer.status_code == 400
