@@ -5,6 +5,7 @@ PostgREST checks the same token again: this check exists to refuse early, and ne
 would allow.
 """
 
+import re
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,9 @@ from jose.exceptions import ExpiredSignatureError, JOSEError
 
 from shared.errors import Unauthorized
 from shared.types import Principal
+
+# Three parts of base64url and nothing else: jose would skip over characters that do not belong.
+_TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
 
 
 class Verifier:
@@ -28,7 +32,7 @@ class Verifier:
         """The user of `Bearer <JWT>`. Raises Unauthorized, saying what is at fault, never its value."""
         scheme, _, token = (authorization or "").strip().partition(" ")
         token = token.strip()
-        if scheme.lower() != "bearer" or not token:
+        if scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
             raise Unauthorized
         claims = self._claims(token)
         # The anon and service keys are tokens of the same project, and no users.
@@ -55,6 +59,7 @@ class Verifier:
             )
         except ExpiredSignatureError:
             raise Unauthorized("The token has expired.") from None
-        except JOSEError:
+        except (JOSEError, TypeError, ValueError, AttributeError):
+            # jose lets claims of a wrong kind (an exp that is a list) escape as Python's own errors.
             raise Unauthorized("The token is not valid.") from None
         return claims

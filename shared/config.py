@@ -5,10 +5,11 @@ A missing key selects the local default (embedder, extractive answers) and is sa
 """
 
 import os
-from typing import Annotated
+from typing import Annotated, Self
+from urllib.parse import urlsplit
 
-from limits import parse
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from limits import parse_many
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import ConfigurationError
@@ -16,21 +17,26 @@ from shared.errors import ConfigurationError
 
 def _rate(value: str) -> str:
     # Checked here because slowapi answers a rate that it cannot read by not limiting at all.
-    if parse(value).get_expiry() not in (1, 60, 3600, 86400):
-        raise ValueError("a rate is per second, minute, hour or day, for example 60/minute")
+    try:
+        (rate,) = parse_many(value)
+    except ValueError:
+        rate = None
+    if rate is None or rate.amount < 1 or rate.get_expiry() not in (1, 60, 3600, 86400):
+        raise ValueError("one rate per second, minute, hour or day, for example 60/minute") from None
     return value
 
 
 def _address(value: str) -> str:
-    if not value.startswith(("http://", "https://")):
-        raise ValueError("an address starts with http:// or https://")
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("an address is http:// or https:// and a host")
     return value.rstrip("/")
 
 
 Address = Annotated[str, AfterValidator(_address)]
 Rate = Annotated[str, AfterValidator(_rate)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Seconds = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, le=600)]
 
 
 class FrameSettings(BaseSettings):
@@ -78,6 +84,13 @@ class Settings(FrameSettings):
     # Callers.
     rag_rate_limit: Rate = "60/minute"
 
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        high, medium = self.rag_confidence_high_threshold, self.rag_confidence_medium_threshold
+        if high is not None and medium is not None and medium > high:
+            raise ValueError("RAG_CONFIDENCE_MEDIUM_THRESHOLD is above RAG_CONFIDENCE_HIGH_THRESHOLD")
+        return self
+
     @property
     def issuer(self) -> str:
         """The `iss` that tokens must carry: the project's own unless set."""
@@ -94,7 +107,9 @@ def read_settings() -> Settings:
     try:
         return Settings()  # type: ignore[call-arg]  # the environment fills what is required
     except ValidationError as invalid:
-        faults = [
-            f"{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in invalid.errors(include_input=False)
-        ]
+        faults = []
+        for fault in invalid.errors(include_input=False):
+            # A fault of two settings together has no place; its message names them.
+            key = [str(step).upper() for step in fault["loc"][:1]]
+            faults.append(": ".join([*key, fault["msg"]]))
         raise ConfigurationError("; ".join(faults)) from None

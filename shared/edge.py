@@ -83,7 +83,9 @@ class Barrier:
                 raise
             place = traceback.extract_tb(raised.__traceback__)[-1]
             request_id = scope["state"]["request_id"]
-            log.error("%s at %s:%s, request %s", type(raised).__name__, place.filename, place.lineno, request_id)
+            log.error(
+                "%s at %s:%s, request %s", type(raised).__name__, place.filename, place.lineno, request_id
+            )
             if not started:
                 await self._fault()(scope, receive, respond)
 

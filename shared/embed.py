@@ -74,7 +74,11 @@ class OpenAIEmbedder:
             )
         except (OpenAIError, ValueError) as failed:
             raise EmbeddingFailed from failed
-        vectors = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+        try:
+            vectors = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+        except (AttributeError, TypeError) as malformed:
+            # The client hands on whatever came with a 200.
+            raise EmbeddingFailed from malformed
         if len(vectors) != len(texts):
             raise EmbeddingFailed
         return vectors
@@ -117,6 +121,7 @@ def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
 
 
 def _padded(vector: list[float]) -> list[float]:
-    if len(vector) > DIMENSIONS or not all(map(math.isfinite, vector)) or not any(vector):
+    numbers = isinstance(vector, list) and all(isinstance(value, int | float) for value in vector)
+    if not numbers or len(vector) > DIMENSIONS or not all(map(math.isfinite, vector)) or not any(vector):
         raise EmbeddingFailed
     return vector + [0.0] * (DIMENSIONS - len(vector))

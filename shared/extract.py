@@ -27,6 +27,8 @@ _WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
 _FRAME = re.compile(
     r"\||(from|to|cc|date|sent|subject|von|an|datum|betreff|de|à|objet|fra|til|dato|emne): ", re.IGNORECASE
 )
+# In any script, also where quotation marks or brackets close behind it.
+_QUESTION = re.compile(r"[?？؟⁇]\W*$")
 _SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
 # Words that say how a question asks, not what about; other languages' rank low by being frequent.
 _ASKING = frozenset(
@@ -88,7 +90,7 @@ def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list
         for sentence in sentences(match.text, match.lang):
             text = match.text[sentence.start : sentence.end]
             words = _content_words(_SPEAKER.sub("", text))
-            if sentence.heading or text.endswith("?") or _FRAME.match(text) or len(words) < 4:
+            if sentence.heading or _QUESTION.search(text) or _FRAME.match(text) or len(words) < 4:
                 continue
             start = match.span[0] + sentence.start
             # Chunks overlap: the same place in a document counts once.

@@ -20,8 +20,6 @@ from shared.types import Citation, Draft, Match, Query
 if TYPE_CHECKING:
     from openai import OpenAI
 
-# Between "[chunk]" and "[chunk]": marker lines with title and number, in tokens besides the title's.
-MARKER_TOKENS = 40
 DEFAULT_RETRY_AFTER = "30"
 
 SYSTEM = (
@@ -87,27 +85,31 @@ class Gateway:
         except RateLimitError as busy:
             wait = busy.response.headers.get("retry-after", "")
             raise GenerationBusy(
-                headers={"Retry-After": wait if wait.isdigit() else DEFAULT_RETRY_AFTER}
+                headers={"Retry-After": wait if wait.isascii() and wait.isdigit() else DEFAULT_RETRY_AFTER}
             ) from None
         except APITimeoutError:
             raise GenerationTimedOut from None
         except (OpenAIError, ValueError) as failed:
             raise GenerationFailed from failed
-        text = (answer.choices[0].message.content or "").strip() if answer.choices else ""
-        if not text:
+        try:
+            text = answer.choices[0].message.content
+        except (AttributeError, TypeError, IndexError) as malformed:
+            # The client hands on whatever came with a 200.
+            raise GenerationFailed from malformed
+        if not isinstance(text, str) or not text.strip():
             raise GenerationFailed
-        return Draft(text, self.model)
+        return Draft(text.strip(), self.model)
 
     def context(self, matches: Sequence[Match], nonce: str) -> str:
         """The matches that fit the context window, best first, each between its markers."""
 
-        def cost(match: Match) -> int:
-            return MARKER_TOKENS + count_tokens(match.title) + count_tokens(match.text)
+        def excerpt(number: int, match: Match) -> str:
+            title = " ".join(match.title.split())
+            return f"<<source-{nonce}>> {number}. {title}\n{match.text}\n<<end-{nonce}>>\n"
 
-        return "\n".join(
-            f"<<source-{nonce}>> {number}. {' '.join(match.title.split())}\n{match.text}\n<<end-{nonce}>>"
-            for number, match in enumerate(fit(matches, self._context_tokens, cost), start=1)
-        )
+        # Priced with a number as long as any can be.
+        chosen = fit(matches, self._context_tokens, lambda match: count_tokens(excerpt(99, match)))
+        return "".join(excerpt(number, match) for number, match in enumerate(chosen, start=1)).rstrip("\n")
 
 
 def generator_for(settings: Settings, embedder: Embedder) -> Generator:

@@ -5,7 +5,6 @@ Every API that takes documents calls this. It writes as the caller, so row secur
 
 import hashlib
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,12 +18,16 @@ from shared.types import Principal
 # Characters that a reader does not see but a model reads: zero-width and bidirectional controls, tags,
 # variation selectors beyond the common ones, and the control characters besides tab and line feed.
 _INVISIBLE = re.compile(
-    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
+# Joiners and variation selectors stay, since scripts and emoji need them; alone they show nothing.
+_NOTHING = re.compile("[\\s\u034f\u200c\u200d\ufe00-\ufe0f]*")
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.
-TITLE_CHARACTERS = 120
+TITLE_TOKENS = 32
 SPECIAL_TOKENS = 2
+# The longest metadata value that may fill a field; the columns' own bounds.
+_LONGEST = {"source_type": 64, "lang": 35, "uri": 2000, "url": 2000, "date": 40}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,14 @@ class NewDocument:
     occurred_at: datetime | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
 
-
     def with_fields_of_metadata(self) -> "NewDocument":
         """Fields that are not set take what metadata says under their name, so that every API's filters
         work on documents that came through another. A date that cannot be read stays metadata."""
-        said = {name: value for name, value in self.metadata.items() if isinstance(value, str) and value}
+        said = {
+            name: value
+            for name, value in self.metadata.items()
+            if isinstance(value, str) and 0 < len(value) <= _LONGEST.get(name, 0)
+        }
         return replace(
             self,
             source_type=self.source_type or said.get("source_type"),
@@ -73,12 +79,11 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
     EmbeddingFailed, or another RagError; whatever it raises, what was there before is untouched.
     """
     document = document.with_fields_of_metadata()
-    text = clean(document.text)
-    title = " ".join(clean(document.title).split())
-    chunks = chunk_for(embedder, title, text, document.lang)
-    if not title or not chunks:
+    text, title = clean(document.text), " ".join(clean(document.title).split())
+    if _NOTHING.fullmatch(title) or _NOTHING.fullmatch(text):
         raise InvalidRequest("A document needs a title and some text.")
-    vectors = embed(embedder, [passage(title, item.text) for item in chunks])
+    chunks, passages = passages_of(embedder, title, text, document.lang)
+    vectors = embed(embedder, passages)
     arguments = {
         "document": {
             "org_id": document.org_id,
@@ -107,7 +112,14 @@ def delete(database: Database, caller: Principal, document_id: str) -> bool:
 
 
 def clean(text: str) -> str:
-    """The text with Unix line ends and without invisible characters."""
+    """The text with Unix line ends and without invisible characters.
+
+    Raises InvalidRequest for half a character (a lone surrogate), which no database stores.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("The text is not valid Unicode.") from None
     return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -120,16 +132,23 @@ def _moment(date: str | None) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def passage(title: str, text: str) -> str:
-    """What the embedder reads of a chunk."""
-    return f"{title[:TITLE_CHARACTERS]}\n{text}"
+def short_title(embedder: Embedder, title: str) -> str:
+    """As much of the title as costs at most 32 tokens."""
+    while (tokens := embedder.count_tokens(title)) > TITLE_TOKENS:
+        title = title[: len(title) * TITLE_TOKENS // tokens]
+    return title
 
 
-def chunk_for(embedder: Embedder, title: str, text: str, lang: str | None) -> Sequence[Chunk]:
-    """Chunks as long as the embedder likes its passages, and never, with the title, beyond its window."""
-    room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(passage(title, ""))
+def passages_of(embedder: Embedder, title: str, text: str, lang: str | None) -> tuple[list[Chunk], list[str]]:
+    """The text's chunks, and for each what the embedder reads: the title, then the chunk.
+
+    Chunks are as long as the embedder likes its passages; with the title never beyond its window.
+    """
+    label = short_title(embedder, title)
+    room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")
     size = min(embedder.passage_tokens, room)
-    return chunk(text, size=size, overlap=size // 10, count=embedder.count_tokens, lang=lang)
+    chunks = chunk(text, size=size, overlap=size // 10, count=embedder.count_tokens, lang=lang)
+    return chunks, [f"{label}\n{item.text}" for item in chunks]
 
 
 def _row(item: Chunk, vector: list[float]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from time import time
-from typing import ClassVar
 
 from limits import RateLimitItem, parse
 from limits.storage import Storage
@@ -48,7 +47,7 @@ _spending: ContextVar[Spending] = ContextVar("spending")
 class CallersStorage(Storage):
     """`limits` storage over rag_hit. It counts for the caller of the spending at hand; keys are ignored."""
 
-    STORAGE_SCHEME: ClassVar[list[str] | None] = ["rag"]
+    STORAGE_SCHEME = ["rag"]  # noqa: RUF012  # as the base class declares it
 
     @property
     def base_exceptions(self) -> type[Exception]:

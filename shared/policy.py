@@ -1,5 +1,6 @@
 """Step five: how sure, what to cite, what fits. Pure: no I/O, no clock, no settings."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from shared.types import Citation, Confidence, Judgement, Match, Thresholds
@@ -31,7 +32,8 @@ def thresholds_for(model: str, high: float | None, medium: float | None) -> Thre
 def judge(matches: Sequence[Match], thresholds: Thresholds) -> Judgement:
     """Confidence by the mean similarity of the best five matches; nothing found is low, at 0."""
     best = [match.similarity for match in matches[:JUDGED]]
-    mean = sum(best) / len(best) if best else 0.0
+    # fsum: a mean of exactly 0.60 must not fall below it by rounding.
+    mean = math.fsum(best) / len(best) if best else 0.0
     if best and mean >= thresholds.high:
         confidence = Confidence.HIGH
     elif best and mean >= thresholds.medium:

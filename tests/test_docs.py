@@ -12,7 +12,7 @@ EXAMPLE = (ROOT / ".env.example").read_text()
 
 def test_the_readme_lists_exactly_the_routes_that_are_served():
     served = {
-        f"{method} {route.path}"
+        f"{method} {getattr(route, 'path', '')}"
         for app in (rag_search.app, rag_answer.app, health.app)
         for route in app.routes
         for method in getattr(route, "methods", set()) - {"HEAD"}

@@ -57,7 +57,7 @@ class Library:
     ann_document: str
 
     def call(self, function: str, headers: dict[str, str]) -> httpx.Response:
-        """A call of an SQL function that would be ann's good right, by whoever the headers make of the caller."""
+        """A call that would be ann's good right, by whoever the headers make of the caller."""
         arguments: dict[str, Any] = {
             "rag_match": {"query_vector": self.needle},
             "rag_put_document": put_arguments(self.people.acme, [vector(1)]),

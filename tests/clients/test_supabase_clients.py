@@ -75,9 +75,11 @@ def test_supabase_py_works_unmodified(people: People, core: Pipeline):
         bearer = {"Authorization": f"Bearer {people.ann.token()}"}
         options = SyncClientOptions(headers=bearer, auto_refresh_token=False, httpx_client=transport)
         client = create_client(people.ann.stack.url, people.ann.stack.anon_key, options)
-        rows: Any = client.rpc("rag_match", {"query_vector": vector(1), "top_k": 3, "filters": {}}).execute().data
+        rows: Any = (
+            client.rpc("rag_match", {"query_vector": vector(1), "top_k": 3, "filters": {}}).execute().data
+        )
         assert [row["title"] for row in rows] == ["Kettle manual"]
-        body = client.functions.invoke(
+        body: Any = client.functions.invoke(
             "rag-search", {"body": {"query_text": "kettle"}, "responseType": "json"}
         )
         assert body["results"][0]["source_title"] == "Kettle manual"

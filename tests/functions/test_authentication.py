@@ -86,7 +86,9 @@ def test_alg_none_is_refused(people: People):
 
 
 def test_another_project_s_signature_is_refused(people: People):
-    forged = tokens.user_token("another-secret-of-at-least-32-characters", people.ann.stack.url, people.ann.id)
+    forged = tokens.user_token(
+        "another-secret-of-at-least-32-characters", people.ann.stack.url, people.ann.id
+    )
     refused(ask(people.ann, f"Bearer {forged}"), forged)
 
 

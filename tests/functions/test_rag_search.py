@@ -136,7 +136,10 @@ def test_a_query_of_500_characters_after_trimming_is_accepted(people: People):
     assert people.ann.search("  " + "x" * 500 + "  ").status_code == 200
 
 
-@pytest.mark.parametrize("content", [b"{", b"", b"query_text=x", b"\xff\xfe", b'"text"', b"nul", b'{"query_text": "\\ud800"}', b"[" * 5000])
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"", b"query_text=x", b"\xff\xfe", b'"text"', b"nul", b'{"query_text": "\\ud800"}', b"[" * 5000],
+)
 def test_a_body_that_is_no_json_object_is_400(people: People, content: bytes):
     headers = {**people.ann.headers(), "Content-Type": "application/json"}
     answer = httpx.post(f"{people.ann.stack.url}/api/rag/search", content=content, headers=headers)

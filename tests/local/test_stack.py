@@ -208,7 +208,16 @@ def test_serve_prints_what_to_paste_and_ctrl_c_stops_every_child(tmp_path: Path,
     output = tmp_path / "output"
     with output.open("w") as out:
         serve = subprocess.Popen(
-            [sys.executable, "-m", "local", "--data", str(tmp_path / "stack"), "serve", "--port", str(free_port())],
+            [
+                sys.executable,
+                "-m",
+                "local",
+                "--data",
+                str(tmp_path / "stack"),
+                "serve",
+                "--port",
+                str(free_port()),
+            ],
             stdout=out,
             stderr=subprocess.STDOUT,
             cwd=ROOT,

@@ -14,7 +14,7 @@ from local.ingest import demo_corpus
 from local.tools import ROOT
 from shared.embed import Embedder, embed
 from shared.extract import INDIRECT, MAX_SENTENCES, MODEL, extract
-from shared.ingest import chunk_for, clean, passage
+from shared.ingest import clean, passages_of
 from shared.policy import cite
 from shared.sentences import sentences
 from shared.types import Draft, Match, Query
@@ -59,6 +59,7 @@ def told(draft: Draft, matches: Sequence[Match]) -> list[tuple[int, str]]:
 def corpus(embedder: Embedder) -> tuple[list[Match], np.ndarray]:
     """Every passage of the demo's documents, and their vectors."""
     matches: list[Match] = []
+    read: list[str] = []
     for file, _ in demo_corpus():
         document = file.document
         text, name = clean(document.text), f"{document.org_id} {document.external_id}"
@@ -67,9 +68,10 @@ def corpus(embedder: Embedder) -> tuple[list[Match], np.ndarray]:
             "lang": document.lang,
             "occurred_at": document.occurred_at,
         }
-        passages = chunk_for(embedder, document.title, text, document.lang)
-        matches += [match(item.text, name, start=item.start, **fields) for item in passages]
-    return matches, np.array(embed(embedder, [passage(item.title, item.text) for item in matches]))
+        chunks, passages = passages_of(embedder, document.title, text, document.lang)
+        matches += [match(item.text, name, start=item.start, **fields) for item in chunks]
+        read += passages
+    return matches, np.array(embed(embedder, read))
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shared.embed import Embedder, embedder_for
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
-from shared.ingest import SPECIAL_TOKENS, NewDocument, Stored, chunk_for, clean, delete, ingest, passage
+from shared.ingest import SPECIAL_TOKENS, NewDocument, Stored, clean, delete, ingest, passages_of, short_title
 from shared.pipeline import Pipeline
 from shared.postgrest import Database
 from shared.types import Filters, Principal, Query
@@ -119,16 +119,23 @@ def test_title_and_chunk_together_fit_the_embedder_s_window(embedder: Embedder, 
     """Korean syllables count three each for the local model: 120 of them are more than it reads."""
     title = LONG_TITLES[name].strip()
     text = " ".join(f"Sentence number {number} about the kettle and its 1.7 litres." for number in range(80))
-    chunks = chunk_for(embedder, title, text, "en")
-    assert len(chunks) > 1
-    for item in chunks:
-        assert embedder.count_tokens(passage(title, item.text)) <= embedder.window - SPECIAL_TOKENS
+    chunks, passages = passages_of(embedder, title, text, "en")
+    assert len(chunks) == len(passages) > 1
+    for item, passage in zip(chunks, passages, strict=True):
+        assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
         assert item.tokens <= embedder.passage_tokens
 
 
-def test_the_embedder_reads_the_title_before_each_passage():
-    assert passage("Kettle manual", "It boils.") == "Kettle manual\nIt boils."
-    assert passage("t" * 500, "It boils.") == "t" * 120 + "\nIt boils."
+def test_the_embedder_reads_the_title_before_each_passage(embedder: Embedder):
+    assert passages_of(embedder, "Kettle manual", "It boils.", "en")[1] == ["Kettle manual\nIt boils."]
+
+
+@pytest.mark.parametrize("name", LONG_TITLES)
+def test_a_title_is_cut_to_a_beginning_that_leaves_room(embedder: Embedder, name: str):
+    short = short_title(embedder, LONG_TITLES[name])
+    assert LONG_TITLES[name].startswith(short)
+    assert embedder.count_tokens(short) <= 32
+    assert bool(short) == bool(LONG_TITLES[name])
 
 
 # -- refusals before anything is stored ---------------------------------------------------------------
