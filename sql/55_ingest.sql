@@ -13,7 +13,7 @@ as $$
 declare
   input record;
   home rag.collections;
-  stored rag.documents;
+  stored record;
 begin
   select * into input from jsonb_to_record(document) as fields (
     org_id uuid, external_id text, collection text, private boolean, source_type text, title text,
@@ -36,11 +36,11 @@ begin
   do update set source_type = excluded.source_type, title = excluded.title, uri = excluded.uri,
     lang = excluded.lang, occurred_at = excluded.occurred_at, metadata = excluded.metadata,
     content = excluded.content, content_hash = excluded.content_hash, updated_at = clock_timestamp()
-  returning present.* into stored;
+  -- An inserted row has no xmax, one that was there was locked by this transaction.
+  returning present.*, present.xmax::text <> '0' as was_there into stored;
 
   -- The upsert holds the row: a second writer of the same document waits here, then replaces these.
   delete from rag.chunks where chunks.org_id = stored.org_id and chunks.document_id = stored.id;
-  replaced := found;
 
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
     span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding)
@@ -53,6 +53,7 @@ begin
   get diagnostics chunk_count = row_count;
 
   document_id := stored.id;
+  replaced := stored.was_there;
   return next;
 end;
 $$;

@@ -53,13 +53,15 @@ begin
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   elsif top_k is null or top_k not between 1 and 100 then
     raise exception 'top_k must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_top_k';
-  elsif extensions.vector_norm(query_vector) = 0 then
-    raise exception 'query_vector has no direction' using errcode = 'PT400', detail = 'zero_vector';
   elsif jsonb_typeof(coalesce(filters, '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
 
   needle := query_vector::extensions.halfvec(1536);
+  -- Asked of the half-precision vector: a tiny one may have become zero.
+  if extensions.l2_norm(needle) = 0 then
+    raise exception 'query_vector has no direction' using errcode = 'PT400', detail = 'zero_vector';
+  end if;
   select * into settings from rag.settings;
   wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
   wanted.model := coalesce(wanted.model, settings.embedding_model);

@@ -337,7 +337,7 @@ as $$
 declare
   input record;
   home rag.collections;
-  stored rag.documents;
+  stored record;
 begin
   select * into input from jsonb_to_record(document) as fields (
     org_id uuid, external_id text, collection text, private boolean, source_type text, title text,
@@ -360,11 +360,11 @@ begin
   do update set source_type = excluded.source_type, title = excluded.title, uri = excluded.uri,
     lang = excluded.lang, occurred_at = excluded.occurred_at, metadata = excluded.metadata,
     content = excluded.content, content_hash = excluded.content_hash, updated_at = clock_timestamp()
-  returning present.* into stored;
+  -- An inserted row has no xmax, one that was there was locked by this transaction.
+  returning present.*, present.xmax::text <> '0' as was_there into stored;
 
   -- The upsert holds the row: a second writer of the same document waits here, then replaces these.
   delete from rag.chunks where chunks.org_id = stored.org_id and chunks.document_id = stored.id;
-  replaced := found;
 
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
     span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding)
@@ -377,6 +377,7 @@ begin
   get diagnostics chunk_count = row_count;
 
   document_id := stored.id;
+  replaced := stored.was_there;
   return next;
 end;
 $$;
@@ -454,13 +455,15 @@ begin
       using errcode = 'PT400', detail = 'wrong_dimensions', hint = 'pad shorter embeddings with zeros';
   elsif top_k is null or top_k not between 1 and 100 then
     raise exception 'top_k must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_top_k';
-  elsif extensions.vector_norm(query_vector) = 0 then
-    raise exception 'query_vector has no direction' using errcode = 'PT400', detail = 'zero_vector';
   elsif jsonb_typeof(coalesce(filters, '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
 
   needle := query_vector::extensions.halfvec(1536);
+  -- Asked of the half-precision vector: a tiny one may have become zero.
+  if extensions.l2_norm(needle) = 0 then
+    raise exception 'query_vector has no direction' using errcode = 'PT400', detail = 'zero_vector';
+  end if;
   select * into settings from rag.settings;
   wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
   wanted.model := coalesce(wanted.model, settings.embedding_model);

@@ -140,6 +140,17 @@ def test_a_token_narrowed_to_an_org_matches_and_writes_in_that_org_alone(people:
     assert len(people.bob.match(vector(1))) == 1
 
 
+def test_one_org_of_several_fills_the_page_with_its_own(people: People):
+    """By filter or by claim: the other org's rows, all nearer, neither take places nor are counted."""
+    people.bob.put([vector(1)] * 30)
+    people.ann.put([vector(seed) for seed in range(2, 7)])
+    by_filter = people.kim.match(vector(1), top_k=5, org_id=people.acme.id)
+    arguments = {"query_vector": vector(1), "top_k": 5}
+    by_claim = people.kim.rpc("rag_match", arguments, token=people.kim.token(**narrowed(people.acme))).json()
+    assert by_filter == by_claim == people.ann.match(vector(1), top_k=5)
+    assert [(row["org_id"], row["candidates"]) for row in by_filter] == [(people.acme.id, 5)] * 5
+
+
 def test_a_forged_org_claim_sees_nothing(people: People, world: World):
     """The claim narrows the memberships; where they do not meet nothing is left."""
     people.ann.put([vector(1)])
