@@ -10,13 +10,14 @@ import os
 import pwd
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from local.processes import Child, StackError
+from local.processes import Child, StackError, is_alive
 
 SUPERUSER = "supabase_admin"
 VERSIONS = {16: "pginstall", 18: "pginstall18"}
@@ -142,31 +143,50 @@ class Postgres:
         options = [f"-c port={self.port}", "-c listen_addresses=127.0.0.1", "-c unix_socket_directories=''"]
         if not durable:
             options += ["-c fsync=off", "-c synchronous_commit=off", "-c full_page_writes=off"]
-        self.run(
-            "pg_ctl",
-            "start",
-            "--wait",
-            "--pgdata",
-            self.data,
-            "--log",
-            self.log,
-            "--options",
-            " ".join(options),
-        )
+        crashed = self._pid_file.exists()
+        for attempt in range(20):
+            try:
+                self.run(
+                    "pg_ctl", "start", "--wait", "-D", self.data, "-l", self.log, "-o", " ".join(options)
+                )
+                break
+            except StackError:
+                # For a moment after a crash its processes still hold the data.
+                if not crashed or attempt == 19:
+                    raise
+                time.sleep(0.5)
+                self._bury()
         postmaster = self.postmaster()
         if postmaster is None:
             raise StackError(f"postgres started and stopped at once, see {self.log}")
         return postmaster
 
-    def postmaster(self) -> Child | None:
-        """The running postmaster of this data directory, by its PID file."""
+    @property
+    def _pid_file(self) -> Path:
+        return self.data / "postmaster.pid"
+
+    def _recorded(self) -> psutil.Process | None:
+        """The process that the PID file names, whatever it is by now."""
         try:
-            lines = (self.data / "postmaster.pid").read_text().splitlines()
-            child = Child.of(int(lines[0]))
+            return psutil.Process(int(self._pid_file.read_text().splitlines()[0]))
         except (OSError, ValueError, IndexError, psutil.NoSuchProcess):
-            return None  # never started, or a crash left the file behind
-        process = child.process()
-        return child if process is not None and process.name().startswith("postgres") else None
+            return None
+
+    def postmaster(self) -> Child | None:
+        """The running postmaster of this data directory."""
+        try:
+            process = self._recorded()
+            # After a crash the PID may be anybody's, another stack's postmaster included.
+            ours = process is not None and is_alive(process) and str(self.data) in process.cmdline()
+            return Child.of(process.pid) if process is not None and ours else None
+        except psutil.NoSuchProcess:
+            return None
+
+    def _bury(self) -> None:
+        """Remove the PID file of a postmaster that is dead but not reaped: Postgres takes it for alive."""
+        process = self._recorded()
+        if process is not None and not is_alive(process):
+            self._pid_file.unlink(missing_ok=True)
 
     def stop(self) -> None:
         """Stop it at once, without waiting for clients."""

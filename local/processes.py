@@ -4,8 +4,8 @@ A process is remembered by PID and start time, so that a state file left by a cr
 a stranger who was given the same PID since.
 """
 
+import atexit
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -23,6 +23,7 @@ class StackError(RuntimeError):
 
 # Started by this very process: kept so that they are waited for, and do not linger as zombies.
 _own: dict[int, subprocess.Popen[bytes]] = {}
+atexit.register(lambda: [process.poll() for process in _own.values()])
 
 
 @dataclass(frozen=True)
@@ -41,29 +42,41 @@ class Child:
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started) < 0.1
-            return process if same and process.status() != psutil.STATUS_ZOMBIE else None
         except psutil.NoSuchProcess:
             return None
+        return process if same and is_alive(process) else None
 
-    def stop(self, graceful: signal.Signals = signal.SIGTERM, patience: float = 10) -> None:
+    def stop(self, patience: float = 10) -> None:
         """Ask it to stop; after `patience` seconds make it, and whatever it started."""
-        process = self.process()
-        if process is not None:
-            self._end(process, graceful, patience)
+        if (process := self.process()) is not None:
+            family = [process, *process.children(recursive=True)]
+            with suppress(psutil.NoSuchProcess):
+                process.terminate()
+            if not wait_for_end(family, patience):
+                for straggler in filter(is_alive, family):
+                    with suppress(psutil.NoSuchProcess):
+                        straggler.kill()
+                wait_for_end(family, patience)
         if (own := _own.pop(self.pid, None)) is not None:
             own.wait()
 
-    def _end(self, process: psutil.Process, graceful: signal.Signals, patience: float) -> None:
-        family = [process, *process.children(recursive=True)]
-        try:
-            process.send_signal(graceful)
-        except psutil.NoSuchProcess:
-            return
-        _, alive = psutil.wait_procs(family, timeout=patience)
-        for straggler in alive:
-            with suppress(psutil.NoSuchProcess):
-                straggler.kill()
-        psutil.wait_procs(alive, timeout=5)
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it still runs; one that only waits to be reaped by its parent does not."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_for_end(processes: Sequence[psutil.Process], seconds: float) -> bool:
+    """Wait until all have ended; whether they have."""
+    deadline = time.monotonic() + seconds
+    while any(map(is_alive, processes)):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def start(command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> Child:

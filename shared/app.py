@@ -103,8 +103,9 @@ def create_app(dialect: Dialect) -> FastAPI:
 @asynccontextmanager
 async def _start(app: FastAPI) -> AsyncIterator[None]:
     """A wrong or missing setting stops the start, not the first request."""
-    pipeline()
+    core = pipeline()
     yield
+    core.close()
 
 
 def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, Any]]:

@@ -39,6 +39,8 @@ class _Piece:
 def chunk(text: str, *, size: int, overlap: int, count: CountTokens, lang: str | None = None) -> list[Chunk]:
     """Passages of at most `size` tokens, each beginning with up to `overlap` tokens of the one before.
 
+    Only a single character may cost more than `size`: it cannot be halved.
+
     Every chunk satisfies text[start:end] == chunk.text. Raises ValueError unless 0 <= overlap < size.
     """
     if not 0 <= overlap < size:

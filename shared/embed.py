@@ -86,6 +86,9 @@ class OpenAIEmbedder:
     def count_tokens(self, text: str) -> int:
         return count_tokens(text)
 
+    def close(self) -> None:
+        self._client.close()
+
 
 @cache
 def local_embedder() -> Embedder:

@@ -100,6 +100,9 @@ class Gateway:
             raise GenerationFailed
         return Draft(text.strip(), self.model)
 
+    def close(self) -> None:
+        self._client.close()
+
     def context(self, matches: Sequence[Match], nonce: str) -> str:
         """The matches that fit the context window, best first, each between its markers."""
 

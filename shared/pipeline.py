@@ -10,6 +10,7 @@ allows, to generate.
 import logging
 import time
 from datetime import UTC, datetime
+from typing import Protocol, runtime_checkable
 
 from shared.config import Settings
 from shared.embed import embed, embedder_for
@@ -20,6 +21,13 @@ from shared.postgrest import Database
 from shared.types import Answer, Confidence, Found, Principal, Query
 
 log = logging.getLogger("rag")
+
+
+@runtime_checkable
+class Closeable(Protocol):
+    """What holds connections."""
+
+    def close(self) -> None: ...
 
 
 class Pipeline:
@@ -61,6 +69,14 @@ class Pipeline:
         if judgement.confidence is not Confidence.LOW:
             draft = self.generator.write(query, matches, citations)
         return Answer(matches, judgement, citations, draft, datetime.now(UTC), _milliseconds_since(started))
+
+    def close(self) -> None:
+        """Close the connections; the pipeline is of no use after this."""
+        self.database.close()
+        for part in (self.embedder, self.generator):
+            # The local ones hold no connection.
+            if isinstance(part, Closeable):
+                part.close()
 
 
 def _milliseconds_since(started: float) -> int:

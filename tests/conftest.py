@@ -46,7 +46,7 @@ def settings(stack: Stack) -> Settings:
 def core(settings: Settings) -> Iterator[Pipeline]:
     pipeline = Pipeline(settings)
     yield pipeline
-    pipeline.database.close()
+    pipeline.close()
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Sett
         answer = TestClient(health.app).get("/health")
     finally:
         health.app.dependency_overrides.clear()
+        core.close()
     assert answer.status_code == 503
     assert answer.json()["embedder"]["model"] == "text-embedding-3-small"
     assert answer.json()["embedder"]["source"] == "https://api.openai.com/v1"

@@ -33,7 +33,7 @@ def deployed(settings: Settings) -> Iterator[TestClient]:
         yield TestClient(rag_answer.app, raise_server_exceptions=False)
     finally:
         rag_answer.app.dependency_overrides.clear()
-        core.database.close()
+        core.close()
 
 
 def test_enough_context_is_answered_with_citations(people: People, core: Pipeline):

@@ -22,7 +22,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, in
         stack.up(0, durable=False)
         core = core_of(stack)
         _, chunks = put(core, demo_corpus(), authorise(stack), Console(quiet=True))
-        core.database.close()
+        core.close()
         yield stack, chunks
     finally:
         stack.remove()

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from local.postgres import Postgres, can_use_namespace
-from local.processes import Child, StackError, free_port, port_is_free
+from local.processes import Child, StackError, free_port, port_is_free, wait_for_end
 from local.stack import Stack
 from local.tools import ROOT
 
@@ -39,8 +39,8 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
 
 
-def gone(processes: list[psutil.Process], seconds: float = 15) -> bool:
-    return not psutil.wait_procs(processes, timeout=seconds)[1]
+def gone(processes: list[psutil.Process]) -> bool:
+    return wait_for_end(processes, seconds=15)
 
 
 @pytest.fixture(scope="module")
@@ -203,21 +203,21 @@ def test_down_stops_every_process_and_keeps_the_data(tmp_path: Path):
     Stack(stack.folder).remove()
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a stack that `serve` fills once and finds filled the next time."""
+    place = tmp_path_factory.mktemp("served")
+    yield place
+    Stack(place).remove()
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_serve_prints_what_to_paste_and_ctrl_c_stops_every_child(tmp_path: Path, name: str):
+def test_serve_prints_what_to_paste_and_ctrl_c_stops_every_child(served: Path, tmp_path: Path, name: str):
     output = tmp_path / "output"
+    command = [sys.executable, "-m", "local", "--data", str(served), "serve", "--port", str(free_port())]
     with output.open("w") as out:
         serve = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "local",
-                "--data",
-                str(tmp_path / "stack"),
-                "serve",
-                "--port",
-                str(free_port()),
-            ],
+            command,
             stdout=out,
             stderr=subprocess.STDOUT,
             cwd=ROOT,
@@ -227,7 +227,7 @@ def test_serve_prints_what_to_paste_and_ctrl_c_stops_every_child(tmp_path: Path,
         while "Ctrl-C stops everything" not in output.read_text() and serve.poll() is None:
             assert time.monotonic() < deadline, output.read_text()
             time.sleep(0.1)
-        running = processes_of(tmp_path / "stack")
+        running = processes_of(served)
         serve.send_signal(signal.Signals[name])
         assert serve.wait(30) == 0, output.read_text()
     assert len(running) == 3

@@ -69,7 +69,9 @@ def test_no_chunk_exceeds_the_size(text: str, limits: tuple[int, int], count: Co
 def test_no_chunk_exceeds_the_size_in_tokens_that_count_line_ends(text: str, limits: tuple[int, int]):
     """Hosted models' tokens include the line ends, which stand between sentences and belong to none."""
     size, overlap = limits
-    assert all(item.tokens <= size for item in chunk(text, size=size, overlap=overlap, count=count_tokens))
+    for item in chunk(text, size=size, overlap=overlap, count=count_tokens):
+        # One character of a rare script may cost more than a tiny size, and cannot be halved.
+        assert item.tokens <= size or len(item.text) == 1
 
 
 @given(TEXTS, sizes(), COUNTERS)

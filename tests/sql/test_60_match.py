@@ -122,7 +122,7 @@ def test_no_documents_at_all_is_an_empty_match(people: People):
 def test_row_security_leaves_every_condition_to_the_index(people: People, world: World):
     """As role authenticated: only leakproof conditions may enter an index, the rest would scan the org."""
     people.ann.put([vector(seed) for seed in range(20)])
-    for switch in ("enable_seqscan", "enable_bitmapscan"):
+    for switch in ("enable_seqscan", "enable_bitmapscan", "enable_indexscan"):
         world.sql(f"set {switch} = off")
     plan = world.as_user(
         people.ann,
