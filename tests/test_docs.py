@@ -1,10 +1,12 @@
 """The documents say what is true: routes, settings, commands."""
 
+import json
 import re
 
 from functions import health, rag_answer, rag_search
 from local.tools import ROOT
 from shared.config import Settings
+from shared.policy import THRESHOLDS
 
 README = (ROOT / "README.md").read_text()
 EXAMPLE = (ROOT / ".env.example").read_text()
@@ -43,3 +45,13 @@ def test_every_make_target_that_the_documents_name_exists():
 def test_nothing_of_this_project_is_security_definer():
     for path in (ROOT / "sql").glob("*.sql"):
         assert "security definer" not in path.read_text().lower(), path.name
+
+
+def test_the_thresholds_and_the_readme_s_figures_are_the_measured_ones():
+    measured = json.loads((ROOT / "bench" / "results" / "confidence.json").read_text())
+    thresholds = THRESHOLDS[measured["model"]]
+    assert (thresholds.high, thresholds.medium) == (measured["high"], measured["medium"])
+    for label in ("answerable", "out_of_corpus", "adversarial_unanswerable"):
+        shares = (measured["answered"][label], measured["answered_with_high_confidence"][label])
+        answered, high = (f"{share:.1%}".replace("%", " %") for share in shares)
+        assert f"| {answered} | {high} |" in README
