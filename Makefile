@@ -37,6 +37,7 @@ migration: .venv/ready node_modules/ready
 	$(BIN)/python -m local migration $(name)
 
 eval: .venv/ready node_modules/ready
+	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/eval_confidence.py"; exit 2; }
 	$(BIN)/python -m bench.eval_confidence $(DATA)
 
 clean:

@@ -1,6 +1,7 @@
 """health: is the database reachable, and what does this deployment really use. Needs no token."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 
@@ -20,16 +21,21 @@ def health(core: Core) -> JSONResponse:
         "database": "reachable" if reachable else "unreachable",
         "embedder": {
             "model": core.embedder.model,
-            "source": "local" if settings.openai_api_key is None else settings.rag_embedding_url,
+            "source": _source(settings.openai_api_key, settings.rag_embedding_url),
             "stored_dimensions": DIMENSIONS,
         },
         "generator": {
             "model": core.generator.model,
-            "source": "local" if settings.lovable_api_key is None else settings.rag_gateway_url,
+            "source": _source(settings.lovable_api_key, settings.rag_gateway_url),
         },
         "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
     }
     return JSONResponse(report, 200 if reachable else 503)
+
+
+def _source(key: object, address: str) -> str | None:
+    """Where a part runs: the host alone, since a path may say more than strangers need."""
+    return "local" if key is None else urlsplit(address).hostname
 
 
 handler = lambda_handler(app)

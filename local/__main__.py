@@ -6,21 +6,19 @@ import os
 import signal
 import sys
 import tempfile
-import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 
 from local import demo, migrations
-from local.corpus import ORGS, read_folder
-from local.ingest import authorise, demo_corpus, put
+from local.corpus import ORGS, org_id_of, read_folder
+from local.ingest import authorise, core_of, demo_corpus, put
 from local.postgres import VERSIONS
 from local.processes import StackError
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, Stack
-from shared.config import Settings
 from shared.errors import ConfigurationError, RagError
-from shared.pipeline import Pipeline
 
 Command = Callable[[Stack, argparse.Namespace], None]
 
@@ -51,6 +49,7 @@ def token(stack: Stack, options: argparse.Namespace) -> None:
 
 
 def psql(stack: Stack, options: argparse.Namespace) -> None:
+    stack.require_up()
     (program, *arguments, host), environment = stack.postgres.psql()
     terminal = {name: os.environ[name] for name in ("HOME", "TERM", "PAGER") if name in os.environ}
     os.execve(
@@ -65,7 +64,7 @@ def ingest(stack: Stack, options: argparse.Namespace) -> None:
     else:
         if options.user is None or options.org is None:
             raise StackError("ingesting a folder takes --user and --org")
-        folder = read_folder(options.path, ORGS.get(options.org, options.org), options.collection)
+        folder = read_folder(options.path, org_id_of(options.org), options.collection)
         files = [(file, file.owner or options.user) for file in folder]
     documents, chunks = put(core_of(stack), files, authorise(stack), console)
     console.print(f"{documents} documents, {chunks} chunks")
@@ -74,20 +73,24 @@ def ingest(stack: Stack, options: argparse.Namespace) -> None:
 def serve(stack: Stack, options: argparse.Namespace) -> None:
     """Keep the stack up in the foreground, with the demo's documents, until Ctrl-C."""
     console = Console()
-    stopped = threading.Event()
-    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, lambda *_: stopped.set())
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for name in signals:
+        signal.signal(name, signal.default_int_handler)
     stack.choose_postgres(options.postgres)
     try:
         stack.up(options.port)
-        if not stopped.is_set():
-            demo.ingest_once(stack, core_of(stack), console)
-            demo.introduce(stack, console)
-        # Woken now and then to notice a child that died.
-        while not stopped.wait(5):
-            if not stack.is_up():
-                raise StackError(f"a part of the stack stopped; see {stack.folder / 'logs'}")
+        demo.ingest_once(stack, core_of(stack), console)
+        demo.introduce(stack, console)
+        # Looked at now and then, to notice a part that died.
+        while stack.is_up():
+            time.sleep(5)
+        raise StackError(f"a part of the stack stopped; see {stack.folder / 'logs'}")
+    except KeyboardInterrupt:
+        pass
     finally:
+        # A second Ctrl-C must not leave half of it running.
+        for name in signals:
+            signal.signal(name, signal.SIG_IGN)
         stack.down()
 
 
@@ -112,12 +115,6 @@ def migration(stack: Stack, options: argparse.Namespace) -> None:
             print(migrations.draft(own, options.name))
         finally:
             own.remove()
-
-
-def core_of(stack: Stack) -> Pipeline:
-    """The core as the stack's functions have it, in this process."""
-    os.environ.update(stack.function_environment())
-    return Pipeline(Settings())  # type: ignore[call-arg]
 
 
 def parser() -> argparse.ArgumentParser:

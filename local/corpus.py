@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from local.processes import StackError
 from shared.ingest import NewDocument
@@ -27,6 +28,14 @@ class CorpusFile:
 
     document: NewDocument
     owner: str | None
+
+
+def org_id_of(name: str) -> str:
+    """The id of a demo org by its short name, or an id as given. Raises StackError for anything else."""
+    try:
+        return ORGS.get(name) or str(UUID(name))
+    except ValueError:
+        raise StackError(f"no org {name}; give {', '.join(ORGS)}, or an id") from None
 
 
 def read_folder(folder: Path, org_id: str, collection: str) -> list[CorpusFile]:

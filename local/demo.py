@@ -13,7 +13,7 @@ import psycopg
 from rich.console import Console
 from rich.markup import escape
 
-from local.ingest import authorise, demo_corpus, put
+from local.ingest import COLLECTION, authorise, demo_corpus, put
 from local.processes import StackError
 from local.stack import Stack
 from shared.pipeline import Pipeline
@@ -108,11 +108,16 @@ def _passage(number: int, score: float, passage: dict[str, Any], console: Consol
 
 
 def ingest_once(stack: Stack, core: Pipeline, console: Console) -> None:
-    """Fill an empty stack with the demo's documents; leave a filled one alone."""
+    """Put the demo's documents in, unless all of them are there; an interrupted run is completed."""
+    files = demo_corpus()
     with psycopg.connect(stack.database_url()) as connection:
-        if connection.execute("select exists (select from rag.documents)").fetchone() == (True,):
-            return
-    put(core, demo_corpus(), authorise(stack), console)
+        row = connection.execute(
+            "select count(*) from rag.documents join rag.collections on collections.id = collection_id "
+            "where collections.name = %s",
+            [COLLECTION],
+        ).fetchone()
+    if row is None or row[0] < len(files):
+        put(core, files, authorise(stack), console)
 
 
 def introduce(stack: Stack, console: Console) -> None:

@@ -8,11 +8,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from local.corpus import ADMINS, CORPUS, ORGS, CorpusFile, read_folder
 from local.stack import Stack
+from shared.config import read_settings
 from shared.ingest import ingest
 from shared.pipeline import Pipeline
 from shared.types import Principal
 
+COLLECTION = "demo"
 Authorise = Callable[[str], Principal]
+
+
+def core_of(stack: Stack) -> Pipeline:
+    """The core as the stack's functions have it, in this process. Raises ConfigurationError."""
+    environment = stack.function_environment()
+    return Pipeline(read_settings(**{name.lower(): value for name, value in environment.items()}))
 
 
 def authorise(stack: Stack) -> Authorise:
@@ -32,7 +40,7 @@ def demo_corpus() -> list[tuple[CorpusFile, str]]:
     return [
         (file, file.owner or ADMINS[org])
         for org, org_id in ORGS.items()
-        for file in read_folder(CORPUS / org, org_id, "demo")
+        for file in read_folder(CORPUS / org, org_id, COLLECTION)
     ]
 
 
@@ -56,8 +64,13 @@ def put(
     # Two at a time: while the database stores one document, the next is embedded.
     with Progress(*columns, console=console) as progress, ThreadPoolExecutor(2) as pool:
         task = progress.add_task("ingesting", total=len(files), title="")
-        for (file, _), count in zip(files, pool.map(one, *zip(*files, strict=True)), strict=True):
-            chunks += count
-            progress.update(task, advance=1, title=file.document.title)
+        try:
+            for (file, _), count in zip(files, pool.map(one, *zip(*files, strict=True)), strict=True):
+                chunks += count
+                progress.update(task, advance=1, title=file.document.title)
+        except BaseException:
+            # Ctrl-C, or a document refused: what waits is not begun.
+            pool.shutdown(cancel_futures=True)
+            raise
         progress.update(task, title=f"{chunks} chunks")
     return len(files), chunks

@@ -83,8 +83,14 @@ class Stack:
     def database_url(self, user: str = "postgres", database: str = "postgres") -> str:
         return self.postgres.url(database, user)
 
+    def require_up(self) -> None:
+        """Raises StackError when it is not."""
+        if not self.is_up():
+            raise StackError(f"no stack is up in {self.folder}; start one with: make serve")
+
     def user_id(self, email: str) -> str:
-        """The id of a user of this stack. Raises StackError when there is none of that address."""
+        """The id of a user of this stack. Raises StackError without such a user, or stack."""
+        self.require_up()
         with psycopg.connect(self.database_url()) as connection:
             row = connection.execute("select id from auth.users where email = %s", [email]).fetchone()
             if row is None:
@@ -136,8 +142,7 @@ class Stack:
 
     def status(self) -> dict[str, Any]:
         """Everything `status --json` prints: addresses, keys, PIDs, versions, the effective embedder."""
-        if not self.is_up():
-            raise StackError(f"no stack is up in {self.folder}")
+        self.require_up()
         with psycopg.connect(self.database_url()) as connection:
             (server,) = connection.execute("select current_setting('server_version')").fetchone() or ("",)
             vector = connection.execute(

@@ -79,11 +79,14 @@ def create_app(dialect: Dialect) -> FastAPI:
 
     def rendered(noun: Callable[[Any], RagError]) -> Callable[[Request, Any], Awaitable[Response]]:
         async def handle(request: Request, raised: Exception) -> Response:
-            return render(noun(raised))
+            error = noun(raised)
+            if error.status >= 500:
+                log.error("%s (%s), request %s", error.code, error.because, request.state.request_id)
+            return render(error)
 
         return handle
 
-    app.add_exception_handler(RagError, rendered(_logged))
+    app.add_exception_handler(RagError, rendered(lambda error: error))
     app.add_exception_handler(RequestValidationError, rendered(_invalid))
     app.add_exception_handler(HTTPException, rendered(_http))
     # The last added is the outermost.
@@ -106,6 +109,8 @@ async def _start(app: FastAPI) -> AsyncIterator[None]:
     core = pipeline()
     yield
     core.close()
+    # Another start in this process makes its own.
+    pipeline.cache_clear()
 
 
 def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
@@ -117,21 +122,13 @@ def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, An
     return Mangum(app, lifespan="off")
 
 
-def _logged(error: RagError) -> RagError:
-    if error.status >= 500:
-        log.error(
-            "%s%s", error.code, f", caused by {type(error.__cause__).__name__}" if error.__cause__ else ""
-        )
-    return error
-
-
 def _invalid(invalid: RequestValidationError) -> RagError:
     """Name the field and the rule; never echo the value."""
     fault = invalid.errors()[0]
     if fault["type"] == "json_invalid":
         return InvalidRequest("The body is not valid JSON.")
     place = ".".join(str(step) for step in fault["loc"] if step != "body")
-    return InvalidRequest(f"{place or 'body'}: {fault['msg']}")
+    return InvalidRequest(f"{place or 'body'}: {fault['msg'].removeprefix('Value error, ')}")
 
 
 def _http(raised: HTTPException) -> RagError:

@@ -81,7 +81,10 @@ class Barrier:
         except Exception as raised:
             if scope["type"] != "http":
                 raise
-            place = traceback.extract_tb(raised.__traceback__)[-1]
+            frames = traceback.extract_tb(raised.__traceback__)
+            # The last place of ours: libraries raise, but seldom for their own reasons.
+            ours = [frame for frame in frames if "site-packages" not in frame.filename]
+            place = (ours or frames)[-1]
             request_id = scope["state"]["request_id"]
             log.error(
                 "%s at %s:%s, request %s", type(raised).__name__, place.filename, place.lineno, request_id

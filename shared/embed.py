@@ -106,6 +106,11 @@ def local_embedder() -> Embedder:
 def embedder_for(settings: Settings) -> Embedder:
     """The embedder that the settings select. Raises ConfigurationError when there is none."""
     if settings.openai_api_key is None:
+        if settings.model_fields_set & {"rag_embedding_url", "rag_embedding_model"}:
+            raise ConfigurationError(
+                "OPENAI_API_KEY: not set, but RAG_EMBEDDING_URL or RAG_EMBEDDING_MODEL is; "
+                "an endpoint that wants no key takes any"
+            )
         return local_embedder()
     from openai import OpenAI
 

@@ -2,6 +2,7 @@
 the envelope. A class's docstring is its default message and is read by callers: it helps and leaks nothing.
 """
 
+import re
 from collections.abc import Mapping
 
 
@@ -15,9 +16,24 @@ class RagError(Exception):
     status = 500
     code = "internal_error"
 
-    def __init__(self, message: str | None = None, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        because: str | None = None,
+    ) -> None:
+        """`because` is for the log alone: an SQLSTATE or an exception's kind, never a message."""
         super().__init__(message or (type(self).__doc__ or "").strip())
+        self.code = code or self.code
         self.headers = dict(headers or {})
+        self._because = because
+
+    @property
+    def because(self) -> str:
+        """What the log may say about the cause."""
+        return self._because or type(self.__cause__ or self).__name__
 
 
 class InvalidRequest(RagError):
@@ -85,7 +101,7 @@ class DatabaseFailed(RagError):
 
 
 class DatabaseTimedOut(RagError):
-    """The database took too long to answer. Please narrow the search or try again."""
+    """The database took too long. Please ask for less at once, or try again."""
 
     code = "database_timeout"
 
@@ -113,20 +129,22 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
     """The noun for an error that PostgREST reported.
 
     `code` is a SQLSTATE or PostgREST's own. PTnnn are raised by our functions, with a message that callers
-    may read; every other message stays inside, since it may quote data.
+    may read and a machine code in `detail`; every other message stays inside, since it may quote data.
     """
+    because = f"SQL {code}"
+    machine = detail if isinstance(detail, str) and re.fullmatch(r"[a-z_]{1,40}", detail) else None
     match code or "":
         case "PT404":
-            return NotFound(message)
+            return NotFound(message, code=machine, because=because)
         case "PT400":
-            return InvalidRequest(message)
+            return InvalidRequest(message, code=machine, because=because)
         case "PGRST301" | "PGRST302" | "PGRST303":
             return Unauthorized("The token is not valid or has expired.")
         case "42501":
-            return Forbidden()
+            return Forbidden(because=because)
         case "57014":
-            return DatabaseTimedOut()
+            return DatabaseTimedOut(because=because)
         case state if state[:2] in ("22", "23"):
-            return InvalidRequest("A value is malformed or outside its allowed range.")
+            return InvalidRequest("A value is malformed or outside its allowed range.", because=because)
         case _:
-            return DatabaseFailed()
+            return DatabaseFailed(because=because)

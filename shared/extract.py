@@ -76,7 +76,9 @@ def extract(query: Query, matches: Sequence[Match], citations: Sequence[Citation
 def _group(match: Match, texts: Sequence[str], number: int) -> str:
     # The date lets a reader see which of two documents that contradict each other is the newer.
     dated = f" ({match.occurred_at:%Y-%m-%d})" if match.occurred_at else ""
-    return f'According to "{match.title}"{dated}: {" ".join(texts)} [{number}]'
+    # A title cannot end its quotation marks or its line, and so cannot pose as another paragraph.
+    title = " ".join(match.title.split()).replace('"', "'")
+    return f'According to "{title}"{dated}: {" ".join(texts)} [{number}]'
 
 
 def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list[_Candidate]:
@@ -88,11 +90,13 @@ def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list
         if number is None:
             continue
         for sentence in sentences(match.text, match.lang):
-            text = match.text[sentence.start : sentence.end]
+            # Emphasis that a boundary has cut in two is no part of the sentence.
+            whole = match.text[sentence.start : sentence.end]
+            text = whole.lstrip("*_ ")
             words = _content_words(_SPEAKER.sub("", text))
             if sentence.heading or _QUESTION.search(text) or _FRAME.match(text) or len(words) < 4:
                 continue
-            start = match.span[0] + sentence.start
+            start = match.span[0] + sentence.start + len(whole) - len(text)
             # Chunks overlap: the same place in a document counts once.
             found.setdefault((number, start), _Candidate(text, number, start, start + len(text), words))
     return list(found.values())
@@ -119,12 +123,13 @@ def _choose(candidates: Sequence[_Candidate], worth: Sequence[float]) -> list[_C
     follower = {(item.number, item.start): item for item in candidates}
     chosen: list[_Candidate] = []
     for candidate in sorted(candidates, key=lambda item: -value[item]):
-        if value[candidate] < WORTHWHILE * best:
+        if chosen and value[candidate] < WORTHWHILE * best:
             break
         # The next sentence of the same paragraph begins one character (a space) after this one's end.
         after = follower.get((candidate.number, candidate.end + 1))
         for item in (candidate, after):
-            if item is None or value[item] < FOLLOWING * best or len(chosen) == MAX_SENTENCES:
+            weak = item is not None and item is not candidate and value[item] < FOLLOWING * best
+            if item is None or weak or len(chosen) == MAX_SENTENCES:
                 continue
             if not any(_repeats(item.words, other.words) for other in chosen):
                 chosen.append(item)

@@ -26,13 +26,23 @@ _NOTHING = re.compile("[\\s\u034f\u200c\u200d\ufe00-\ufe0f]*")
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.
 TITLE_TOKENS = 32
 SPECIAL_TOKENS = 2
-# The longest metadata value that may fill a field; the columns' own bounds.
-_LONGEST = {"source_type": 64, "lang": 35, "uri": 2000, "url": 2000, "date": 40}
+# Which metadata values may fill a field: those that the columns take.
+_FIELDS = {
+    "source_type": re.compile(r"[A-Za-z0-9_-]{1,64}"),
+    "lang": re.compile(r"(?=.{2,35}$)[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*"),
+    "uri": re.compile(r"https?://\S{1,1990}"),
+    "url": re.compile(r"https?://\S{1,1990}"),
+    "date": re.compile(r".{10,40}"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A document to store. With an `external_id` it replaces what its owner stored under that name before."""
+    """A document to store.
+
+    With an `external_id` it replaces what was stored under that name before; a private and a shared one of
+    the same name are two. A private document is seen by its owner and the org's admins. A `uri` is http(s).
+    """
 
     org_id: str
     title: str
@@ -52,7 +62,7 @@ class NewDocument:
         said = {
             name: value
             for name, value in self.metadata.items()
-            if isinstance(value, str) and 0 < len(value) <= _LONGEST.get(name, 0)
+            if isinstance(value, str) and (field := _FIELDS.get(name)) and field.fullmatch(value)
         }
         return replace(
             self,
@@ -102,7 +112,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
         },
         "chunks": [_row(item, vector) for item, vector in zip(chunks, vectors, strict=True)],
     }
-    (row,) = database.call(caller, "rag_put_document", arguments)
+    (row,) = database.call(caller, "rag_put_document", arguments, patient=True)
     return Stored(row["document_id"], row["replaced"], row["chunk_count"])
 
 

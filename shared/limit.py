@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from time import time
+from typing import Any
 
 from limits import RateLimitItem, parse
 from limits.storage import Storage
@@ -80,8 +81,15 @@ class CallersStorage(Storage):
         raise NotImplementedError("nobody resets somebody else's count")
 
 
+class _SettingsOfOurs(Limiter):
+    """slowapi also reads RATELIMIT_* from the environment and .env, where a line could switch limits off."""
+
+    def get_app_config(self, key: str, default_value: Any = None) -> Any:
+        return default_value
+
+
 # headers_enabled would ask the storage again and write fractions: app.py writes the headers.
-_limiter = Limiter(
+_limiter = _SettingsOfOurs(
     key_func=lambda: _spending.get().caller.user_id, storage_uri="rag://", headers_enabled=False
 )
 

@@ -9,14 +9,16 @@ allows, to generate.
 
 import logging
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
 from shared.config import Settings
 from shared.embed import embed, embedder_for
+from shared.errors import ConfigurationError
 from shared.generate import generator_for
 from shared.match import match
-from shared.policy import cite, judge, thresholds_for
+from shared.policy import JUDGED, cite, judge, thresholds_for
 from shared.postgrest import Database
 from shared.types import Answer, Confidence, Found, Principal, Query
 
@@ -47,6 +49,11 @@ class Pipeline:
             settings.rag_confidence_high_threshold,
             settings.rag_confidence_medium_threshold,
         )
+        if self.thresholds.medium > self.thresholds.high:
+            raise ConfigurationError(
+                f"RAG_CONFIDENCE_MEDIUM_THRESHOLD: with {self.embedder.model} medium would begin at "
+                f"{self.thresholds.medium} and high at {self.thresholds.high}; set both"
+            )
         if settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
         if settings.lovable_api_key is None:
@@ -62,8 +69,11 @@ class Pipeline:
     def answer(self, caller: Principal, query: Query) -> Answer:
         """An answer with citations, or, below medium confidence, the citations alone. Raises a RagError."""
         started = time.perf_counter()
-        matches = self.search(caller, query).matches
-        judgement = judge(matches, self.thresholds)
+        # Confidence is judged on five whatever the caller wants to see.
+        wider = replace(query, top_k=max(query.top_k, JUDGED))
+        found = self.search(caller, wider).matches
+        judgement = judge(found, self.thresholds)
+        matches = found[: query.top_k]
         citations = cite(matches)
         draft = None
         if judgement.confidence is not Confidence.LOW:

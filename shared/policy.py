@@ -11,8 +11,7 @@ MAX_CITATIONS = 5
 SNIPPET_CHARACTERS = 200
 
 # Similarities mean something only within one embedding model. The contract's numbers serve OpenAI's; the
-# local model's were fitted by `make eval`, on questions that its report (bench/results/confidence.json)
-# does not use.
+# local model's were fitted by `make eval`, on questions that its report (in bench/results) does not use.
 CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
 THRESHOLDS = {
     "text-embedding-3-small": CONTRACT_THRESHOLDS,

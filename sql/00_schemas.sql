@@ -11,3 +11,17 @@ create extension if not exists vector with schema extensions;
 create schema rag;
 revoke all on schema rag from public;
 grant usage on schema rag to authenticated;
+
+-- Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no
+-- zero-width or bidirectional controls, no tags. The functions clean texts before they store them; tables
+-- check, because a member may also call the exposed functions directly.
+create function rag.shows_only(content text)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select content !~ ('[\u0001-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e'
+    || '\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]');
+$$;
+
+revoke all on function rag.shows_only(text) from public, anon, service_role;
+grant execute on function rag.shows_only(text) to authenticated;

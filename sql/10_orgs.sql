@@ -36,14 +36,17 @@ begin atomic
   where members.user_id = (select auth.uid());
 end;
 
--- A token may carry {"rag": {"org": "<uuid>"}}: it then counts for that one org only.
+-- A token may carry {"rag": {"org": "<uuid>"}}: it then counts for that one org only. A claim that cannot
+-- be read counts for none.
 create function rag.current_org_ids()
 returns setof uuid
 language sql stable security invoker set search_path = ''
 as $$
   select memberships.org_id
-  from rag.memberships()
-  where memberships.org_id::text = coalesce(auth.jwt() -> 'rag' ->> 'org', memberships.org_id::text);
+  from rag.memberships(), lateral (select auth.jwt() -> 'rag') as token (claim)
+  where token.claim is null
+    or (jsonb_typeof(token.claim) = 'object'
+      and (not token.claim ? 'org' or lower(token.claim ->> 'org') = memberships.org_id::text));
 $$;
 
 create function rag.admin_org_ids()

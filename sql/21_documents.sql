@@ -9,14 +9,21 @@ create table rag.documents (
   owner_id uuid,
   -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
-  source_type text not null default 'doc' check (length(source_type) between 1 and 64),
-  title text not null check (length(title) between 1 and 1000),
-  uri text check (length(uri) between 1 and 2000),
-  lang text check (length(lang) between 1 and 35),
-  -- The document's own date (of the call, of the mail), not the date of its ingestion.
-  occurred_at timestamptz,
-  metadata jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object'),
-  content text not null,
+  source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
+  title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.shows_only(title)),
+  -- A link that a page may show: no javascript: or data: address.
+  uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.shows_only(uri)),
+  lang text check (lang ~ '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$' and length(lang) <= 35),
+  -- The document's own date (of the call, of the mail), not the date of its ingestion. Within what
+  -- readers in other languages can represent: one document must not break a whole search.
+  occurred_at timestamptz check (occurred_at >= '0001-01-02Z' and occurred_at < '9999-12-31Z'),
+  metadata jsonb not null default '{}' check (
+    jsonb_typeof(metadata) = 'object'
+    and pg_column_size(metadata) <= 65536
+    and not jsonb_path_exists(metadata, '$.**{32}')
+    and metadata::text !~ '[0-9]{250}'
+  ),
+  content text not null check (length(content) <= 20000000 and rag.shows_only(content)),
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),

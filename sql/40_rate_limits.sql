@@ -1,7 +1,7 @@
 -- Requests counted where every instance can see them. A row is one user's current window in one bucket;
 -- it starts with the first request and is reused when it has run out, so the table never grows past
 -- users x buckets x windows. Callers spend only their own: the user comes from the token, never from an
--- argument, and nothing lets anybody count backwards.
+-- argument, and no exposed function counts backwards. (A deleted user's few rows stay.)
 
 create table rag.rate_limits (
   user_id uuid not null,

@@ -3,12 +3,16 @@
 -- as their user; row security checks every row that is written.
 
 -- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
--- (a name, "default" unless given), private (true: only the caller sees it), source_type, uri, lang,
--- occurred_at, metadata. chunks: an array of {content, span_start, span_end, token_count, embedding} in
+-- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
+-- source_type, uri, lang, occurred_at, metadata. A private and a shared document of one external_id are two
+-- documents: to make one private, put it as private and delete the shared one. chunks: an array of {content, span_start, span_end, token_count, embedding} in
 -- reading order.
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
 language plpgsql volatile security invoker set search_path = ''
+-- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
+-- into the HNSW index.
+set statement_timeout = '60s'
 as $$
 declare
   input record;
@@ -38,6 +42,13 @@ begin
     content = excluded.content, content_hash = excluded.content_hash, updated_at = clock_timestamp()
   -- An inserted row has no xmax, one that was there was locked by this transaction.
   returning present.*, present.xmax::text <> '0' as was_there into stored;
+
+  if exists (
+    select from jsonb_array_elements(rag_put_document.chunks) as item (body)
+    where (item.body ->> 'span_end')::integer > length(input.content)
+  ) then
+    raise exception 'a chunk ends behind its document' using errcode = 'PT400', detail = 'span_outside';
+  end if;
 
   -- The upsert holds the row: a second writer of the same document waits here, then replaces these.
   delete from rag.chunks where chunks.org_id = stored.org_id and chunks.document_id = stored.id;

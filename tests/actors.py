@@ -74,24 +74,29 @@ class Actor:
 
 def put_arguments(org: Org | None, vectors: Sequence[Sequence[float]], **fields: Any) -> dict[str, Any]:
     """What rag_put_document takes, for a document that only its vectors matter of."""
+    texts = [str(number) for number in range(len(vectors))]
+    content = "\n".join(texts) or "text"
     document = {
         "org_id": org.id if org else None,
         "title": "a document",
-        "content": "text",
+        "content": content,
         "content_hash": "0" * 64,
         "embedding_model": MODEL,
         **fields,
     }
-    chunks = [
-        {
-            "content": str(number),
-            "span_start": number,
-            "span_end": number + 1,
-            "token_count": 1,
-            "embedding": list(vector),
-        }
-        for number, vector in enumerate(vectors)
-    ]
+    chunks = []
+    end = -1
+    for text, vector in zip(texts, vectors, strict=True):
+        start, end = end + 1, end + 1 + len(text)
+        chunks.append(
+            {
+                "content": text,
+                "span_start": start,
+                "span_end": end,
+                "token_count": 1,
+                "embedding": list(vector),
+            }
+        )
     return {"document": document, "chunks": chunks}
 
 

@@ -198,9 +198,6 @@ def _share(value: float) -> float:
 
 def _meta(match: Match) -> dict[str, Any]:
     """The document's own metadata, with its org, date and language, which the contract shows there."""
-    return {
-        **match.metadata,
-        "org_id": match.org_id,
-        "date": match.occurred_at.isoformat() if match.occurred_at else None,
-        "lang": match.lang,
-    }
+    own = {"date": match.occurred_at.isoformat() if match.occurred_at else None, "lang": match.lang}
+    known = {name: value for name, value in own.items() if value is not None or name not in match.metadata}
+    return {**match.metadata, **known, "org_id": match.org_id}

@@ -12,6 +12,20 @@ create schema rag;
 revoke all on schema rag from public;
 grant usage on schema rag to authenticated;
 
+-- Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no
+-- zero-width or bidirectional controls, no tags. The functions clean texts before they store them; tables
+-- check, because a member may also call the exposed functions directly.
+create function rag.shows_only(content text)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select content !~ ('[\u0001-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e'
+    || '\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]');
+$$;
+
+revoke all on function rag.shows_only(text) from public, anon, service_role;
+grant execute on function rag.shows_only(text) to authenticated;
+
 -- What one deployment decides once, as data: which embedding model its vectors come from, and up to how
 -- many rows a match is computed exactly. Written by the deployer in SQL, read by every signed-in caller
 -- inside rag_match. One row, the same for all orgs: the one table that has no org.
@@ -73,14 +87,17 @@ begin atomic
   where members.user_id = (select auth.uid());
 end;
 
--- A token may carry {"rag": {"org": "<uuid>"}}: it then counts for that one org only.
+-- A token may carry {"rag": {"org": "<uuid>"}}: it then counts for that one org only. A claim that cannot
+-- be read counts for none.
 create function rag.current_org_ids()
 returns setof uuid
 language sql stable security invoker set search_path = ''
 as $$
   select memberships.org_id
-  from rag.memberships()
-  where memberships.org_id::text = coalesce(auth.jwt() -> 'rag' ->> 'org', memberships.org_id::text);
+  from rag.memberships(), lateral (select auth.jwt() -> 'rag') as token (claim)
+  where token.claim is null
+    or (jsonb_typeof(token.claim) = 'object'
+      and (not token.claim ? 'org' or lower(token.claim ->> 'org') = memberships.org_id::text));
 $$;
 
 create function rag.admin_org_ids()
@@ -188,14 +205,21 @@ create table rag.documents (
   owner_id uuid,
   -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
-  source_type text not null default 'doc' check (length(source_type) between 1 and 64),
-  title text not null check (length(title) between 1 and 1000),
-  uri text check (length(uri) between 1 and 2000),
-  lang text check (length(lang) between 1 and 35),
-  -- The document's own date (of the call, of the mail), not the date of its ingestion.
-  occurred_at timestamptz,
-  metadata jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object'),
-  content text not null,
+  source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
+  title text not null check (length(title) between 1 and 1000 and title !~ '[\n\t]' and rag.shows_only(title)),
+  -- A link that a page may show: no javascript: or data: address.
+  uri text check (length(uri) <= 2000 and uri ~ '^https?://[^[:space:]]+$' and rag.shows_only(uri)),
+  lang text check (lang ~ '^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$' and length(lang) <= 35),
+  -- The document's own date (of the call, of the mail), not the date of its ingestion. Within what
+  -- readers in other languages can represent: one document must not break a whole search.
+  occurred_at timestamptz check (occurred_at >= '0001-01-02Z' and occurred_at < '9999-12-31Z'),
+  metadata jsonb not null default '{}' check (
+    jsonb_typeof(metadata) = 'object'
+    and pg_column_size(metadata) <= 65536
+    and not jsonb_path_exists(metadata, '$.**{32}')
+    and metadata::text !~ '[0-9]{250}'
+  ),
+  content text not null check (length(content) <= 20000000 and rag.shows_only(content)),
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -235,7 +259,7 @@ create table rag.chunks (
   collection_id uuid not null,
   owner_id uuid,
   ordinal integer not null check (ordinal >= 0),
-  content text not null,
+  content text not null check (length(content) <= 100000 and rag.shows_only(content)),
   -- Characters [span_start, span_end) of the document's content.
   span_start integer not null check (span_start >= 0),
   span_end integer not null,
@@ -280,7 +304,7 @@ grant select, insert, update, delete on rag.chunks to authenticated;
 -- Requests counted where every instance can see them. A row is one user's current window in one bucket;
 -- it starts with the first request and is reused when it has run out, so the table never grows past
 -- users x buckets x windows. Callers spend only their own: the user comes from the token, never from an
--- argument, and nothing lets anybody count backwards.
+-- argument, and no exposed function counts backwards. (A deleted user's few rows stay.)
 
 create table rag.rate_limits (
   user_id uuid not null,
@@ -327,12 +351,16 @@ grant execute on function public.rag_hit(text, integer, integer) to authenticate
 -- as their user; row security checks every row that is written.
 
 -- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
--- (a name, "default" unless given), private (true: only the caller sees it), source_type, uri, lang,
--- occurred_at, metadata. chunks: an array of {content, span_start, span_end, token_count, embedding} in
+-- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
+-- source_type, uri, lang, occurred_at, metadata. A private and a shared document of one external_id are two
+-- documents: to make one private, put it as private and delete the shared one. chunks: an array of {content, span_start, span_end, token_count, embedding} in
 -- reading order.
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
 language plpgsql volatile security invoker set search_path = ''
+-- PostgREST applies it before the call. A document of thousands of chunks takes its time: each is entered
+-- into the HNSW index.
+set statement_timeout = '60s'
 as $$
 declare
   input record;
@@ -362,6 +390,13 @@ begin
     content = excluded.content, content_hash = excluded.content_hash, updated_at = clock_timestamp()
   -- An inserted row has no xmax, one that was there was locked by this transaction.
   returning present.*, present.xmax::text <> '0' as was_there into stored;
+
+  if exists (
+    select from jsonb_array_elements(rag_put_document.chunks) as item (body)
+    where (item.body ->> 'span_end')::integer > length(input.content)
+  ) then
+    raise exception 'a chunk ends behind its document' using errcode = 'PT400', detail = 'span_outside';
+  end if;
 
   -- The upsert holds the row: a second writer of the same document waits here, then replaces these.
   delete from rag.chunks where chunks.org_id = stored.org_id and chunks.document_id = stored.id;

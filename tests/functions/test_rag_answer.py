@@ -122,7 +122,7 @@ def gateway() -> Iterator[StandIn]:
 
 def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
     return Settings(
-        **{**settings.model_dump(), "lovable_api_key": "sk-secret", "rag_gateway_url": gateway.url,
+        **{**settings.model_dump(exclude_unset=True), "lovable_api_key": "sk-secret", "rag_gateway_url": gateway.url,
            "rag_gateway_timeout_seconds": 0.5}
     )  # fmt: skip
 
@@ -194,7 +194,11 @@ def test_an_embedding_failure_is_500_and_never_falls_back_to_the_local_model(
 ):
     gateway.replies(Reply(status=401, json={"error": {"message": "wrong key sk-secret"}}))
     wrong_key = Settings(
-        **{**settings.model_dump(), "openai_api_key": "sk-wrong", "rag_embedding_url": gateway.url}
+        **{
+            **settings.model_dump(exclude_unset=True),
+            "openai_api_key": "sk-wrong",
+            "rag_embedding_url": gateway.url,
+        }
     )
     with deployed(wrong_key) as client:
         answer = client.post("/api/rag/answer", json={"query_text": "x"}, headers=people.ann.headers())
