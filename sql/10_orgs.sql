@@ -44,9 +44,10 @@ language sql stable security invoker set search_path = ''
 as $$
   select memberships.org_id
   from rag.memberships(), lateral (select auth.jwt() -> 'rag') as token (claim)
-  where token.claim is null
-    or (jsonb_typeof(token.claim) = 'object'
-      and (not token.claim ? 'org' or lower(token.claim ->> 'org') = memberships.org_id::text));
+  where memberships.org_id is not null
+    and (coalesce(jsonb_typeof(token.claim), 'null') = 'null'
+      or (jsonb_typeof(token.claim) = 'object'
+        and coalesce(lower(token.claim ->> 'org'), memberships.org_id::text) = memberships.org_id::text));
 $$;
 
 create function rag.admin_org_ids()

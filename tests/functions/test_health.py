@@ -1,7 +1,9 @@
 """health: says what is really used, to anybody, and no secret."""
 
 import httpx
+import pytest
 from fastapi.testclient import TestClient
+from pydantic import SecretStr
 
 from functions import health
 from local.stack import Stack
@@ -33,3 +35,22 @@ def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Sett
     assert answer.json()["embedder"]["model"] == "text-embedding-3-small"
     assert answer.json()["embedder"]["source"] == "api.openai.com"
     assert "sk-" not in answer.text
+
+
+def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings):
+    core = Pipeline(settings.model_copy(update={"supabase_anon_key": SecretStr("wrong")}))
+    health.app.dependency_overrides[pipeline] = lambda: core
+    try:
+        assert TestClient(health.app).get("/health").status_code == 503
+    finally:
+        health.app.dependency_overrides.clear()
+        core.close()
+
+
+def test_an_app_may_be_started_again_in_the_same_process(stack: Stack, monkeypatch: pytest.MonkeyPatch):
+    for name, value in stack.function_environment().items():
+        monkeypatch.setenv(name, value)
+    pipeline.cache_clear()
+    for _ in range(2):
+        with TestClient(health.app) as client:
+            assert client.get("/health").status_code == 200

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import SecretStr
 
 from functions import rag_answer
 from shared.app import pipeline
@@ -122,9 +123,11 @@ def gateway() -> Iterator[StandIn]:
 
 def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
     return Settings(
-        **{**settings.model_dump(exclude_unset=True), "lovable_api_key": "sk-secret", "rag_gateway_url": gateway.url,
-           "rag_gateway_timeout_seconds": 0.5}
-    )  # fmt: skip
+        **settings.model_dump(exclude_unset=True),
+        lovable_api_key=SecretStr("sk-secret"),
+        rag_gateway_url=gateway.url,
+        rag_gateway_timeout_seconds=0.5,
+    )
 
 
 def completion(text: str) -> Reply:

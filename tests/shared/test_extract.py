@@ -42,7 +42,8 @@ def told(draft: Draft, matches: Sequence[Match]) -> list[tuple[int, str]]:
         assert cited.title == parts[1]
         assert date == (cited.occurred_at.date().isoformat() if cited.occurred_at else None)
         known = [
-            item.text[sentence.start : sentence.end]
+            # Emphasis that a sentence boundary cut in two is left out.
+            item.text[sentence.start : sentence.end].lstrip("*_ ")
             for item in matches
             if item.document_id == cited.document_id
             for sentence in sentences(item.text, item.lang)

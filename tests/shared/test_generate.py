@@ -64,7 +64,7 @@ def contents(request: Request) -> tuple[str, str]:
 
 def nonce_of(request: Request) -> str:
     """The random number of the request's markers, from what the model is told of them."""
-    found = re.search(r"<<source-(\w+)>> and <<end-(\w+)>>", contents(request)[0])
+    found = re.search(r"<<source-(\w+)>> and a line <<end-(\w+)>>", contents(request)[0])
     assert found
     assert found[1] == found[2]
     return found[1]
@@ -74,7 +74,7 @@ def excerpts(request: Request) -> list[str]:
     """What stands between the markers, as the model is told to read them."""
     nonce = nonce_of(request)
     blocks = re.findall(
-        rf"<<source-{nonce}>> [^\n]*\n(.*?)\n<<end-{nonce}>>", contents(request)[1], re.DOTALL
+        rf"<<source-{nonce}>>\nTitle: [^\n]*\n(.*?)\n<<end-{nonce}>>", contents(request)[1], re.DOTALL
     )
     return [str(block) for block in blocks]
 
@@ -104,12 +104,12 @@ def test_the_model_s_words_are_the_answer_without_the_white_space_around_them(ap
     )
 
 
-def test_chunks_stand_between_markers_in_order_with_number_and_title(api: StandIn):
+def test_chunks_stand_between_markers_in_order_with_their_titles(api: StandIn):
     request = asked(api, KETTLE, TOASTER)
     assert excerpts(request) == [KETTLE.text, TOASTER.text]
     nonce, (_, user) = nonce_of(request), contents(request)
-    assert f"<<source-{nonce}>> 1. Kettle manual\n{KETTLE.text}\n<<end-{nonce}>>\n" in user
-    assert f"<<source-{nonce}>> 2. Toaster manual\n{TOASTER.text}\n<<end-{nonce}>>\n" in user
+    assert f"<<source-{nonce}>>\nTitle: Kettle manual\n{KETTLE.text}\n<<end-{nonce}>>\n" in user
+    assert f"<<source-{nonce}>>\nTitle: Toaster manual\n{TOASTER.text}\n<<end-{nonce}>>\n" in user
 
 
 def test_the_markers_number_differs_from_request_to_request_and_cannot_be_guessed(api: StandIn):
@@ -139,11 +139,11 @@ def test_a_document_with_markers_of_its_own_cannot_close_the_real_ones(api: Stan
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_title_cannot_leave_its_line(api: StandIn, attack: str):
+def test_a_title_is_quoted_too_and_cannot_leave_its_line(api: StandIn, attack: str):
     request = asked(api, match("Text.", title=attack))
     assert excerpts(request) == ["Text."]
-    title_line = next(line for line in contents(request)[1].split("\n") if line.startswith("<<source-"))
-    assert title_line == f"<<source-{nonce_of(request)}>> 1. {' '.join(attack.split())}"
+    opening = f"<<source-{nonce_of(request)}>>\nTitle: {' '.join(attack.split())}\nText.\n"
+    assert opening in contents(request)[1]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -170,10 +170,19 @@ def test_the_best_matches_come_first_and_what_does_not_fit_is_left_out(api: Stan
     assert excerpts(request) == [KETTLE.text, TOASTER.text]
 
 
-def test_a_match_beyond_the_whole_budget_is_not_sent(api: StandIn):
+def test_a_match_beyond_the_whole_budget_gives_way_to_one_that_fits(api: StandIn):
     request = asked(api, match("word " * 20_000, "Long"), KETTLE)
     assert excerpts(request) == [KETTLE.text]
     assert count_tokens(contents(request)[1]) < 3000 + 200
+
+
+def test_where_nothing_fits_the_best_match_is_cut_to_the_budget(api: StandIn):
+    """The model is never asked about an empty context."""
+    request = asked(api, match("word " * 20_000, "Long"), rag_context_tokens=300)
+    (cut,) = excerpts(request)
+    assert cut.startswith("word word word")
+    assert len(cut) > 300
+    assert count_tokens(contents(request)[1]) < 300 + 200
 
 
 def failure(api: StandIn, reply: Reply, **fields: Any) -> RagError:

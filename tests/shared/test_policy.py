@@ -93,7 +93,7 @@ def test_openai_models_and_unknown_ones_have_the_contract_s_thresholds():
 
 
 def test_the_local_model_has_the_thresholds_that_were_fitted_for_it():
-    fitted = json.loads((ROOT / "bench" / "results" / "confidence.json").read_text())
+    fitted = json.loads((ROOT / "bench" / "results" / "confidence_all-MiniLM-L6-v2.json").read_text())
     assert thresholds_for(fitted["model"], None, None) == Thresholds(fitted["high"], fitted["medium"])
     assert thresholds_for(fitted["model"], None, None) != CONTRACT
 

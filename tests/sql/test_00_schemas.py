@@ -22,6 +22,7 @@ INTERNAL = {
     "rag.current_org_ids()",
     "rag.ensure_collection(uuid,uuid,text)",
     "rag.memberships()",
+    "rag.shows_only(text)",
 }
 # An owner with BYPASSRLS is bound by no policy inside a definer function: each one needs a reason here.
 SECURITY_DEFINER: dict[str, str] = {}

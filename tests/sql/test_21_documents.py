@@ -46,8 +46,8 @@ def test_a_document_has_sensible_defaults(people: People, world: World):
 
 def test_a_match_shows_the_documents_fields(people: People):
     document_id = people.ann.put(
-        [vector(1)], title="Guide", uri="x:1", lang="en", source_type="web", metadata={"k": [1]},
-        occurred_at="2026-01-01T00:00:00Z",
+        [vector(1)], title="Guide", uri="https://acme.example/1", lang="en", source_type="web",
+        metadata={"k": [1]}, occurred_at="2026-01-01T00:00:00Z",
     )  # fmt: skip
     (row,) = people.alf.match(vector(1))
     shown = {
@@ -58,7 +58,7 @@ def test_a_match_shows_the_documents_fields(people: People):
         "document_id": document_id,
         "org_id": people.acme.id,
         "title": "Guide",
-        "uri": "x:1",
+        "uri": "https://acme.example/1",
         "lang": "en",
         "source_type": "web",
         "metadata": {"k": [1]},

@@ -49,7 +49,9 @@ def test_chunks_keep_their_order_and_spans(people: People):
         (row["ordinal"], row["content"], row["span_start"], row["span_end"])
         for row in people.ann.match(vector(1))
     )
-    assert found == [(number, str(number), number, number + 1) for number in range(20)]
+    content = "\n".join(map(str, range(20)))
+    assert [content[start:end] for _, _, start, end in found] == [text for _, text, _, _ in found]
+    assert [(ordinal, text) for ordinal, text, _, _ in found] == [(n, str(n)) for n in range(20)]
 
 
 def test_putting_an_external_id_again_replaces_the_document(people: People, world: World):

@@ -47,7 +47,7 @@ def test_a_small_tenant_gets_every_row_beside_a_large_one(people: People, world:
 
 @pytest.mark.parametrize("top_k", [1, 8, 50, 100])
 def test_the_index_route_returns_full_pages_in_exact_order(people: People, small_exact_limit, top_k: int):
-    vectors = [vector(seed) for seed in range(150)]
+    vectors = [vector(seed) for seed in range(250)]
     people.ann.put(vectors)
     rows = people.ann.match(vector(1000), top_k=top_k)
     assert len(rows) == top_k
