@@ -18,9 +18,9 @@ MAX_SENTENCES = 5
 # A sentence worth less than this share of the best one is left out, unless it follows a chosen one
 # directly ("The reason was ...") and is worth at least the second share.
 WORTHWHILE, FOLLOWING = 0.72, 0.4
-# Where even the best is worth less than this, the answer begins by saying so.
+# Where even the best is worth less than this, the answer begins by saying that it only comes close.
 DIRECT = 0.5
-INDIRECT = "I found no sentence that answers this directly. The closest passages:"
+INDIRECT = "These passages come closest:"
 MEANING, WORDS = 0.6, 0.4
 _WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
 # Lines that frame a text and state nothing: table rows, mail headers in the languages we meet most.
@@ -29,6 +29,7 @@ _FRAME = re.compile(
 )
 # In any script, also where quotation marks or brackets close behind it.
 _QUESTION = re.compile(r"[?？؟⁇]\W*$")
+_CUT_EMPHASIS = re.compile(r"^[*_]+\s+")
 _SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
 # Words that say how a question asks, not what about; other languages' rank low by being frequent.
 _ASKING = frozenset(
@@ -92,7 +93,7 @@ def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list
         for sentence in sentences(match.text, match.lang):
             # Emphasis that a boundary has cut in two is no part of the sentence.
             whole = match.text[sentence.start : sentence.end]
-            text = whole.lstrip("*_ ")
+            text = _CUT_EMPHASIS.sub("", whole)
             words = _content_words(_SPEAKER.sub("", text))
             if sentence.heading or _QUESTION.search(text) or _FRAME.match(text) or len(words) < 4:
                 continue

@@ -43,7 +43,7 @@ def told(draft: Draft, matches: Sequence[Match]) -> list[tuple[int, str]]:
         assert date == (cited.occurred_at.date().isoformat() if cited.occurred_at else None)
         known = [
             # Emphasis that a sentence boundary cut in two is left out.
-            item.text[sentence.start : sentence.end].lstrip("*_ ")
+            re.sub(r"^[*_]+\s+", "", item.text[sentence.start : sentence.end])
             for item in matches
             if item.document_id == cited.document_id
             for sentence in sentences(item.text, item.lang)
