@@ -1,0 +1,29 @@
+"""The library of every attack, made anew for each."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from local.stack import Stack
+from shared.pipeline import Pipeline
+from tests.conftest import People
+from tests.isolation.library import SECRETS, Library, store
+
+
+@pytest.fixture(scope="session")
+def client(stack: Stack) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=stack.url, timeout=30) as pooled:
+        yield pooled
+
+
+@pytest.fixture
+def library(core: Pipeline, client: httpx.Client, people: People) -> Library:
+    return Library(
+        core,
+        client,
+        people,
+        acme_document=store(core, people.ann, SECRETS["acme"]),
+        bolt_document=store(core, people.bob, SECRETS["bolt"]),
+        ann_document=store(core, people.ann, SECRETS["ann"], private=True),
+    )

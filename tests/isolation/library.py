@@ -1,0 +1,111 @@
+"""What the attacks are made on: three secrets of three owners, and the doors that lead to them."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from shared.embed import embed
+from shared.ingest import NewDocument, ingest
+from shared.pipeline import Pipeline
+from tests.actors import Actor, put_arguments, vector
+from tests.conftest import People
+
+QUESTION = "What is the code of the vault door?"
+SECRETS = {"acme": "ACME-4417", "bolt": "BOLT-9052", "ann": "ANN-7731"}
+
+HTTP_DOORS = ["/api/rag/search", "/api/rag/answer"]
+ALIASES = ["/functions/v1/rag-search", "/functions/v1/rag-answer"]
+MATCH = "/rest/v1/rpc/rag_match"
+DOORS = [*HTTP_DOORS, MATCH]
+FUNCTIONS = ["rag_match", "rag_put_document", "rag_delete_document", "rag_hit", "is_org_member"]
+every_door = pytest.mark.parametrize("door", DOORS)
+every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
+
+# What an error of the HTTP endpoints never says: SQL and its errors, our tables, our code, a token.
+INTERNALS = re.compile(
+    r"\bselect\b|\binsert\b|\bupdate\b|\brelation\b|\bcolumn\b|\bpolicy\b|\bpermission denied\b|sqlstate|"
+    r"PGRST|PT4\d\d|\brag[._]|\bpublic\.|postgres|postgrest|psycopg|httpx|Traceback|File \"|\.py\b|eyJ",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Library:
+    """One secret each: of the org Acme, of the org Bolt, and ann's own, which is private in Acme."""
+
+    core: Pipeline
+    client: httpx.Client
+    people: People
+    acme_document: str
+    bolt_document: str
+    ann_document: str
+
+    def call(self, function: str, headers: dict[str, str]) -> httpx.Response:
+        """A call that would be ann's good right, by whoever the headers make of the caller."""
+        arguments: dict[str, Any] = {
+            "rag_match": {"query_vector": self.needle},
+            "rag_put_document": put_arguments(self.people.acme, [vector(1)]),
+            "rag_delete_document": {"document_id": self.acme_document},
+            "rag_hit": {"bucket": "rag", "window_seconds": 60},
+            "is_org_member": {"org_id": self.people.acme.id},
+        }
+        return self.client.post(f"/rest/v1/rpc/{function}", json=arguments[function], headers=headers)
+
+    @property
+    def needle(self) -> list[float]:
+        return embed(self.core.embedder, [QUESTION])[0]
+
+    def ask(self, door: str, headers: dict[str, str], **filters: Any) -> httpx.Response:
+        """The question at that door, by whoever the headers make of the asker."""
+        body: dict[str, Any] = {"query_text": QUESTION, "top_k": 50, "filters": filters}
+        if door == MATCH:
+            model = {"model": self.core.embedder.model, **filters}
+            body = {"query_vector": self.needle, "top_k": 50, "filters": model}
+        return self.client.post(door, json=body, headers=headers)
+
+    def found(self, door: str, actor: Actor, token: str | None = None, **filters: Any) -> set[str]:
+        """Whose secrets this user finds at that door."""
+        answer = self.ask(door, actor.headers(token), **filters)
+        assert answer.status_code == 200, answer.text
+        return {whose for whose, secret in SECRETS.items() if secret in answer.text}
+
+    def untouched(self) -> bool:
+        """Whether everybody still finds what they found at first."""
+        return (
+            self.found(MATCH, self.people.ann) == {"acme", "ann"}
+            and self.found(MATCH, self.people.alf) == {"acme"}
+            and self.found(MATCH, self.people.bob) == {"bolt"}
+        )
+
+
+def store(core: Pipeline, actor: Actor, secret: str, **fields: Any) -> str:
+    """A document that answers the question with that secret; its id."""
+    assert actor.org is not None
+    text = f"The code of the vault door is {secret}. Nobody else may know the code of the vault door."
+    document = NewDocument(org_id=actor.org.id, title="The vault door", text=text, **fields)
+    return ingest(core.database, core.embedder, actor.principal, document).document_id
+
+
+def assert_tells_nothing(answer: httpx.Response, library: Library, asker: Actor | None = None) -> None:
+    """Nothing of anybody's documents, of other orgs, of tokens or keys, and no stack trace."""
+    people = library.people
+    own = asker.org.id if asker and asker.org else None
+    hidden = [library.acme_document, library.bolt_document, library.ann_document, *SECRETS.values()]
+    hidden += [org.id for org in (people.acme, people.bolt) if org.id != own]
+    hidden += ["vault", "eyJ", "Traceback", 'File "', people.ann.stack.state.jwt_secret]
+    hidden += [people.ann.stack.state.password]
+    assert [text for text in hidden if text in answer.text] == []
+
+
+def assert_refused(answer: httpx.Response, status: int, library: Library) -> None:
+    """An error in the rag contract's envelope that helps and tells nothing."""
+    assert answer.status_code == status, answer.text
+    body = answer.json()
+    assert set(body) == {"status", "error"}
+    assert set(body["error"]) == {"code", "message"}
+    assert body["status"] == "error"
+    assert not INTERNALS.search(answer.text), answer.text
+    assert_tells_nothing(answer, library)

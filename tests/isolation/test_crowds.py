@@ -1,0 +1,64 @@
+"""Attacks many users at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
+
+import httpx
+
+from shared.embed import embed
+from shared.pipeline import Pipeline
+from shared.types import Query
+from tests.actors import Actor, World
+from tests.isolation.library import MATCH, QUESTION, SECRETS, Library, store
+
+
+def test_two_hundred_calls_at_once_by_two_orgs_cross_no_row(
+    core: Pipeline, client: httpx.Client, world: World
+):
+    """Sixteen threads, four users in each org, 25 calls each, at all three doors: each gets their own."""
+    orgs = {"acme": world.org("Acme"), "bolt": world.org("Bolt")}
+    users = {name: [world.user(org) for _ in range(4)] for name, org in orgs.items()}
+    for name, (first, *_) in users.items():
+        store(core, first, SECRETS[name])
+    needle = embed(core.embedder, [QUESTION])[0]
+    doors = {
+        "/api/rag/search": {"query_text": QUESTION},
+        "/api/rag/answer": {"query_text": QUESTION},
+        MATCH: {"query_vector": needle, "filters": {"model": core.embedder.model}},
+    }
+    # Users of the two orgs take turns, so that every pooled connection serves both.
+    askers = [(name, users[name][number]) for number in range(4) for name in orgs]
+    calls = list(islice(zip(cycle(askers), cycle(doors), strict=False), 200))
+
+    def ask(call: tuple[tuple[str, Actor], str]) -> tuple[str, httpx.Response]:
+        (name, actor), door = call
+        return name, client.post(door, json=doors[door], headers=actor.headers())
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(ask, calls))
+
+    assert [answer.text for _, answer in answers if answer.status_code != 200] == []
+    other = {"acme": "bolt", "bolt": "acme"}
+    for name, answer in answers:
+        assert SECRETS[name] in answer.text
+        assert orgs[name].id in answer.text
+        assert SECRETS[other[name]] not in answer.text
+        assert orgs[other[name]].id not in answer.text
+    assert len(answers) == 200
+
+
+def test_the_core_shared_by_threads_of_two_users_crosses_no_row(library: Library):
+    """One process, one pool of connections, two principals: what a function instance is."""
+    people = library.people
+
+    def ask(actor: Actor) -> tuple[Actor, set[str]]:
+        return actor, {
+            match.org_id for match in library.core.search(actor.principal, Query(QUESTION)).matches
+        }
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(ask, [people.alf, people.bob] * 50))
+    assert {(actor.id, frozenset(orgs)) for actor, orgs in answers} == {
+        (people.alf.id, frozenset({people.acme.id})),
+        (people.bob.id, frozenset({people.bolt.id})),
+    }

@@ -1,0 +1,139 @@
+"""Attacks reading what is another's: through match, filters, claims, private rows."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from shared.ingest import delete
+from tests.actors import World
+from tests.isolation.library import ALIASES, DOORS, Library, assert_tells_nothing, every_door, store
+
+
+@pytest.mark.parametrize("door", [*DOORS, *ALIASES])
+def test_through_match(library: Library, door: str):
+    """Everybody asks the same; each gets their own, and a stranger nothing."""
+    people = library.people
+    assert library.found(door, people.ann) == {"acme", "ann"}
+    assert library.found(door, people.alf) == {"acme"}
+    assert library.found(door, people.ada) == {"acme", "ann"}
+    assert library.found(door, people.bob) == {"bolt"}
+    assert library.found(door, people.kim) == {"acme", "bolt"}
+    assert library.found(door, people.sam) == set()
+
+
+@every_door
+def test_through_match_nothing_else_of_another_org_shows(library: Library, door: str):
+    answer = library.ask(door, library.people.bob.headers())
+    for hidden in (
+        library.people.acme.id,
+        library.acme_document,
+        library.ann_document,
+        library.people.ann.id,
+    ):
+        assert hidden not in answer.text
+    assert library.people.bolt.id in answer.text
+
+
+@every_door
+def test_by_a_forged_org_filter(library: Library, door: str):
+    """Another's org, and one that is not, are the same empty list."""
+    people = library.people
+    assert library.found(door, people.ann, org_id=people.bolt.id) == set()
+    assert library.found(door, people.sam, org_id=people.bolt.id) == set()
+    assert library.found(door, people.kim, org_id=people.bolt.id) == {"bolt"}
+    another, invented = (
+        library.ask(door, people.ann.headers(), org_id=org) for org in (people.bolt.id, str(uuid4()))
+    )
+    assert without_times(another) == without_times(invented)
+
+
+def without_times(answer: httpx.Response) -> Any:
+    """The body without what differs from one call to the next."""
+    body = answer.json()
+    if isinstance(body, dict):
+        body.pop("processing_time_ms", None)
+        body.get("answer", {}).pop("generated_at", None)
+    return body
+
+
+@every_door
+def test_by_an_org_filter_that_is_no_org(library: Library, door: str):
+    for value in ("*", "", "null", "' or true --", "any(array[])", ["a", "b"], {"eq": "x"}, 7, True):
+        answer = library.ask(door, library.people.ann.headers(), org_id=value)
+        assert answer.status_code == 400, (value, answer.text)
+        assert_tells_nothing(answer, library, library.people.ann)
+
+
+@every_door
+def test_by_a_forged_claim(library: Library, door: str):
+    """A token that claims another's org: the claim narrows, and nothing is left."""
+    people = library.people
+    claims = {"rag": {"org": people.bolt.id}}
+    assert library.found(door, people.ann, people.ann.token(**claims)) == set()
+    assert library.found(door, people.ada, people.ada.token(**claims)) == set()
+    assert library.found(door, people.sam, people.sam.token(**claims)) == set()
+    # Kim belongs there: the same claim leaves that org alone, whatever the filter says.
+    assert library.found(door, people.kim, people.kim.token(**claims)) == {"bolt"}
+    assert library.found(door, people.kim, people.kim.token(**claims), org_id=people.acme.id) == set()
+
+
+@every_door
+def test_by_a_claim_that_nobody_reads(library: Library, door: str):
+    people = library.people
+    org = people.bolt.id
+    forged: list[dict[str, Any]] = [
+        {"org_id": org},
+        {"org": org},
+        {"app_metadata": {"org_id": org, "orgs": [org], "role": "admin"}},
+        {"user_metadata": {"org_id": org, "is_admin": True}},
+        {"rag": {"orgs": [org], "admin": True, "role": "admin"}},
+        {"user_role": "admin"},
+    ]
+    for claims in forged:
+        assert library.found(door, people.alf, people.alf.token(**claims)) == {"acme"}, claims
+
+
+@every_door
+def test_at_a_private_owners_rows(library: Library, door: str):
+    """A member of the org cannot; the owner can; the org's admin can, another org's admin cannot."""
+    people = library.people
+    assert "ann" not in library.found(door, people.alf)
+    assert "ann" not in library.found(door, people.kim)
+    assert "ann" in library.found(door, people.ann)
+    assert "ann" in library.found(door, people.ada)
+    assert "ann" not in library.found(door, people.alf, org_id=people.acme.id)
+
+
+def test_at_a_private_owners_rows_by_another_orgs_admin(library: Library, world: World):
+    """Who is a plain member here."""
+    people = library.people
+    world.sql("insert into rag.members values (%s, %s, 'admin')", people.bolt.id, people.alf.id)
+    for door in DOORS:
+        assert library.found(door, people.alf) == {"acme", "bolt"}
+
+
+@every_door
+def test_at_a_private_owners_rows_by_what_changes_in_ones_own_answer(library: Library, door: str):
+    """A private document more leaves another member's answer as it was: ranks, counts, confidence, all."""
+    people = library.people
+    before = library.ask(door, people.alf.headers())
+    store(library.core, people.ann, "ANN-7731 again", private=True)
+    store(library.core, people.bob, "BOLT-9052 again")
+    assert without_times(library.ask(door, people.alf.headers())) == without_times(before)
+
+
+@every_door
+def test_after_a_delete_nothing_is_found(library: Library, door: str):
+    people = library.people
+    assert delete(library.core.database, people.alf.principal, library.acme_document)
+    assert library.found(door, people.ann) == {"ann"}
+    assert library.found(door, people.alf) == set()
+
+
+@every_door
+def test_after_leaving_the_org_with_a_token_from_before(library: Library, world: World, door: str):
+    token = library.people.ann.token()
+    world.sql("delete from rag.members where user_id = %s", library.people.ann.id)
+    assert library.found(door, library.people.ann, token) == set()

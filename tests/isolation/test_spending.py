@@ -1,0 +1,50 @@
+"""Attacks spending what is another's: rate limits."""
+
+from tests.isolation.bad_tokens import BAD_TOKENS
+from tests.isolation.library import HTTP_DOORS, QUESTION, Library, assert_refused
+
+
+def test_by_spending_anothers_rate_limit(library: Library):
+    """Ann spends all of hers, at the door where one can: the others have theirs."""
+    people = library.people
+    assert people.ann.rpc("rag_hit", {"bucket": "rag", "window_seconds": 60, "amount": 60}).status_code == 200
+    for door in HTTP_DOORS:
+        answer = library.ask(door, people.ann.headers())
+        assert_refused(answer, 429, library)
+        assert answer.headers["X-RateLimit-Remaining"] == "0"
+        assert int(answer.headers["Retry-After"]) >= 1
+    for actor in (people.alf, people.bob):
+        answer = actor.search(QUESTION)
+        assert (answer.status_code, answer.headers["X-RateLimit-Remaining"]) == (200, "59")
+
+
+def test_by_spending_in_anothers_name(library: Library):
+    """Neither an argument nor a header names who pays."""
+    people = library.people
+    headers = {
+        **people.ann.headers(),
+        "X-User-Id": people.bob.id,
+        "X-Forwarded-For": "10.0.0.1",
+        "sub": people.bob.id,
+        "user_id": people.bob.id,
+    }
+    for _ in range(3):
+        assert library.ask("/api/rag/search", headers).status_code == 200
+    assert people.bob.search(QUESTION).headers["X-RateLimit-Remaining"] == "59"
+    assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "56"
+
+
+def test_by_earning_ones_own_rate_limit_back(library: Library):
+    people = library.people
+    assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "59"
+    for amount in (-1, -60, 0, 2**31 - 1):
+        people.ann.rpc("rag_hit", {"bucket": "rag", "window_seconds": 60, "amount": amount})
+    assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "58"
+
+
+def test_a_refused_token_spends_nobodys_rate_limit(library: Library):
+    people = library.people
+    for fault in ("expired", "alg none", "another secret", "a payload changed after signing"):
+        token = BAD_TOKENS[fault](people.ann)
+        assert library.ask("/api/rag/search", people.ann.headers(token)).status_code == 401
+    assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "59"
