@@ -1,6 +1,17 @@
-"""Properties are drawn alike in every run, and a slow machine is no failure."""
+"""Properties are drawn alike in every run, a slow machine is no failure, and connections are closed."""
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
+
+from tests.shared.examples import close_opened
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    close_opened()

@@ -1,8 +1,9 @@
 """Plain values for the tests of this folder: matches of invented documents, settings of no deployment."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from shared.config import Settings
+from shared.pipeline import Closeable
 from shared.types import Match
 
 
@@ -43,3 +44,20 @@ def settings(**fields: Any) -> Settings:
             **fields,
         }
     )
+
+
+T = TypeVar("T")
+_opened: list[object] = []
+
+
+def opened(part: T) -> T:
+    """The part, whose connections are closed when the test ends."""
+    _opened.append(part)
+    return part
+
+
+def close_opened() -> None:
+    while _opened:
+        part = _opened.pop()
+        if isinstance(part, Closeable):
+            part.close()

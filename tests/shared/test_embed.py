@@ -11,7 +11,7 @@ import pytest
 from local.tools import ROOT
 from shared.embed import DIMENSIONS, Embedder, OpenAIEmbedder, embed, embedder_for, local_embedder
 from shared.errors import EmbeddingFailed
-from tests.shared.examples import settings
+from tests.shared.examples import opened, settings
 from tests.stand_in import Reply, StandIn
 
 SECRET = "sk-secret-7f3a"
@@ -25,8 +25,8 @@ def api() -> Iterator[StandIn]:
 
 
 def hosted(api: StandIn, **fields: Any) -> Embedder:
-    return embedder_for(
-        settings(**{"openai_api_key": SECRET, "rag_embedding_url": f"{api.url}/v1", **fields})
+    return opened(
+        embedder_for(settings(**{"openai_api_key": SECRET, "rag_embedding_url": f"{api.url}/v1", **fields}))
     )
 
 

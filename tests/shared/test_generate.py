@@ -12,7 +12,7 @@ from shared.generate import Extractive, Gateway, Generator, generator_for
 from shared.policy import cite
 from shared.tokens import count_tokens
 from shared.types import Draft, Match, Query
-from tests.shared.examples import match, settings
+from tests.shared.examples import match, opened, settings
 from tests.stand_in import Reply, Request, StandIn
 
 SECRET = "sk-secret-7f3a"
@@ -35,7 +35,7 @@ def api() -> Iterator[StandIn]:
 
 def gateway(api: StandIn, **fields: Any) -> Generator:
     chosen = settings(**{"lovable_api_key": SECRET, "rag_gateway_url": f"{api.url}/v1", **fields})
-    return generator_for(chosen, local_embedder())
+    return opened(generator_for(chosen, local_embedder()))
 
 
 def says(text: Any) -> Reply:

@@ -17,7 +17,7 @@ from shared.postgrest import Database
 from shared.types import Filters, Principal, Query
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.shared.examples import settings
+from tests.shared.examples import opened, settings
 from tests.stand_in import Reply, StandIn
 
 KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water."
@@ -336,7 +336,7 @@ def broken() -> Iterator[Embedder]:
     """A hosted embedder whose key is wrong."""
     with StandIn() as api:
         api.replies(Reply(status=401, json={"error": {"message": "wrong key"}}))
-        yield embedder_for(settings(openai_api_key="sk-wrong", rag_embedding_url=api.url))
+        yield opened(embedder_for(settings(openai_api_key="sk-wrong", rag_embedding_url=api.url)))
 
 
 def test_an_embedder_that_fails_leaves_what_was_there(
