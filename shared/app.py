@@ -14,7 +14,6 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from shared.auth import Verifier
 from shared.config import FrameSettings, on_lambda, read_settings
 from shared.edge import Barrier, BodyLimit, Cors, Edge
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
@@ -51,13 +50,7 @@ Core = Annotated[Pipeline, Depends(pipeline)]
 
 def authenticated(core: Core, authorization: Annotated[str | None, Header()] = None) -> Principal:
     """Step one. Raises Unauthorized."""
-    settings = core.settings
-    return Verifier(
-        settings.supabase_jwt_secret.get_secret_value(),
-        settings.issuer,
-        settings.supabase_jwt_audience,
-        settings.supabase_jwt_leeway_seconds,
-    ).principal(authorization)
+    return core.verifier.principal(authorization)
 
 
 def limited(request: Request, core: Core, caller: Annotated[Principal, Depends(authenticated)]) -> Principal:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
+from shared.auth import Verifier
 from shared.config import Settings
 from shared.embed import embed, embedder_for
 from shared.errors import ConfigurationError
@@ -37,6 +38,12 @@ class Pipeline:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.verifier = Verifier(
+            settings.supabase_jwt_secret.get_secret_value(),
+            settings.issuer,
+            settings.supabase_jwt_audience,
+            settings.supabase_jwt_leeway_seconds,
+        )
         self.database = Database(
             settings.supabase_url,
             settings.supabase_anon_key.get_secret_value(),
