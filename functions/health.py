@@ -5,11 +5,12 @@ from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 
-from shared.app import Core, create_app, lambda_handler
+from shared.app import create_app, lambda_handler
+from shared.callers import Core
 from shared.dialects import rag
 from shared.embed import DIMENSIONS
 
-app = create_app(rag)
+app = create_app(rag, "health")
 
 
 @app.get("/health")

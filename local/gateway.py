@@ -17,9 +17,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from functions import health, rag_answer, rag_search
+from functions import api_keys, health, metrics, rag_answer, rag_search
 
-FUNCTIONS = (rag_search.app, rag_answer.app, health.app)
+FUNCTIONS = (rag_search.app, rag_answer.app, api_keys.app, metrics.app, health.app)
 # Headers that belong to one connection and not to the message.
 HOP_BY_HOP = {
     "connection",

@@ -4,6 +4,7 @@ A missing key selects the local default (embedder, extractive answers) and is sa
 /health; a malformed value stops the start and names its key.
 """
 
+import json
 import os
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -31,6 +32,17 @@ def _address(value: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
         raise ValueError("an address is http:// or https://, a host and a path, without credentials")
     return value.rstrip("/")
+
+
+def _signing_key(value: SecretStr) -> SecretStr:
+    try:
+        key = json.loads(value.get_secret_value())
+        kind = (key["kty"], key["alg"], bool(key["kid"]), bool(key["d"]))
+    except (ValueError, TypeError, KeyError):
+        kind = None
+    if kind not in (("EC", "ES256", True, True), ("RSA", "RS256", True, True)):
+        raise ValueError("a private JWK, ES256 or RS256, as `supabase gen signing-key` prints it") from None
+    return value
 
 
 Address = Annotated[str, AfterValidator(_address)]
@@ -83,6 +95,13 @@ class Settings(FrameSettings):
 
     # Callers.
     rag_rate_limit: Rate = "60/minute"
+    rag_api_rate_limit: Rate = "600/minute"
+    # What signs the tokens of API keys; only functions that take keys are given it.
+    rag_signing_key: Annotated[SecretStr, AfterValidator(_signing_key)] | None = None
+    rag_metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None
+
+    # Spans, when there is a collector to send them to.
+    otel_exporter_otlp_endpoint: Address | None = None
 
     @property
     def issuer(self) -> str:

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import rag_search
-from shared.app import pipeline
+from shared.callers import pipeline
 from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from tests.actors import Actor
