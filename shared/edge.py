@@ -3,6 +3,7 @@
 import re
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -103,7 +104,7 @@ class Barrier:
             place = (ours or frames)[-1]
             trace: Trace = scope["state"]["trace"]
             trace.error = RagError.code
-            trace.because = f"{type(raised).__name__} at {place.filename}:{place.lineno}"
+            trace.because = f"{type(raised).__name__} at {Path(place.filename).name}:{place.lineno}"
             if not started:
                 await self._fault()(scope, receive, respond)
 

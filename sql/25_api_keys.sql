@@ -108,7 +108,10 @@ declare
   bound uuid;
   made rag.api_keys;
 begin
-  if org_id is null and 1 = (select count(*) from rag.current_org_ids()) then
+  if org_id is null then
+    if 1 < (select count(*) from rag.current_org_ids()) then
+      raise exception 'org_id must say which of your orgs' using errcode = 'PT400', detail = 'org_required';
+    end if;
     org_id := (select rag.current_org_ids());
   end if;
   if org_id is null or org_id not in (select rag.current_org_ids()) then

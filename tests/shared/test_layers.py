@@ -15,17 +15,16 @@ LAYERS = (
     ("logs", "spans", "tokens", "sentences", "minilm", "postgrest"),
     ("auth", "sign", "keys", "keyring", "limit", "embed", "chunk", "match", "policy", "extract"),
     ("generate", "ingest"),
-    ("pipeline", "dialects.rag", "dialects.api_keys"),
+    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys"),
     ("callers", "edge", "app"),
 )
 ORDER = [module for layer in LAYERS for module in layer]
 # Slow to import, and not needed by every process; and who may import it when it is.
 LAZY = {
-    "openai": {"embed", "generate"},
+    "openai": {"embed", "generate", "patience"},
     "mangum": {"app"},
     "supabase": set[str](),
     "opentelemetry": {"spans"},
-    "prometheus_client": set[str](),
     "shared.minilm": {"embed"},
 }
 
