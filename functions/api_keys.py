@@ -42,4 +42,10 @@ def revoke(caller: Manager, core: Core, key_id: UUID) -> Response:
     return Response(status_code=204)
 
 
+@app.get("/api/keys/health")
+def health(core: Core) -> dict[str, str]:
+    """Whether keys are on in this deployment, and what signs for them. Needs no token."""
+    return {"api_keys": core.key_ring.algorithm if core.key_ring else "off"}
+
+
 handler = lambda_handler(app)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import demo, migrations
+from local import demo, keys, migrations
 from local.corpus import ORGS, org_id_of, read_folder
 from local.ingest import authorise, core_of, demo_corpus, put
 from local.postgres import VERSIONS
@@ -138,6 +138,7 @@ def parser() -> argparse.ArgumentParser:
     command(down, "stop it").add_argument("--remove", action="store_true", help="and delete its data")
     command(status, "what runs where").add_argument("--json", action="store_true")
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")
+    keys.add_arguments(command(keys.run, "create, list, rotate and revoke API keys", "keys"))
     command(psql, "open psql on its database; further arguments go to psql")
     ingesting = command(ingest, "ingest a folder, or without PATH the demo's documents")
     ingesting.add_argument("path", type=Path, nargs="?")

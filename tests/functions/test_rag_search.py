@@ -1,5 +1,6 @@
 """rag-search over HTTP, on the real stack: the contract's words, and every way to say them wrongly."""
 
+import json
 from typing import Any
 
 import httpx
