@@ -10,7 +10,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Reply:
-    """What to answer: JSON or raw bytes, after `delay` seconds; `drop` closes the connection instead."""
+    """What to answer: JSON or raw bytes, after `delay` seconds; `drop` closes the connection instead, and
+    `drip` waits so many seconds before each byte of the body."""
 
     json: Any = None
     status: int = 200
@@ -18,6 +19,7 @@ class Reply:
     body: bytes | None = None
     delay: float = 0.0
     drop: bool = False
+    drip: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -104,4 +106,10 @@ class StandIn:
             handler.send_header(name, value)
         handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
-        handler.wfile.write(content)
+        if reply.drip:
+            for byte in content:
+                if self._stopping.wait(reply.drip):
+                    return
+                handler.wfile.write(bytes([byte]))
+        else:
+            handler.wfile.write(content)
