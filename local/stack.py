@@ -242,6 +242,8 @@ class Stack:
             "PGRST_SERVER_HOST": "127.0.0.1",
             "PGRST_SERVER_PORT": str(self.state.postgrest_port),
             "PGRST_LOG_LEVEL": "warn",
+            # The developer's own come last: a pool of another size, say.
+            **{name: value for name, value in os.environ.items() if name.startswith("PGRST_")},
         }
 
     # -- memory ---------------------------------------------------------------------------------------
