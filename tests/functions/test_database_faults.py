@@ -154,13 +154,23 @@ def allow_statements(stack: Stack, time_out: str) -> None:
     start_postgrest(stack)
 
 
+def wait_for_waiters(stack: Stack, number: int) -> None:
+    """Until so many statements wait for a lock."""
+    count = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    deadline = time.monotonic() + 5
+    with psycopg.connect(stack.database_url(), autocommit=True) as connection:
+        while connection.execute(count).fetchone() != (number,):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def test_a_pool_without_a_free_connection_is_an_error_within_the_time_out(
     fragile: Stack, ann: Actor, core: Pipeline
 ):
     """All of PostgREST's connections wait for a lock; whoever comes next is refused by PostgREST itself."""
     with chunks_locked(fragile), ThreadPoolExecutor(POOL) as pool:
         holding = [pool.submit(core.search, ann.principal, Query("x")) for _ in range(POOL)]
-        time.sleep(0.3)
+        wait_for_waiters(fragile, POOL)
         started = time.monotonic()
         with pytest.raises(DatabaseTimedOut) as refused:
             core.search(ann.principal, Query("x"))
