@@ -68,7 +68,7 @@ class Pipeline:
                 f"{self.thresholds.medium} and high at {self.thresholds.high}; set both"
             )
         if settings.supabase_jwt_secret is None:
-            log.warning("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
+            log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
         if settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
         if settings.lovable_api_key is None:
