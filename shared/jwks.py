@@ -97,7 +97,7 @@ class KeySet:
             if begins:
                 attempt = _Attempt(self._clock())
                 # A thread, so that a name server that hangs cannot hold a caller for longer than agreed.
-                threading.Thread(target=self._fetch, args=(attempt,), daemon=True).start()
+                threading.Thread(target=self._fetch, args=(attempt,), name="jwks", daemon=True).start()
                 self._attempt = attempt
         if begins or needed:
             attempt.over.wait(self._timeout + 1)
