@@ -4,7 +4,6 @@ Known keys are answered without a lock. They are asked for anew after ten minute
 hour; a key id that nobody knows makes for one request a minute at most, however many of them are tried.
 """
 
-import asyncio
 import json
 import logging
 import math
@@ -15,11 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-import httpx
 from jose import jwk
 from jose.backends.base import Key
 
 from shared.errors import KeysUnavailable
+from shared.patience import patient_client, within
 
 log = logging.getLogger("rag")
 
@@ -105,7 +104,7 @@ class KeySet:
 
     def _fetch(self, attempt: _Attempt) -> None:
         try:
-            known = _Known(_keys_of(asyncio.run(self._download())), attempt.at)
+            known = _Known(_keys_of(self._download()), attempt.at)
             with self._lock:
                 # One that hung and was overtaken must not bring old keys back.
                 if attempt is self._attempt:
@@ -117,18 +116,18 @@ class KeySet:
         finally:
             attempt.over.set()
 
-    async def _download(self) -> bytes:
-        """The answer's bytes. The deadline is of the whole: a timeout of httpx begins anew with each read."""
+    def _download(self) -> bytes:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         content = b""
-        async with (
-            asyncio.timeout(self._timeout),
-            httpx.AsyncClient(headers=headers, timeout=self._timeout, follow_redirects=False) as client,
-            client.stream("GET", self._url) as answer,
+        with (
+            within(self._timeout),
+            patient_client(self._timeout) as client,
+            client.stream("GET", self._url, headers=headers, follow_redirects=False) as answer,
         ):
             if answer.status_code != 200:
                 raise ValueError("not 200")
-            async for piece in answer.aiter_raw():
+            # Raw, so that nothing small can unfold into something large.
+            for piece in answer.iter_raw():
                 content += piece
                 if len(content) > MAXIMUM_BYTES:
                     raise ValueError("too large")
