@@ -45,6 +45,18 @@ def _signing_key(value: SecretStr) -> SecretStr:
     return value
 
 
+def _shared_secret(value: SecretStr) -> SecretStr:
+    # PostgREST's setting takes key sets too. Here a public key would be a secret that everybody knows.
+    text = value.get_secret_value().strip()
+    try:
+        is_key = isinstance(json.loads(text), dict | list)
+    except ValueError:
+        is_key = "-----BEGIN" in text or text.startswith(("ssh-", "ecdsa-"))
+    if is_key:
+        raise ValueError("the HS256 secret, not a key or key set; leave it out with asymmetric signing keys")
+    return value
+
+
 Address = Annotated[str, AfterValidator(_address)]
 Rate = Annotated[str, AfterValidator(_rate)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -70,7 +82,9 @@ class Settings(FrameSettings):
     # The Supabase project.
     supabase_url: Address
     supabase_anon_key: SecretStr
-    supabase_jwt_secret: SecretStr
+    # Unset on asymmetric signing keys: then nothing that these functions hold can sign.
+    supabase_jwt_secret: Annotated[SecretStr, AfterValidator(_shared_secret)] | None = None
+    supabase_jwks_url: Address | None = None
     supabase_jwt_issuer: str | None = None
     supabase_jwt_audience: str = "authenticated"
     supabase_jwt_leeway_seconds: Annotated[int, Field(ge=0, le=60)] = 5
@@ -107,6 +121,11 @@ class Settings(FrameSettings):
     def issuer(self) -> str:
         """The `iss` that tokens must carry: the project's own unless set."""
         return self.supabase_jwt_issuer or f"{self.supabase_url}/auth/v1"
+
+    @property
+    def jwks_url(self) -> str:
+        """Where the public keys of ES256 and RS256 tokens are published: the project's own unless set."""
+        return self.supabase_jwks_url or f"{self.supabase_url}/auth/v1/.well-known/jwks.json"
 
 
 def on_lambda() -> bool:

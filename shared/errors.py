@@ -53,6 +53,12 @@ class Unauthorized(RagError):
         super().__init__(message, headers={"WWW-Authenticate": "Bearer"})
 
 
+class KeysUnavailable(RagError):
+    """Your sign-in could not be checked just now. Please try again in a minute."""
+
+    code = "keys_unavailable"
+
+
 class Forbidden(RagError):
     """This user may not do that."""
 

@@ -19,6 +19,7 @@ from shared.config import Settings
 from shared.embed import embed, embedder_for
 from shared.errors import ConfigurationError
 from shared.generate import generator_for
+from shared.jwks import KeySet
 from shared.keyring import KeyRing
 from shared.match import match
 from shared.policy import JUDGED, cite, judge, thresholds_for
@@ -43,7 +44,8 @@ class Pipeline:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.verifier = Verifier(
-            settings.supabase_jwt_secret.get_secret_value(),
+            secret.get_secret_value() if (secret := settings.supabase_jwt_secret) else None,
+            KeySet(settings.jwks_url),
             settings.issuer,
             settings.supabase_jwt_audience,
             settings.supabase_jwt_leeway_seconds,
@@ -65,6 +67,8 @@ class Pipeline:
                 f"RAG_CONFIDENCE_MEDIUM_THRESHOLD: with {self.embedder.model} medium would begin at "
                 f"{self.thresholds.medium} and high at {self.thresholds.high}; set both"
             )
+        if settings.supabase_jwt_secret is None:
+            log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
         if settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
         if settings.lovable_api_key is None:

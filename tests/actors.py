@@ -36,7 +36,7 @@ class Actor:
     org: Org | None = None
 
     def token(self, **claims: Any) -> str:
-        return tokens.user_token(self.stack.state.jwt_secret, self.stack.url, self.id, self.email, **claims)
+        return tokens.user_token(self.stack.signing_key, self.stack.url, self.id, self.email, **claims)
 
     @property
     def principal(self) -> Principal:

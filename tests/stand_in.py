@@ -11,7 +11,7 @@ from typing import Any
 @dataclass(frozen=True)
 class Reply:
     """What to answer: JSON or raw bytes, after `delay` seconds; `drop` closes the connection instead, and
-    `drip` waits so many seconds before each byte of the body."""
+    `drip` waits so many seconds before each byte of the body, `drip_head` before those of the head too."""
 
     json: Any = None
     status: int = 200
@@ -20,6 +20,7 @@ class Reply:
     delay: float = 0.0
     drop: bool = False
     drip: float = 0.0
+    drip_head: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,15 @@ class StandIn:
             handler.connection.close()
             return
         content = reply.body if reply.body is not None else jsonlib.dumps(reply.json).encode()
-        handler.send_response(reply.status)
-        for name, value in {"Content-Type": "application/json", **reply.headers}.items():
-            handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(content)))
-        handler.end_headers()
+        if reply.drip_head:
+            head = f"HTTP/1.1 {reply.status} slowly\r\nContent-Length: {len(content)}\r\n\r\n"
+            content = head.encode() + content
+        else:
+            handler.send_response(reply.status)
+            for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+                handler.send_header(name, value)
+            handler.send_header("Content-Length", str(len(content)))
+            handler.end_headers()
         if reply.drip:
             for byte in content:
                 if self._stopping.wait(reply.drip):

@@ -12,7 +12,7 @@ SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
 LAYERS = (
     ("types", "errors", "config", "trace", "patience"),
-    ("logs", "spans", "tokens", "sentences", "minilm", "postgrest"),
+    ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks"),
     ("auth", "sign", "keys", "keyring", "limit", "embed", "chunk", "match", "policy", "extract"),
     ("generate", "ingest"),
     ("pipeline", "metrics", "dialects.rag", "dialects.api_keys"),
