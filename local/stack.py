@@ -41,6 +41,7 @@ class State:
     keys: str = "hs256"
     jwt_secret: str = field(default_factory=lambda: secrets.token_urlsafe(40))
     private_key: dict[str, Any] | None = None
+    metrics_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     # Kept, since an ES256 signature is another one each time.
     anon_key: str | None = None
     port: int = 0
@@ -260,6 +261,9 @@ class Stack:
             "PYTHONPATH": str(ROOT),
             **self.function_environment(),
             "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{self.state.postgrest_port}",
+            # Only the functions are given what signs and what opens the metrics; see function_environment.
+            "RAG_METRICS_TOKEN": self.state.metrics_token,
+            **({"RAG_SIGNING_KEY": json.dumps(key)} if (key := self.state.private_key) else {}),
             "LOCAL_JWKS": json.dumps(tokens.published(self.signing_key)),
         }
 

@@ -103,4 +103,16 @@ def _user(claims: Mapping[str, Any], token: str) -> Principal:
         user_id = str(UUID(claims["sub"]))
     except (ValueError, AttributeError, TypeError):
         raise Unauthorized("The token's subject is not a user id.") from None
-    return Principal(user_id, token)
+    return Principal(user_id, token, _scopes(claims.get("rag")))
+
+
+def _scopes(claim: object) -> frozenset[str] | None:
+    """What the token is narrowed to, if at all, read as rag.has_scope() reads it in the database."""
+    scopes = claim.get("scopes") if isinstance(claim, Mapping) else None
+    if scopes is None:
+        return None
+    return (
+        frozenset(scope for scope in scopes if isinstance(scope, str))
+        if isinstance(scopes, list)
+        else frozenset()
+    )

@@ -27,6 +27,8 @@ FRESH_SECONDS = 600
 # How long known keys outlive an endpoint that fails: a key that was removed must stop working.
 USABLE_SECONDS = 3600
 PAUSE_SECONDS = 60
+# While nothing is known at all, a failure is tried again sooner: nobody could sign in meanwhile.
+FIRST_PAUSE_SECONDS = 5
 MAXIMUM_BYTES = 64 * 1024
 _KEY_ID = re.compile(r"(?!.*\.\.)[A-Za-z0-9._-]{1,128}")
 
@@ -92,7 +94,8 @@ class KeySet:
         """The latest attempt, made now if the last is a minute old; over, for who begins or needs it."""
         with self._lock:
             attempt = self._attempt
-            begins = not self._within(PAUSE_SECONDS, attempt.at)
+            pause = PAUSE_SECONDS if self._known.keys or not attempt.failure else FIRST_PAUSE_SECONDS
+            begins = not self._within(pause, attempt.at)
             if begins:
                 attempt = _Attempt(self._clock())
                 # A thread, so that a name server that hangs cannot hold a caller for longer than agreed.

@@ -1,0 +1,66 @@
+"""How long importing each function takes, with what takes longest, against FastAPI and httpx alone.
+
+In the packages of a deployment and no others: the folder that `make package` builds for Lambda. A fresh
+interpreter each time, contenders in turns; what is read from disk was read before.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+from bench.figures import Figure
+from bench.stage import Stage
+from local import package
+
+ROUNDS = 15
+BASELINE = "fastapi, httpx"
+TIMED = "import time; t = time.perf_counter(); import {}; print((time.perf_counter() - t) * 1000)"
+LARGEST = 6
+# A line of -X importtime: own and cumulative microseconds, two spaces a level, the module.
+LINE = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \| ( *)(\S+)")
+
+
+def measure(_: Stage) -> list[Figure]:
+    package.build()
+    functions = sorted(path.stem for path in (package.FOLDER / "functions").glob("[a-z]*.py"))
+    contenders = [BASELINE, *(f"functions.{name}" for name in functions)]
+    taken: dict[str, list[float]] = {contender: [] for contender in contenders}
+    for turn in range(-1, ROUNDS):
+        for contender in contenders:
+            milliseconds = float(python("-c", TIMED.format(contender)).stdout)
+            if turn >= 0:
+                taken[contender].append(milliseconds)
+    base = median(taken.pop(BASELINE))
+    return [
+        figure
+        for contender, milliseconds in taken.items()
+        for figure in (
+            Figure(f"import {contender}", median(milliseconds), "ms", base, "<= 1.4", largest(contender)),
+            Figure(f"import {contender}, on its own", median(milliseconds), "ms", goal="<= 500"),
+        )
+    ]
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter that sees the standard library and the folder."""
+    return subprocess.run(
+        [sys.executable, "-S", *arguments],
+        env={"PYTHONPATH": str(package.FOLDER)},
+        cwd=Path("/"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def largest(module: str) -> str:
+    """The packages that cost most, each with what it alone brought along."""
+    totals: dict[str, int] = {}
+    for line in python("-X", "importtime", "-c", f"import {module}").stderr.splitlines():
+        if found := LINE.match(line):
+            name = found[4].partition(".")[0]
+            totals[name] = totals.get(name, 0) + int(found[1])
+    top = sorted(totals.items(), key=lambda item: -item[1])[:LARGEST]
+    return "of its own time " + ", ".join(f"{name} {own / 1000:.0f} ms" for name, own in top)

@@ -1,0 +1,97 @@
+"""What takes its time to show: memory after 50,000 requests, ten minutes of mixed load at 16 clients."""
+
+import os
+import random
+from time import monotonic, sleep
+
+import httpx
+import psycopg
+
+from bench.figures import Figure
+from bench.http_path import ask, prepared
+from bench.load import Request, drive
+from bench.stage import Server, Stage, serving
+
+REQUESTS = int(os.environ.get("BENCH_REQUESTS", "50000"))
+MINUTES = float(os.environ.get("BENCH_MINUTES", "10"))
+CLIENTS = 16
+QUESTIONS = (
+    "What does error code E-42 mean?",
+    "How often must loggers be calibrated?",
+    "What happened in incident INC-4821?",
+    "Wie wird kalibriert?",
+)
+
+
+def memory(stage: Stage) -> list[Figure]:
+    """Of one worker as deployed, without the local model."""
+    with serving(stage, "bench.served:ours", prepared(stage)) as server:
+        ask(server.url, 8, 400, stage.token())
+        warm = mib(server)
+        ask(server.url, 8, REQUESTS, stage.token())
+        after = mib(server)
+    note = f"{REQUESTS} requests from 8 clients"
+    return [
+        Figure("memory of a warm worker", warm, "MiB"),
+        Figure("memory of the worker afterwards", after, "MiB", warm, "<= 1.1", note),
+    ]
+
+
+def mixed_load(stage: Stage) -> list[Figure]:
+    """All functions in one worker, local model: searches, answers, key lists, health, bad requests."""
+    with serving(stage, "functions.server:create", {}, "--factory") as server:
+        minutes(server, stage, 0.25)
+        sleep(1)
+        before, files = mib(server), open_files(server)
+        statuses, elapsed = minutes(server, stage, MINUTES)
+        sleep(6)  # kept connections end after five seconds
+        after, left = mib(server), open_files(server)
+    with psycopg.connect(stage.stack.database_url()) as connection:
+        busy = "select count(*) from pg_stat_activity where usename = 'authenticator' and state <> 'idle'"
+        (active,) = connection.execute(busy).fetchone() or (None,)
+    total = sum(statuses.values())
+    expected = {200, 400, 401}
+    wrong = sum(number for status, number in statuses.items() if status not in expected)
+    by_status = dict(sorted(statuses.items()))
+    note = f"{total} requests in {elapsed / 60:.1f} minutes, {CLIENTS} clients, by status {by_status}"
+    return [
+        Figure("mixed load, requests a second", total / elapsed, "1/s", note=note),
+        Figure("mixed load, errors", wrong, "", goal="<= 0"),
+        Figure("mixed load, memory afterwards", after, "MiB", before, "<= 1.1"),
+        Figure("mixed load, connections and files left open", left - files, "", goal="<= 0"),
+        Figure("mixed load, statements left running", float(active), "", goal="<= 0"),
+    ]
+
+
+def minutes(server: Server, stage: Stage, number: float) -> tuple[dict[int, int], float]:
+    token = stage.token()
+    made = httpx.post(
+        f"{server.url}/api/keys",
+        headers={"Authorization": f"Bearer {stage.stack.token('ines@halden.example')}"},
+        json={"name": "bench", "scopes": ["admin"]},
+    )
+    key = made.json()["key"]
+    choices = [
+        *[Request.of("/api/rag/search", token, {"query_text": text}) for text in QUESTIONS],
+        *[Request.of("/api/rag/answer", token, {"query_text": text}) for text in QUESTIONS],
+        Request.of("/api/keys", key, method="GET"),
+        Request.of("/health", token, method="GET"),
+        Request.of("/api/rag/search", token, {"query_text": ""}),
+        Request.of("/api/rag/search", "no token", {"query_text": "x"}),
+    ]
+    deadline = monotonic() + number * 60
+    draw = random.Random(7)  # noqa: S311  # not a secret
+
+    def next_request(_: int, __: int) -> Request | None:
+        return draw.choice(choices) if monotonic() < deadline else None
+
+    outcome = drive(server.url, CLIENTS, next_request)
+    return dict(outcome.statuses), outcome.elapsed
+
+
+def mib(server: Server) -> float:
+    return float(server.process.memory_info().rss) / 2**20
+
+
+def open_files(server: Server) -> int:
+    return int(server.process.num_fds())

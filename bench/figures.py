@@ -1,0 +1,103 @@
+"""A measured figure, and where all of them go: bench/results.jsonl, one object a line, and a table."""
+
+import json
+import os
+import platform
+import subprocess
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results.jsonl"
+PACKAGES = ("fastapi", "httpx", "postgrest", "slowapi", "pydantic", "openai", "uvicorn")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`value` in `unit`; `baseline` is what it was compared with in the same run. `goal` reads like
+    "<= 1.3", over value or, where there is a baseline, over value / baseline."""
+
+    name: str
+    value: float
+    unit: str
+    baseline: float | None = None
+    goal: str | None = None
+    note: str | None = None
+
+    @property
+    def compared(self) -> float:
+        return self.value if self.baseline is None else self.value / self.baseline
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the goal is met; None without one."""
+        if self.goal is None:
+            return None
+        sign, number = self.goal.split()
+        return self.compared <= float(number) if sign == "<=" else self.compared >= float(number)
+
+
+def machine() -> dict[str, Any]:
+    """What it was measured on."""
+    model = next(
+        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor(),
+    )
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return {
+        "measured_at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
+        "commit": commit,
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "load_average": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def record(part: str, about: dict[str, Any], figures: list[Figure]) -> None:
+    """Replace that part's lines in the results, and keep the others'."""
+    kept = [line for line in _lines(str(RESULTS)) if json.loads(line)["part"] != part]
+    own = [
+        json.dumps({"part": part, **_rounded(figure), "holds": figure.holds, "machine": about})
+        for figure in figures
+    ]
+    RESULTS.write_text("\n".join([*kept, *own]) + "\n")
+
+
+def _rounded(figure: Figure) -> dict[str, Any]:
+    fields = asdict(figure)
+    return {
+        name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in fields.items()
+    }
+
+
+def table(part: str, figures: list[Figure], console: Console) -> None:
+    shown = Table(
+        "figure", "value", "baseline", "ratio", "goal", "", title=part, title_justify="left", box=None
+    )
+    for figure in figures:
+        ratio = "" if figure.baseline is None else f"{figure.compared:.2f}"
+        baseline = "" if figure.baseline is None else f"{figure.baseline:.4g} {figure.unit}"
+        verdict = {True: "[green]holds[/]", False: "[red]falls short[/]", None: ""}[figure.holds]
+        value = f"{figure.value:.4g} {figure.unit}"
+        shown.add_row(figure.name, value, baseline, ratio, figure.goal or "", verdict)
+    console.print(shown)
+    for figure in figures:
+        if figure.note:
+            console.print(f"  {figure.name}: {figure.note}", style="dim", highlight=False)

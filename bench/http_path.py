@@ -1,0 +1,80 @@
+"""rag-search over HTTP, embedding excluded, against a bare handler that makes the same two database calls."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from fastapi.testclient import TestClient
+
+from bench.figures import Figure
+from bench.load import Outcome, Request, drive
+from bench.stage import Stage, serving
+from functions import rag_answer, rag_search
+from shared.callers import pipeline
+from shared.embed import embed
+
+ROUNDS = 12
+REQUESTS = {1: 150, 8: 400}
+QUESTION = "What does error code E-42 mean?"
+BODY = {"query_text": QUESTION, "top_k": 8}
+
+
+def measure(stage: Stage) -> list[Figure]:
+    """Both are served at once and asked in turns, so that what else the machine does meets both alike."""
+    figures = list(round_trips(stage))
+    token = stage.token()
+    with ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(serving(stage, f"bench.served:{name}", prepared(stage)))
+            for name in ("ours", "bare")
+        }
+        for clients, requests in REQUESTS.items():
+            outcomes = {name: Outcome() for name in servers}
+            for turn in range(-1, ROUNDS):
+                for name in sorted(servers, reverse=turn % 2 == 0):
+                    outcome = ask(servers[name].url, clients, requests, token)
+                    if turn >= 0:  # the first warms both
+                        outcomes[name].add(outcome)
+            ours, bare = outcomes["ours"], outcomes["bare"]
+            who = f"{clients} client{'s' if clients > 1 else ''}"
+            figures += [
+                Figure(f"rag-search p50, {who}", ours.p50_ms, "ms", bare.p50_ms, "<= 1.3"),
+                Figure(f"rag-search throughput, {who}", ours.per_second, "1/s", bare.per_second, ">= 0.8"),
+            ]
+    return figures
+
+
+def prepared(stage: Stage) -> dict[str, str]:
+    """The environment of bench.served: the question's vector, embedded beforehand."""
+    (vector,) = embed(stage.core.embedder, [QUESTION])
+    return {
+        "BENCH_VECTOR": json.dumps(vector),
+        "BENCH_MODEL": stage.core.embedder.model,
+        # Any key keeps the local model out of the process, as in a deployment; nothing is asked of it.
+        "OPENAI_API_KEY": "none",
+    }
+
+
+def ask(url: str, clients: int, requests: int, token: str) -> Outcome:
+    """Raises RuntimeError unless every answer was a 200: speed at failing is not measured."""
+    request = Request.of("/api/rag/search", token, BODY)
+    outcome = drive(url, clients, lambda _, number: request if number < requests // clients else None)
+    if set(outcome.statuses) != {200}:
+        raise RuntimeError(f"{url}: {outcome.statuses}")
+    return outcome
+
+
+def round_trips(stage: Stage) -> Iterator[Figure]:
+    """Requests to PostgREST, counted where they leave the process."""
+    hooks = stage.core.database._transport.event_hooks
+    for function, path in ((rag_search, "/api/rag/search"), (rag_answer, "/api/rag/answer")):
+        sent: list[object] = []
+        stage.core.database._transport.event_hooks = {"request": [sent.append]}
+        function.app.dependency_overrides[pipeline] = lambda: stage.core
+        try:
+            headers = {"Authorization": f"Bearer {stage.token()}"}
+            TestClient(function.app).post(path, json=BODY, headers=headers).raise_for_status()
+        finally:
+            function.app.dependency_overrides.clear()
+            stage.core.database._transport.event_hooks = hooks
+        yield Figure(f"database round trips of {path}", len(sent), "", goal="<= 2")

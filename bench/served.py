@@ -1,0 +1,57 @@
+"""What bench/http_path.py compares, each served by its own uvicorn: our function, and a bare handler.
+
+Embedding is excluded from both: one vector, made beforehand, stands for every query.
+"""
+
+import json
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+import httpx
+from fastapi import FastAPI, Header
+
+from functions import rag_search
+from shared.callers import pipeline
+
+VECTOR: list[float] = json.loads(os.environ["BENCH_VECTOR"])
+REST = f"{os.environ['SUPABASE_URL']}/rest/v1/rpc"
+
+
+class Prepared:
+    """An embedder that has embedded already."""
+
+    model = os.environ["BENCH_MODEL"]
+    window = 8191
+    passage_tokens = 512
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [VECTOR for _ in texts]
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+
+@asynccontextmanager
+async def _with_prepared(app: FastAPI) -> AsyncIterator[None]:
+    pipeline().embedder = Prepared()
+    yield
+    pipeline().close()
+
+
+ours = rag_search.app
+ours.router.lifespan_context = _with_prepared
+
+bare = FastAPI()
+_client = httpx.Client(limits=httpx.Limits(max_connections=64))
+
+
+@bare.post("/api/rag/search")
+def search(body: dict[str, Any], authorization: Annotated[str, Header()]) -> dict[str, Any]:
+    """The least that gives the same rows: one counter call, one match, the rows as they come."""
+    headers = {"Authorization": authorization, "apikey": os.environ["SUPABASE_ANON_KEY"]}
+    counter = {"function": "rag-search", "bucket": "rag", "requests": 1_000_000, "window_seconds": 60}
+    _client.post(f"{REST}/rag_hit", json=counter, headers=headers)
+    matching = {"query_vector": VECTOR, "top_k": body["top_k"], "filters": {"model": Prepared.model}}
+    return {"results": _client.post(f"{REST}/rag_match", json=matching, headers=headers).json()}

@@ -1,0 +1,79 @@
+"""What every measurement plays on: a stack of its own with the demo's documents, and processes beside it."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+from rich.console import Console
+
+from local.ingest import authorise, core_of, demo_corpus, put
+from local.processes import free_port, start, wait_until
+from local.stack import Stack
+from local.tools import ROOT
+from shared.pipeline import Pipeline
+
+ASKER = "tomas@halden.example"
+# More than any measurement asks.
+UNLIMITED = {"RAG_RATE_LIMIT": "10000000/minute", "RAG_API_RATE_LIMIT": "10000000/minute"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    stack: Stack
+    core: Pipeline
+
+    def token(self) -> str:
+        return self.stack.token(ASKER)
+
+
+@contextmanager
+def staged(console: Console) -> Iterator[Stage]:
+    """A stack with documents, taken away afterwards."""
+    with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
+        stack = Stack(Path(folder))
+        try:
+            stack.up(0, durable=False)
+            core = core_of(stack)
+            try:
+                put(core, demo_corpus(), authorise(stack), console)
+                yield Stage(stack, core)
+            finally:
+                core.close()
+        finally:
+            stack.remove()
+
+
+@dataclass(frozen=True)
+class Server:
+    url: str
+    process: psutil.Process
+
+
+@contextmanager
+def serving(stage: Stage, app: str, environment: Mapping[str, str], *options: str) -> Iterator[Server]:
+    """An ASGI app under one uvicorn worker, as a deployment of its own beside the stage's stack."""
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", app, "--port", str(port), "--log-level", "warning"]
+    own = {"PYTHONPATH": str(ROOT), "HOME": os.environ.get("HOME", "/"), **UNLIMITED}
+    log = stage.stack.folder / "logs" / f"{app.replace(':', '-')}.log"
+    child = start([*command, *options], {**own, **stage.stack.function_environment(), **environment}, log)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_until(lambda: _listens(url), child, log)
+        yield Server(url, psutil.Process(child.pid))
+    finally:
+        child.stop()
+
+
+def _listens(url: str) -> bool:
+    try:
+        httpx.get(url)
+    except httpx.TransportError:
+        return False
+    return True
