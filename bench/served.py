@@ -13,7 +13,7 @@ import httpx
 from fastapi import FastAPI, Header
 
 from functions import rag_search
-from shared.callers import pipeline
+from shared.callers import pipeline_of_process
 
 VECTOR: list[float] = json.loads(os.environ["BENCH_VECTOR"])
 REST = f"{os.environ['SUPABASE_URL']}/rest/v1/rpc"
@@ -35,9 +35,9 @@ class Prepared:
 
 @asynccontextmanager
 async def _with_prepared(app: FastAPI) -> AsyncIterator[None]:
-    pipeline().embedder = Prepared()
+    pipeline_of_process().embedder = Prepared()
     yield
-    pipeline().close()
+    pipeline_of_process().close()
 
 
 ours = rag_search.app

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from shared import spans
-from shared.callers import pipeline
+from shared.callers import pipeline_of_process
 from shared.config import FrameSettings, on_lambda
 from shared.edge import Barrier, BodyLimit, Cors, Edge
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
@@ -76,12 +76,12 @@ def create_app(dialect: Dialect, function: str) -> FastAPI:
 @asynccontextmanager
 async def _start(app: FastAPI) -> AsyncIterator[None]:
     """A wrong or missing setting stops the start, not the first request."""
-    core = pipeline()
+    core = pipeline_of_process()
     yield
     core.close()
     spans.start(None)
     # Another start in this process makes its own.
-    pipeline.cache_clear()
+    pipeline_of_process.cache_clear()
 
 
 def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
@@ -89,7 +89,7 @@ def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, An
     from mangum import Mangum
 
     if on_lambda():
-        pipeline()
+        pipeline_of_process()
     adapter = Mangum(app, lifespan="off")
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

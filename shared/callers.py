@@ -22,30 +22,47 @@ from shared.types import Principal, Scope
 
 
 @cache
-def pipeline() -> Pipeline:
-    """This process's pipeline, made at start-up from the environment. Raises ConfigurationError."""
+def pipeline_of_process() -> Pipeline:
+    """Made once, at start-up, from the environment. Raises ConfigurationError."""
     settings = read_settings()
     spans.start(settings.otel_exporter_otlp_endpoint)
     return Pipeline(settings)
+
+
+async def pipeline() -> Pipeline:
+    """What handlers ask for as `Core`. Async, since FastAPI would send it through a thread otherwise."""
+    return pipeline_of_process()
 
 
 Core = Annotated[Pipeline, Depends(pipeline)]
 Authorization = Annotated[str | None, Header()]
 
 
-def _user(core: Core, authorization: Authorization = None) -> Principal:
-    """A user by their own token. Raises Unauthorized."""
+def _of_the_rag_pair(request: Request, core: Core, authorization: Authorization = None) -> Principal:
     with step("authenticate"):
-        return core.verifier.principal(authorization)
+        caller = core.verifier.principal(authorization)
+    _limit(request, core, caller, "rag", core.settings.rag_rate_limit)
+    return caller
 
 
-def _key_or_user(core: Core, authorization: Authorization = None) -> Principal:
-    """An API key's principal, or a user. Raises Unauthorized."""
-    scheme, _, credential = (authorization or "").strip().partition(" ")
-    with step("authenticate"):
-        if scheme.lower() != "bearer" or not is_key(credential.strip()):
-            return core.verifier.principal(authorization)
-        return require_keys(core).principal(credential.strip())
+# A signed-in user within the limit: the first parameter of every handler of the rag pair.
+# Raises Unauthorized, KeysUnavailable, RateLimited.
+Caller = Annotated[Principal, Depends(_of_the_rag_pair)]
+
+
+def with_scope(*scopes: Scope) -> Any:
+    """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes, within the
+    limit of all functions but the rag pair. Raises Forbidden too."""
+
+    def allowed(request: Request, core: Core, authorization: Authorization = None) -> Principal:
+        with step("authenticate"):
+            caller = _key_or_user(core, authorization)
+        _limit(request, core, caller, "api", core.settings.rag_api_rate_limit)
+        if not caller.may(*scopes):
+            raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")
+        return caller
+
+    return Depends(allowed)
 
 
 def require_keys(core: Core) -> KeyRing:
@@ -55,32 +72,14 @@ def require_keys(core: Core) -> KeyRing:
     return core.key_ring
 
 
-def _limited(request: Request, core: Core, caller: Principal, bucket: str, rate: str) -> Principal:
-    """Raises RateLimited."""
+def _key_or_user(core: Pipeline, authorization: str | None) -> Principal:
+    scheme, _, credential = (authorization or "").strip().partition(" ")
+    if scheme.lower() == "bearer" and is_key(credential.strip()):
+        return require_keys(core).principal(credential.strip())
+    return core.verifier.principal(authorization)
+
+
+def _limit(request: Request, core: Pipeline, caller: Principal, bucket: str, rate: str) -> None:
     function: str = request.app.state.function
     with step("limit"):
         spend(request, Spending(core.database, caller, function, bucket, parse(rate)))
-    return caller
-
-
-def _of_the_rag_pair(request: Request, core: Core, caller: Annotated[Principal, Depends(_user)]) -> Principal:
-    return _limited(request, core, caller, "rag", core.settings.rag_rate_limit)
-
-
-# A signed-in user within the limit: the first parameter of every handler of the rag pair.
-Caller = Annotated[Principal, Depends(_of_the_rag_pair)]
-
-
-def with_scope(*scopes: Scope) -> Any:
-    """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes, within the
-    limit of all functions but the rag pair."""
-
-    def allowed(
-        request: Request, core: Core, caller: Annotated[Principal, Depends(_key_or_user)]
-    ) -> Principal:
-        _limited(request, core, caller, "api", core.settings.rag_api_rate_limit)
-        if not caller.may(*scopes):
-            raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")
-        return caller
-
-    return Depends(allowed)

@@ -154,7 +154,11 @@ def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
 
 
 def _padded(vector: list[float]) -> list[float]:
-    numbers = isinstance(vector, list) and all(isinstance(value, int | float) for value in vector)
-    if not numbers or len(vector) > DIMENSIONS or not all(map(math.isfinite, vector)) or not any(vector):
+    try:
+        # One pass over all of them: NaN and infinity survive a sum, and words have no size.
+        size = math.fsum(map(abs, vector))
+    except (TypeError, OverflowError):
+        raise EmbeddingFailed from None
+    if not isinstance(vector, list) or len(vector) > DIMENSIONS or not math.isfinite(size) or size == 0:
         raise EmbeddingFailed
     return vector + [0.0] * (DIMENSIONS - len(vector))

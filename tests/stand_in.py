@@ -49,6 +49,8 @@ class StandIn:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Buffered: heads and bodies in packets of their own wait 40 ms for each other.
+            wbufsize = -1
 
             def handle_one_request(self) -> None:
                 try:
@@ -116,5 +118,6 @@ class StandIn:
                 if self._stopping.wait(reply.drip):
                     return
                 handler.wfile.write(bytes([byte]))
+                handler.wfile.flush()
         else:
             handler.wfile.write(content)

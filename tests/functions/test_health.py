@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from functions import health
 from local.stack import Stack
-from shared.callers import pipeline
+from shared.callers import pipeline, pipeline_of_process
 from shared.config import Settings
 from shared.pipeline import Pipeline
 
@@ -50,7 +50,7 @@ def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings
 def test_an_app_may_be_started_again_in_the_same_process(stack: Stack, monkeypatch: pytest.MonkeyPatch):
     for name, value in stack.function_environment().items():
         monkeypatch.setenv(name, value)
-    pipeline.cache_clear()
+    pipeline_of_process.cache_clear()
     for _ in range(2):
         with TestClient(health.app) as client:
             assert client.get("/health").status_code == 200
