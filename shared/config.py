@@ -33,6 +33,10 @@ def _address(value: str) -> str:
     return value.rstrip("/")
 
 
+def _listed(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
 Address = Annotated[str, AfterValidator(_address)]
 Rate = Annotated[str, AfterValidator(_rate)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -47,9 +51,17 @@ class FrameSettings(BaseSettings):
     # Comma-separated; the contract allows every origin until a deployment tightens it.
     rag_cors_origins: str = "*"
 
+    # One process for several functions (functions/server.py): comma-separated slugs, or all; and its port.
+    rag_functions: str = "all"
+    port: Annotated[int, Field(ge=1, le=65535)] = 8080
+
     @property
     def cors_origins(self) -> list[str]:
-        return [origin.strip() for origin in self.rag_cors_origins.split(",") if origin.strip()]
+        return _listed(self.rag_cors_origins)
+
+    @property
+    def functions(self) -> list[str]:
+        return _listed(self.rag_functions)
 
 
 class Settings(FrameSettings):
