@@ -39,7 +39,7 @@ format: .venv/ready-dev
 migration: .venv/ready node_modules/ready
 	$(BIN)/python -m local migration $(name)
 
-package: .venv/ready
+package: .venv/ready node_modules/ready
 	@$(BIN)/python -m local.package
 
 eval: .venv/ready node_modules/ready
