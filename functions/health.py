@@ -5,11 +5,12 @@ from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 
-from shared.app import Core, create_app, lambda_handler
+from shared.app import create_app, lambda_handler
+from shared.callers import Core
 from shared.dialects import rag
 from shared.embed import DIMENSIONS
 
-app = create_app(rag)
+app = create_app(rag, "health")
 
 
 @app.get("/health")
@@ -29,6 +30,8 @@ def health(core: Core) -> JSONResponse:
             "source": _source(settings.lovable_api_key, settings.rag_gateway_url),
         },
         "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
+        # Of this process: where functions are deployed apart, those that take keys say it themselves.
+        "api_keys": core.key_ring.algorithm if core.key_ring else "off",
     }
     return JSONResponse(report, 200 if reachable else 503)
 

@@ -1,9 +1,10 @@
 """rag-answer: an answer with citations where confidence allows, the closest passages where it does not."""
 
-from shared.app import Caller, Core, create_app, lambda_handler
+from shared.app import create_app, lambda_handler
+from shared.callers import Caller, Core
 from shared.dialects import rag
 
-app = create_app(rag)
+app = create_app(rag, "rag-answer")
 
 
 @app.post("/api/rag/answer")

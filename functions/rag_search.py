@@ -1,9 +1,10 @@
 """rag-search: ranked chunks with snippets, no model call."""
 
-from shared.app import Caller, Core, create_app, lambda_handler
+from shared.app import create_app, lambda_handler
+from shared.callers import Caller, Core
 from shared.dialects import rag
 
-app = create_app(rag)
+app = create_app(rag, "rag-search")
 
 
 @app.post("/api/rag/search")

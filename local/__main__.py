@@ -12,12 +12,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import demo, migrations
+from local import demo, keys, migrations
 from local.corpus import ORGS, org_id_of, read_folder
 from local.ingest import authorise, core_of, demo_corpus, put
 from local.postgres import VERSIONS
 from local.processes import StackError
-from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, Stack
+from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, KEYS, Stack
 from shared.errors import ConfigurationError, RagError
 
 Command = Callable[[Stack, argparse.Namespace], None]
@@ -25,6 +25,7 @@ Command = Callable[[Stack, argparse.Namespace], None]
 
 def up(stack: Stack, options: argparse.Namespace) -> None:
     stack.choose_postgres(options.postgres)
+    stack.choose_keys(options.keys)
     stack.up(options.port)
     print(f"up at {stack.url}")
 
@@ -77,6 +78,7 @@ def serve(stack: Stack, options: argparse.Namespace) -> None:
     for name in signals:
         signal.signal(name, signal.default_int_handler)
     stack.choose_postgres(options.postgres)
+    stack.choose_keys(options.keys)
     try:
         stack.up(options.port)
         demo.ingest_once(stack, core_of(stack), console)
@@ -135,9 +137,11 @@ def parser() -> argparse.ArgumentParser:
         starting = command(function, text)
         starting.add_argument("--port", type=int, default=DEFAULT_PORT)
         starting.add_argument("--postgres", type=int, choices=sorted(VERSIONS), help="for a new stack; 18")
+        starting.add_argument("--keys", choices=KEYS, help="what signs a new stack's tokens; hs256")
     command(down, "stop it").add_argument("--remove", action="store_true", help="and delete its data")
     command(status, "what runs where").add_argument("--json", action="store_true")
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")
+    keys.add_arguments(command(keys.run, "create, list, rotate and revoke API keys", "keys"))
     command(psql, "open psql on its database; further arguments go to psql")
     ingesting = command(ingest, "ingest a folder, or without PATH the demo's documents")
     ingesting.add_argument("path", type=Path, nargs="?")

@@ -5,6 +5,7 @@ through, and otherwise passes requests and answers on untouched.
 """
 
 import hmac
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -59,6 +60,12 @@ async def rest(request: Request) -> Response:
     )
 
 
+async def published_keys(request: Request) -> Response:
+    """The project's public keys, as Supabase Auth publishes them: to everybody, kept for ten minutes."""
+    headers = {"Cache-Control": "public, max-age=600"}
+    return JSONResponse(json.loads(os.environ["LOCAL_JWKS"]), headers=headers)
+
+
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
@@ -68,5 +75,11 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
 
 
-app = Starlette(routes=[Route("/rest/v1/{path:path}", rest, methods=REST_METHODS)], lifespan=lifespan)
+app = Starlette(
+    routes=[
+        Route("/rest/v1/{path:path}", rest, methods=REST_METHODS),
+        Route("/auth/v1/.well-known/jwks.json", published_keys),
+    ],
+    lifespan=lifespan,
+)
 app.router.default = FUNCTIONS

@@ -29,6 +29,8 @@ DEFAULT_FOLDER = ROOT / ".local"
 DEFAULT_PORT = 54321
 # Keys and addresses of model providers that the developer may have set; nothing else leaks in.
 PASSED_ON = ("RAG_", "OPENAI_", "LOVABLE_")
+# How tokens are signed, as projects of Supabase have it: with a shared secret, or with a key pair.
+KEYS = ("hs256", "es256", "rs256")
 
 
 @dataclass
@@ -36,7 +38,11 @@ class State:
     """What the stack's folder remembers between commands."""
 
     password: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    keys: str = "hs256"
     jwt_secret: str = field(default_factory=lambda: secrets.token_urlsafe(40))
+    private_key: dict[str, Any] | None = None
+    # Kept, since an ES256 signature is another one each time.
+    anon_key: str | None = None
     port: int = 0
     postgres_version: int = 18
     postgres_port: int = 0
@@ -47,11 +53,14 @@ class State:
 class Stack:
     """A stack in `folder`, running or not. Methods raise StackError with what to do about it."""
 
-    def __init__(self, folder: Path = DEFAULT_FOLDER, *, postgres_version: int | None = None) -> None:
+    def __init__(
+        self, folder: Path = DEFAULT_FOLDER, *, postgres_version: int | None = None, keys: str | None = None
+    ) -> None:
         self.folder = folder.resolve()
         self._file = self.folder / "stack.json"
         self.state = self._load()
         self.choose_postgres(postgres_version)
+        self.choose_keys(keys)
 
     def choose_postgres(self, version: int | None) -> None:
         """The major version of a stack that has no data yet. Raises StackError when it has of another."""
@@ -63,6 +72,24 @@ class Stack:
                 "choose another folder with --data, or remove it with: down --remove"
             )
         self.state.postgres_version = version
+        self._keep_choice()
+
+    def choose_keys(self, keys: str | None) -> None:
+        """How a stack that has no data yet will sign tokens. Raises StackError when it signs otherwise."""
+        if keys is None or keys == self.state.keys:
+            return
+        if self.postgres.is_initialised():
+            raise StackError(
+                f"the tokens of {self.folder} are signed with {self.state.keys.upper()}; "
+                "choose another folder with --data, or remove it with: down --remove"
+            )
+        self.state.keys, self.state.private_key, self.state.anon_key = keys, None, None
+        self._keep_choice()
+
+    def _keep_choice(self) -> None:
+        # A start that failed before there was data left a file, which the next one reads.
+        if self._file.exists():
+            self._save()
 
     # -- what a client needs to know ------------------------------------------------------------------
 
@@ -71,8 +98,13 @@ class Stack:
         return f"http://127.0.0.1:{self.state.port}"
 
     @property
+    def signing_key(self) -> tokens.SigningKey:
+        """What this stack's tokens are signed with: its secret, or, once it was up, its private key."""
+        return self.state.private_key or self.state.jwt_secret
+
+    @property
     def anon_key(self) -> str:
-        return tokens.anon_key(self.state.jwt_secret)
+        return self.state.anon_key or tokens.anon_key(self.signing_key)
 
     @property
     def postgres(self) -> Postgres:
@@ -102,7 +134,7 @@ class Stack:
 
     def token(self, email: str) -> str:
         """A day's access token for a user of this stack."""
-        return tokens.user_token(self.state.jwt_secret, self.url, self.user_id(email), email)
+        return tokens.user_token(self.signing_key, self.url, self.user_id(email), email)
 
     # -- life -----------------------------------------------------------------------------------------
 
@@ -160,6 +192,7 @@ class Stack:
                 "postgrest": version_of(postgrest_binary(), "--version"),
                 "supabase": version_of(npm_program("supabase"), "--version"),
             },
+            "keys": self.state.keys,
             "embedder": health["embedder"],
             "generator": health["generator"],
             "folder": str(self.folder),
@@ -181,6 +214,7 @@ class Stack:
         if not port_is_free(state.port):
             raise StackError(f"port {state.port} is taken; choose another with --port, or stop who holds it")
         state.postgres_port, state.postgrest_port = free_port(), free_port()
+        self._make_keys()
         self._save()
 
         # The gateway needs a second to import and to load its model: it does so while the database starts.
@@ -196,6 +230,13 @@ class Stack:
         ):
             wait_until(partial(_answers, address), state.children[name], logs / f"{name}.log")
         self._tell_the_database_its_model()
+
+    def _make_keys(self) -> None:
+        """The key pair of a new stack that signs with one, made as a project's owner would."""
+        if self.state.keys != "hs256" and self.state.private_key is None:
+            made = supabase(self.folder, "gen", "signing-key", "--algorithm", self.state.keys.upper())
+            self.state.private_key = json.loads(made.splitlines()[0])
+            self.state.anon_key = tokens.anon_key(self.signing_key)
 
     def _tell_the_database_its_model(self) -> None:
         """Clients that call rag_match themselves mean the model that this stack embeds with."""
@@ -219,17 +260,18 @@ class Stack:
             "PYTHONPATH": str(ROOT),
             **self.function_environment(),
             "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{self.state.postgrest_port}",
+            "LOCAL_JWKS": json.dumps(tokens.published(self.signing_key)),
         }
 
     def function_environment(self) -> dict[str, str]:
         """What a deployed function needs to use this stack as its Supabase project."""
-        return {
-            "SUPABASE_URL": self.url,
-            "SUPABASE_ANON_KEY": self.anon_key,
-            "SUPABASE_JWT_SECRET": self.state.jwt_secret,
-        }
+        project = {"SUPABASE_URL": self.url, "SUPABASE_ANON_KEY": self.anon_key}
+        if self.state.private_key is None:
+            project["SUPABASE_JWT_SECRET"] = self.state.jwt_secret
+        return project
 
     def _postgrest_environment(self) -> dict[str, str]:
+        key = self.signing_key
         return {
             "PGRST_DB_URI": self.database_url(user="authenticator"),
             "PGRST_DB_SCHEMAS": "public",
@@ -237,11 +279,13 @@ class Stack:
             "PGRST_DB_ANON_ROLE": "anon",
             "PGRST_DB_MAX_ROWS": "1000",
             "PGRST_DB_POOL": "10",
-            "PGRST_JWT_SECRET": self.state.jwt_secret,
+            "PGRST_JWT_SECRET": key if isinstance(key, str) else json.dumps(tokens.published(key)),
             "PGRST_JWT_AUD": tokens.AUDIENCE,
             "PGRST_SERVER_HOST": "127.0.0.1",
             "PGRST_SERVER_PORT": str(self.state.postgrest_port),
             "PGRST_LOG_LEVEL": "warn",
+            # The developer's own come last: a pool of another size, say.
+            **{name: value for name, value in os.environ.items() if name.startswith("PGRST_")},
         }
 
     # -- memory ---------------------------------------------------------------------------------------

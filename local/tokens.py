@@ -1,11 +1,16 @@
-"""Tokens as Supabase Auth would issue them, signed with the local stack's secret."""
+"""Tokens as Supabase Auth would issue them, signed with the local stack's secret or private key."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from jose import jwt
 
 AUDIENCE = "authenticated"
+# The shared secret of HS256, or a private key as a JWK, which names its algorithm and itself.
+SigningKey = str | Mapping[str, Any]
+# What a public key may show; everything else of a private one stays out.
+_PUBLIC = ("kty", "kid", "use", "alg", "ext", "crv", "x", "y", "n", "e")
 
 
 def issuer(url: str) -> str:
@@ -14,7 +19,7 @@ def issuer(url: str) -> str:
 
 
 def user_token(
-    secret: str, url: str, user_id: str, email: str | None = None, seconds: int = 86_400, **claims: Any
+    key: SigningKey, url: str, user_id: str, email: str | None = None, seconds: int = 86_400, **claims: Any
 ) -> str:
     """A signed-in user's access token, valid for `seconds`; `claims` override or add."""
     now = int(time.time())
@@ -28,12 +33,24 @@ def user_token(
         "exp": now + seconds,
         **claims,
     }
-    return str(
-        jwt.encode({name: value for name, value in payload.items() if value is not None}, secret, "HS256")
-    )
+    return signed(key, {name: value for name, value in payload.items() if value is not None})
 
 
-def anon_key(secret: str) -> str:
+def anon_key(key: SigningKey) -> str:
     """The public key of a project: a token with the role anon and no user."""
-    payload = {"iss": "supabase", "role": "anon", "iat": 1_700_000_000, "exp": 2_000_000_000}
-    return str(jwt.encode(payload, secret, "HS256"))
+    return signed(key, {"iss": "supabase", "role": "anon", "iat": 1_700_000_000, "exp": 2_000_000_000})
+
+
+def signed(key: SigningKey, claims: Mapping[str, Any]) -> str:
+    """These claims as a token, in the way of the key."""
+    if isinstance(key, str):
+        return str(jwt.encode(dict(claims), key, "HS256"))
+    return str(jwt.encode(dict(claims), dict(key), key["alg"], headers={"kid": key["kid"]}))
+
+
+def published(key: SigningKey) -> dict[str, Any]:
+    """The JWKS that Supabase Auth publishes for that key: its public half, or nothing of a secret."""
+    if isinstance(key, str):
+        return {"keys": []}
+    public = {name: key[name] for name in _PUBLIC if name in key}
+    return {"keys": [{**public, "key_ops": ["verify"]}]}

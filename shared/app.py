@@ -3,25 +3,22 @@
 A function file says `app = create_app(dialect)`, adds its routes, and `handler = lambda_handler(app)`.
 """
 
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import cache
-from typing import Annotated, Any, Protocol
+from typing import Any, Protocol
 
-from fastapi import Depends, FastAPI, Header, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from shared.config import FrameSettings, on_lambda, read_settings
+from shared import spans
+from shared.callers import pipeline
+from shared.config import FrameSettings, on_lambda
 from shared.edge import Barrier, BodyLimit, Cors, Edge
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
-from shared.limit import spend
-from shared.pipeline import Pipeline
-from shared.types import Principal
-
-log = logging.getLogger("rag")
+from shared.logs import configure
+from shared.trace import Trace
 
 CORS_HEADERS = ["authorization", "x-client-info", "apikey", "content-type", "x-request-id"]
 EXPOSED_HEADERS = [
@@ -39,33 +36,12 @@ class Dialect(Protocol):
     def error_body(self, error: RagError) -> dict[str, Any]: ...
 
 
-@cache
-def pipeline() -> Pipeline:
-    """This process's pipeline, made at start-up from the environment. Raises ConfigurationError."""
-    return Pipeline(read_settings())
-
-
-Core = Annotated[Pipeline, Depends(pipeline)]
-
-
-def authenticated(core: Core, authorization: Annotated[str | None, Header()] = None) -> Principal:
-    """Step one. Raises Unauthorized."""
-    return core.verifier.principal(authorization)
-
-
-def limited(request: Request, core: Core, caller: Annotated[Principal, Depends(authenticated)]) -> Principal:
-    """Step two, over the rag pair's common budget. Raises RateLimited."""
-    spend(request, core.database, caller, "rag", core.settings.rag_rate_limit)
-    return caller
-
-
-# A signed-in user within the limit: the first parameter of every handler of the rag pair.
-Caller = Annotated[Principal, Depends(limited)]
-
-
-def create_app(dialect: Dialect) -> FastAPI:
-    """An app whose errors wear the dialect's envelope. Routes are added by the function's file."""
+def create_app(dialect: Dialect, function: str) -> FastAPI:
+    """The app of a function, named by its slug, whose errors wear the dialect's envelope. Routes are added
+    by the function's file."""
+    configure()
     app = FastAPI(lifespan=_start, docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.function = function
 
     def render(error: RagError) -> Response:
         return JSONResponse(dialect.error_body(error), error.status, error.headers)
@@ -73,8 +49,9 @@ def create_app(dialect: Dialect) -> FastAPI:
     def rendered(noun: Callable[[Any], RagError]) -> Callable[[Request, Any], Awaitable[Response]]:
         async def handle(request: Request, raised: Exception) -> Response:
             error = noun(raised)
-            if error.status >= 500:
-                log.error("%s (%s), request %s", error.code, error.because, request.state.request_id)
+            trace: Trace = request.state.trace
+            trace.error = error.code
+            trace.because = error.because if error.status >= 500 else None
             return render(error)
 
         return handle
@@ -88,11 +65,11 @@ def create_app(dialect: Dialect) -> FastAPI:
     app.add_middleware(
         Cors,
         allow_origins=FrameSettings().cors_origins,
-        allow_methods=["GET", "POST", "OPTIONS"],
+        allow_methods=["GET", "POST", "DELETE", "OPTIONS"],
         allow_headers=CORS_HEADERS,
         expose_headers=EXPOSED_HEADERS,
     )
-    app.add_middleware(Edge)
+    app.add_middleware(Edge, function=function)
     return app
 
 
@@ -102,6 +79,7 @@ async def _start(app: FastAPI) -> AsyncIterator[None]:
     core = pipeline()
     yield
     core.close()
+    spans.start(None)
     # Another start in this process makes its own.
     pipeline.cache_clear()
 
@@ -112,7 +90,16 @@ def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, An
 
     if on_lambda():
         pipeline()
-    return Mangum(app, lifespan="off")
+    adapter = Mangum(app, lifespan="off")
+
+    def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        try:
+            return adapter(event, context)
+        finally:
+            # Between two requests the process is frozen, and sends nothing.
+            spans.flush()
+
+    return handler
 
 
 def _invalid(invalid: RequestValidationError) -> RagError:

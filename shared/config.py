@@ -4,6 +4,7 @@ A missing key selects the local default (embedder, extractive answers) and is sa
 /health; a malformed value stops the start and names its key.
 """
 
+import json
 import os
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -35,6 +36,29 @@ def _address(value: str) -> str:
 
 def _listed(value: str) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _signing_key(value: SecretStr) -> SecretStr:
+    try:
+        key = json.loads(value.get_secret_value())
+        kind = (key["kty"], key["alg"], bool(key["kid"]), bool(key["d"]))
+    except (ValueError, TypeError, KeyError):
+        kind = None
+    if kind not in (("EC", "ES256", True, True), ("RSA", "RS256", True, True)):
+        raise ValueError("a private JWK, ES256 or RS256, as `supabase gen signing-key` prints it") from None
+    return value
+
+
+def _shared_secret(value: SecretStr) -> SecretStr:
+    # PostgREST's setting takes key sets too. Here a public key would be a secret that everybody knows.
+    text = value.get_secret_value().strip()
+    try:
+        is_key = isinstance(json.loads(text), dict | list)
+    except ValueError:
+        is_key = "-----BEGIN" in text or text.startswith(("ssh-", "ecdsa-"))
+    if is_key:
+        raise ValueError("the HS256 secret, not a key or key set; leave it out with asymmetric signing keys")
+    return value
 
 
 Address = Annotated[str, AfterValidator(_address)]
@@ -70,7 +94,9 @@ class Settings(FrameSettings):
     # The Supabase project.
     supabase_url: Address
     supabase_anon_key: SecretStr
-    supabase_jwt_secret: SecretStr
+    # Unset on asymmetric signing keys: then nothing that these functions hold can sign.
+    supabase_jwt_secret: Annotated[SecretStr, AfterValidator(_shared_secret)] | None = None
+    supabase_jwks_url: Address | None = None
     supabase_jwt_issuer: str | None = None
     supabase_jwt_audience: str = "authenticated"
     supabase_jwt_leeway_seconds: Annotated[int, Field(ge=0, le=60)] = 5
@@ -95,11 +121,23 @@ class Settings(FrameSettings):
 
     # Callers.
     rag_rate_limit: Rate = "60/minute"
+    rag_api_rate_limit: Rate = "600/minute"
+    # What signs the tokens of API keys; only functions that take keys are given it.
+    rag_signing_key: Annotated[SecretStr, AfterValidator(_signing_key)] | None = None
+    rag_metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None
+
+    # Spans, when there is a collector to send them to.
+    otel_exporter_otlp_endpoint: Address | None = None
 
     @property
     def issuer(self) -> str:
         """The `iss` that tokens must carry: the project's own unless set."""
         return self.supabase_jwt_issuer or f"{self.supabase_url}/auth/v1"
+
+    @property
+    def jwks_url(self) -> str:
+        """Where the public keys of ES256 and RS256 tokens are published: the project's own unless set."""
+        return self.supabase_jwks_url or f"{self.supabase_url}/auth/v1/.well-known/jwks.json"
 
 
 def on_lambda() -> bool:

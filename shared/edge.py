@@ -1,9 +1,9 @@
 """What happens to every request and response whatever the route: ASGI middleware, streams included."""
 
-import logging
 import re
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -12,17 +12,22 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-log = logging.getLogger("rag")
+from shared.errors import RagError
+from shared.logs import request_ended
+from shared.spans import export
+from shared.trace import Trace, current
 
 MAX_BODY_BYTES = 256 * 1024
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
 class Edge:
-    """Outermost: gives every response its request id and, where a limit was counted, the limit's headers."""
+    """Outermost: opens the request's trace, gives every response its request id and, where a limit was
+    counted, the limit's headers, and logs the request once it has ended."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, function: str) -> None:
         self._app = app
+        self._function = function
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -30,18 +35,30 @@ class Edge:
             return
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else str(uuid4())
+        trace = Trace(request_id, self._function, scope["method"])
         state = scope.setdefault("state", {})
-        state["request_id"] = request_id
+        state["trace"] = trace
+        status = 0
 
         async def respond(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 if (spending := state.get("spending")) is not None:
                     headers.update(spending.headers())
             await send(message)
 
-        await self._app(scope, receive, respond)
+        token = current.set(trace)
+        try:
+            await self._app(scope, receive, respond)
+        finally:
+            current.reset(token)
+            route = scope.get("route")
+            trace.end(getattr(route, "path", None), status)
+            request_ended(trace)
+            export(trace, Headers(scope=scope))
 
 
 class Cors(CORSMiddleware):
@@ -60,7 +77,7 @@ class Cors(CORSMiddleware):
 class Barrier:
     """Turns an exception that nobody named into `fault`.
 
-    It stands inside Cors, so that a browser may read the answer, and logs the exception by its kind and
+    It stands inside Cors, so that a browser may read the answer, and notes the exception by its kind and
     place only: its message may quote a document or a token.
     """
 
@@ -85,10 +102,9 @@ class Barrier:
             # The last place of ours: libraries raise, but seldom for their own reasons.
             ours = [frame for frame in frames if "site-packages" not in frame.filename]
             place = (ours or frames)[-1]
-            request_id = scope["state"]["request_id"]
-            log.error(
-                "%s at %s:%s, request %s", type(raised).__name__, place.filename, place.lineno, request_id
-            )
+            trace: Trace = scope["state"]["trace"]
+            trace.error = RagError.code
+            trace.because = f"{type(raised).__name__} at {Path(place.filename).name}:{place.lineno}"
             if not started:
                 await self._fault()(scope, receive, respond)
 

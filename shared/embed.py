@@ -5,18 +5,24 @@ as it was. A wrong key is an error, never a silent fallback to the local model.
 """
 
 import math
+import time
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from shared.config import Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
+from shared.patience import openai_client, seconds_left, within
 from shared.tokens import count_tokens
 
 if TYPE_CHECKING:
     from openai import OpenAI
+    from openai.types import CreateEmbeddingResponse
 
 DIMENSIONS = 1536
+# Before a busy or broken endpoint is tried again, in seconds, unless it says how long.
+PAUSES = (0.25, 1.0)
+AGAIN = {408, 409, 429, *range(500, 600)}
 
 
 class Embedder(Protocol):
@@ -49,29 +55,24 @@ class OpenAIEmbedder:
     passage_tokens = 512
     batch = 128
 
-    def __init__(self, client: "OpenAI", model: str) -> None:
+    def __init__(self, client: "OpenAI", model: str, timeout_seconds: float) -> None:
         self._client = client
+        self._seconds = timeout_seconds
         self.model = model
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Batches of 128; the client retries 429, 5xx and broken connections with back-off."""
+        """Batches of 128, each within the time-out of the settings, further tries included."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self.batch):
-            vectors += self._batch(list(texts[start : start + self.batch]))
+            with within(self._seconds):
+                vectors += self._batch(list(texts[start : start + self.batch]))
         return vectors
 
     def _batch(self, texts: list[str]) -> list[list[float]]:
         from openai import OpenAIError
 
         try:
-            # Only the text-embedding-3 models can be asked for a size; others have their own.
-            size = {"dimensions": DIMENSIONS} if self.model.startswith("text-embedding-3") else {}
-            answer = self._client.embeddings.create(
-                model=self.model,
-                input=texts,
-                encoding_format="float",
-                **size,  # type: ignore[arg-type]
-            )
+            answer = self._ask(texts)
         except (OpenAIError, ValueError) as failed:
             raise EmbeddingFailed from failed
         try:
@@ -82,6 +83,35 @@ class OpenAIEmbedder:
         if len(vectors) != len(texts):
             raise EmbeddingFailed
         return vectors
+
+    def _ask(self, texts: list[str]) -> "CreateEmbeddingResponse":
+        """Busy and broken endpoints are tried twice more, as far as the time lasts. The client's own
+        retries would wait a minute where a Retry-After says so."""
+        from openai import APIConnectionError, APIStatusError, APITimeoutError
+
+        # Only the text-embedding-3 models can be asked for a size; others have their own.
+        size = {"dimensions": DIMENSIONS} if self.model.startswith("text-embedding-3") else {}
+        pauses = iter(PAUSES)
+        while True:
+            pause = next(pauses, math.inf)
+            try:
+                return self._client.embeddings.create(
+                    model=self.model,
+                    input=texts,
+                    encoding_format="float",
+                    **size,  # type: ignore[arg-type]
+                )
+            except APITimeoutError:
+                raise
+            except APIConnectionError:
+                if pause > seconds_left():
+                    raise
+            except APIStatusError as refused:
+                asked = refused.response.headers.get("retry-after", "")
+                pause = max(pause, float(asked)) if asked.isdecimal() else pause
+                if refused.status_code not in AGAIN or pause > seconds_left():
+                    raise
+            time.sleep(pause)
 
     def count_tokens(self, text: str) -> int:
         return count_tokens(text)
@@ -112,15 +142,10 @@ def embedder_for(settings: Settings) -> Embedder:
                 "an endpoint that wants no key takes any"
             )
         return local_embedder()
-    from openai import OpenAI
-
-    client = OpenAI(
-        api_key=settings.openai_api_key.get_secret_value(),
-        base_url=settings.rag_embedding_url,
-        timeout=settings.rag_embedding_timeout_seconds,
-        max_retries=2,
-    )
-    return OpenAIEmbedder(client, settings.rag_embedding_model)
+    seconds = settings.rag_embedding_timeout_seconds
+    key = settings.openai_api_key.get_secret_value()
+    client = openai_client(key, settings.rag_embedding_url, seconds)
+    return OpenAIEmbedder(client, settings.rag_embedding_model, seconds)
 
 
 def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:

@@ -53,6 +53,12 @@ class Unauthorized(RagError):
         super().__init__(message, headers={"WWW-Authenticate": "Bearer"})
 
 
+class KeysUnavailable(RagError):
+    """Your sign-in could not be checked just now. Please try again in a minute."""
+
+    code = "keys_unavailable"
+
+
 class Forbidden(RagError):
     """This user may not do that."""
 
@@ -106,6 +112,13 @@ class DatabaseTimedOut(RagError):
     code = "database_timeout"
 
 
+class ApiKeysOff(RagError):
+    """API keys are switched off here: there is no key to sign their tokens with."""
+
+    status = 503
+    code = "api_keys_off"
+
+
 class GenerationFailed(RagError):
     """The answer could not be generated. Please try again."""
 
@@ -136,13 +149,16 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
     match code or "":
         case "PT404":
             return NotFound(message, code=machine, because=because)
+        case "PT403":
+            return Forbidden(message, code=machine, because=because)
         case "PT400":
             return InvalidRequest(message, code=machine, because=because)
         case "PGRST301" | "PGRST302" | "PGRST303":
             return Unauthorized("The token is not valid or has expired.")
         case "42501":
             return Forbidden(because=because)
-        case "57014":
+        # A statement that took too long; a pool that had no connection free in time.
+        case "57014" | "PGRST003":
             return DatabaseTimedOut(because=because)
         case state if state[:2] in ("22", "23"):
             return InvalidRequest("A value is malformed or outside its allowed range.", because=because)

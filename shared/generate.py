@@ -14,6 +14,7 @@ from shared.embed import Embedder, embed
 from shared.errors import ConfigurationError, GenerationBusy, GenerationFailed, GenerationTimedOut
 from shared.extract import MODEL as EXTRACTIVE
 from shared.extract import extract
+from shared.patience import openai_client, within
 from shared.policy import fit
 from shared.tokens import count_tokens
 from shared.types import Citation, Draft, Match, Query
@@ -65,8 +66,9 @@ class Extractive:
 class Gateway:
     """A chat model behind an OpenAI-compatible gateway."""
 
-    def __init__(self, client: "OpenAI", model: str, context_tokens: int) -> None:
+    def __init__(self, client: "OpenAI", model: str, context_tokens: int, timeout_seconds: float) -> None:
         self._client = client
+        self._seconds = timeout_seconds
         self.model = model
         self._context_tokens = context_tokens
 
@@ -76,14 +78,16 @@ class Gateway:
         nonce = secrets.token_hex(8)
         user = QUESTION.format(context=self.context(matches, nonce), question=query.text)
         try:
-            answer = self._client.chat.completions.create(
-                model=self.model,
-                messages=[
-                    {"role": "system", "content": SYSTEM.format(nonce=nonce)},
-                    {"role": "user", "content": user},
-                ],
-                temperature=0.2,
-            )
+            # A caller waits for this: trying again is theirs to decide, and a 429 says when.
+            with within(self._seconds):
+                answer = self._client.chat.completions.create(
+                    model=self.model,
+                    messages=[
+                        {"role": "system", "content": SYSTEM.format(nonce=nonce)},
+                        {"role": "user", "content": user},
+                    ],
+                    temperature=0.2,
+                )
         except RateLimitError as busy:
             wait = busy.response.headers.get("retry-after", "")
             raise GenerationBusy(
@@ -134,15 +138,14 @@ def generator_for(settings: Settings, embedder: Embedder) -> Generator:
                 "a gateway that wants no key takes any"
             )
         return Extractive(embedder, settings.rag_context_tokens)
-    from openai import Omit, OpenAI
+    from openai import Omit
 
-    client = OpenAI(
-        api_key=settings.lovable_api_key.get_secret_value(),
-        base_url=settings.rag_gateway_url,
-        timeout=settings.rag_gateway_timeout_seconds,
-        # A caller waits for this: trying again is theirs to decide, and a 429 says when.
-        max_retries=0,
+    seconds = settings.rag_gateway_timeout_seconds
+    client = openai_client(
+        settings.lovable_api_key.get_secret_value(),
+        settings.rag_gateway_url,
+        seconds,
         # The client would send what OPENAI_ORG_ID and OPENAI_PROJECT_ID say to whatever gateway this is.
-        default_headers={"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()},  # type: ignore[dict-item]
+        default_headers={"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()},
     )
-    return Gateway(client, settings.rag_gateway_model, settings.rag_context_tokens)
+    return Gateway(client, settings.rag_gateway_model, settings.rag_context_tokens, seconds)

@@ -1,17 +1,18 @@
 """Step two: requests counted in Postgres, through slowapi, in one round trip.
 
-slowapi decides; its storage is one SQL function that counts for the calling user and tells where the
-window stands. slowapi asks a storage three questions (incr, get, get_expiry) that know nothing of callers,
-so the spending at hand travels in a context variable, and the first answer serves all three.
+slowapi decides. It first asks for the limits, and the one SQL function that knows them (a tier's or a key's
+may differ from the deployment's) also counts the request in all of their windows. slowapi then asks its
+storage where each window stands, in questions that know nothing of callers: so the spending at hand travels
+in a context variable, and the one answer serves them all.
 """
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from time import time
 from typing import Any
 
-from limits import RateLimitItem, parse
+from limits import RateLimitItem
 from limits.storage import Storage
 from slowapi import Limiter
 from slowapi.errors import RateLimitExceeded
@@ -22,23 +23,67 @@ from shared.postgrest import Database
 from shared.types import Principal
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One of the limits that a caller stands under, and where it stands after this request."""
+
+    allowed: int
+    seconds: int
+    hits: int
+    # A Unix timestamp in whole seconds, rounded up: at the reset that we name, the window is over.
+    resets_at: int
+    admitted: bool
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> "Window":
+        resets_at = int(datetime.fromisoformat(row["resets_at"]).timestamp()) + 1
+        return cls(row["allowed"], row["seconds"], row["hits"], resets_at, row["admitted"])
+
+    @property
+    def remaining(self) -> int:
+        return max(0, self.allowed - self.hits) if self.admitted else 0
+
+
 @dataclass
 class Spending:
-    """One request against one user's budget, and, once counted, where the window stands."""
+    """One request against its caller's budget, and, once counted, where each window stands."""
 
     database: Database
     caller: Principal
+    function: str
     bucket: str
-    limit: RateLimitItem
-    hits: int = 0
-    resets_at: int = 0
+    rate: RateLimitItem
+    windows: dict[int, Window] = field(default_factory=dict)
+
+    def count(self) -> None:
+        """The one round trip. Raises a RagError."""
+        arguments = {
+            "function": self.function,
+            "bucket": self.bucket,
+            "requests": self.rate.amount,
+            "window_seconds": self.rate.get_expiry(),
+        }
+        # Again after a broken connection: a request may then count twice, and none goes uncounted.
+        rows = self.database.call(self.caller, "rag_hit", arguments, again=True)
+        if not rows:
+            raise DatabaseFailed
+        for window in map(Window.of, rows):
+            known = self.windows.get(window.seconds)
+            if known is None or window.remaining < known.remaining:
+                self.windows[window.seconds] = window
+
+    @property
+    def tightest(self) -> Window:
+        """The window that refused, or else the one with the least room."""
+        return min(self.windows.values(), key=lambda window: (window.admitted, window.remaining))
 
     def headers(self) -> dict[str, str]:
         """The X-RateLimit headers: whole numbers, the reset as a Unix timestamp in seconds."""
+        window = self.tightest
         return {
-            "X-RateLimit-Limit": str(self.limit.amount),
-            "X-RateLimit-Remaining": str(max(0, self.limit.amount - self.hits)),
-            "X-RateLimit-Reset": str(self.resets_at),
+            "X-RateLimit-Limit": str(window.allowed),
+            "X-RateLimit-Remaining": str(window.remaining),
+            "X-RateLimit-Reset": str(window.resets_at),
         }
 
 
@@ -55,21 +100,14 @@ class CallersStorage(Storage):
         return DatabaseFailed
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        spending = _spending.get()
-        arguments = {"bucket": spending.bucket, "window_seconds": expiry, "amount": amount}
-        rows = spending.database.call(spending.caller, "rag_hit", arguments)
-        if not rows:
-            raise DatabaseFailed
-        spending.hits = rows[0]["hits"]
-        # Rounded up: at the reset that we name, the window is over.
-        spending.resets_at = int(datetime.fromisoformat(rows[0]["resets_at"]).timestamp()) + 1
-        return spending.hits
+        window = _spending.get().windows[expiry]
+        return window.hits if window.admitted else window.allowed + 1
 
     def get(self, key: str) -> int:
-        return _spending.get().hits
+        return _spending.get().tightest.hits
 
     def get_expiry(self, key: str) -> float:
-        return _spending.get().resets_at
+        return _spending.get().tightest.resets_at
 
     def check(self) -> bool:
         return True
@@ -88,31 +126,37 @@ class _SettingsOfOurs(Limiter):
         return default_value
 
 
-# headers_enabled would ask the storage again and write fractions: app.py writes the headers.
+# headers_enabled would ask the storage again and write fractions: edge.py writes the headers.
 _limiter = _SettingsOfOurs(
     key_func=lambda: _spending.get().caller.user_id, storage_uri="rag://", headers_enabled=False
 )
 
 
-@_limiter.shared_limit(lambda: str(_spending.get().limit), scope="caller")
+def _limits() -> str:
+    """All limits that this request stands under, as slowapi reads them; counting it is what tells."""
+    spending = _spending.get()
+    spending.count()
+    return ";".join(f"{window.allowed}/{window.seconds} seconds" for window in spending.windows.values())
+
+
+@_limiter.shared_limit(_limits, scope="caller")
 def _admit(request: Request) -> None:
-    """slowapi raises in the wrapper; a request that arrives here is within its limit."""
+    """slowapi raises in the wrapper; a request that arrives here is within its limits."""
 
 
-def spend(request: Request, database: Database, caller: Principal, bucket: str, rate: str) -> None:
-    """Count this request in the caller's `bucket`, at most `rate` (for example 60/minute).
+def spend(request: Request, spending: Spending) -> None:
+    """Count this request in the caller's budget.
 
     Raises RateLimited, with Retry-After in seconds. Either way the request remembers the spending, from
-    which app.py writes the headers of whatever response follows.
+    which edge.py writes the headers of whatever response follows.
     """
-    spending = Spending(database, caller, bucket, parse(rate))
     token = _spending.set(spending)
     try:
         _admit(request=request)
     except RateLimitExceeded:
-        wait = max(1, spending.resets_at - int(time()))
+        wait = max(1, spending.tightest.resets_at - int(time()))
         raise RateLimited(headers={"Retry-After": str(wait)}) from None
     finally:
         _spending.reset(token)
-        if spending.hits:
+        if spending.windows:
             request.state.spending = spending

@@ -2,8 +2,8 @@
 
     authenticate -> limit -> embed -> match -> judge -> generate
 
-The first two guard the door of every function and stand in app.py (`Caller`): whoever arrives here is a
-Principal within its limits. `search` is embed and match; `answer` goes on to judge and, where confidence
+The first two guard the door of every function and stand in callers.py (`Caller`): whoever arrives here is
+a Principal within its limits. `search` is embed and match; `answer` goes on to judge and, where confidence
 allows, to generate.
 """
 
@@ -11,6 +11,7 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from shared.auth import Verifier
@@ -18,9 +19,13 @@ from shared.config import Settings
 from shared.embed import embed, embedder_for
 from shared.errors import ConfigurationError
 from shared.generate import generator_for
+from shared.jwks import KeySet
+from shared.keyring import KeyRing
 from shared.match import match
 from shared.policy import JUDGED, cite, judge, thresholds_for
 from shared.postgrest import Database
+from shared.sign import signer_for
+from shared.trace import step
 from shared.types import Answer, Confidence, Found, Principal, Query
 
 log = logging.getLogger("rag")
@@ -39,7 +44,8 @@ class Pipeline:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.verifier = Verifier(
-            settings.supabase_jwt_secret.get_secret_value(),
+            secret.get_secret_value() if (secret := settings.supabase_jwt_secret) else None,
+            KeySet(settings.jwks_url),
             settings.issuer,
             settings.supabase_jwt_audience,
             settings.supabase_jwt_leeway_seconds,
@@ -61,16 +67,26 @@ class Pipeline:
                 f"RAG_CONFIDENCE_MEDIUM_THRESHOLD: with {self.embedder.model} medium would begin at "
                 f"{self.thresholds.medium} and high at {self.thresholds.high}; set both"
             )
+        if settings.supabase_jwt_secret is None:
+            log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
         if settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
         if settings.lovable_api_key is None:
             log.warning("LOVABLE_API_KEY is not set: answers are extracted sentences")
 
+    @cached_property
+    def key_ring(self) -> KeyRing | None:
+        """Exchanges API keys; None without a key to sign with. The rag pair takes none and never asks."""
+        signer = signer_for(self.settings)
+        return KeyRing(self.database, signer) if signer else None
+
     def search(self, caller: Principal, query: Query) -> Found:
         """The caller's best matches. Raises a RagError."""
         started = time.perf_counter()
-        (vector,) = embed(self.embedder, [query.text])
-        matches = match(self.database, caller, vector, self.embedder.model, query)
+        with step("embed"):
+            (vector,) = embed(self.embedder, [query.text])
+        with step("match"):
+            matches = match(self.database, caller, vector, self.embedder.model, query)
         return Found(matches, _milliseconds_since(started))
 
     def answer(self, caller: Principal, query: Query) -> Answer:
@@ -79,12 +95,14 @@ class Pipeline:
         # Confidence is judged on five whatever the caller wants to see.
         wider = replace(query, top_k=max(query.top_k, JUDGED))
         found = self.search(caller, wider).matches
-        judgement = judge(found, self.thresholds)
-        matches = found[: query.top_k]
-        citations = cite(matches)
+        with step("judge"):
+            judgement = judge(found, self.thresholds)
+            matches = found[: query.top_k]
+            citations = cite(matches)
         draft = None
         if judgement.confidence is not Confidence.LOW:
-            draft = self.generator.write(query, matches, citations)
+            with step("generate"):
+                draft = self.generator.write(query, matches, citations)
         return Answer(matches, judgement, citations, draft, datetime.now(UTC), _milliseconds_since(started))
 
     def close(self) -> None:

@@ -4,16 +4,25 @@ One pooled transport a process; a fresh, cheap client object for each call carri
 there is no shared state in which one user's token could meet another's request.
 """
 
+import math
+import time
 from typing import Any
 
 import httpx
 from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
-from shared.errors import DatabaseFailed, DatabaseTimedOut, error_from_sql
+from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
+from shared.patience import patient_client, seconds_left, within
 from shared.types import Principal
 
 PATIENCE_SECONDS = 70.0
+# Waits before further tries, while PostgREST or Postgres restarts; in seconds.
+PAUSES = (0.1, 0.3, 0.8)
+# What a gateway says in PostgREST's place; the call may have arrived there.
+NO_ANSWER = {None, "502", "503", "504"}
+# PostgREST had no connection, or Postgres ended it with the transaction: nothing was done.
+NOT_DONE = {"PGRST000", "PGRST001", "PGRST002", "57P01", "57P02", "57P03", "08000", "08001", "08003", "08006"}
 
 
 class Database:
@@ -22,10 +31,10 @@ class Database:
     def __init__(self, supabase_url: str, anon_key: str, timeout_seconds: float) -> None:
         self._address = f"{supabase_url}/rest/v1"
         self._anon_key = anon_key
-        limits = httpx.Limits(max_connections=64, max_keepalive_connections=32)
-        self._transport = httpx.Client(timeout=timeout_seconds, limits=limits)
-        # For writes, which the database itself gives a minute.
-        self._patient = httpx.Client(timeout=max(timeout_seconds, PATIENCE_SECONDS), limits=limits)
+        self._seconds = timeout_seconds
+        self._transport = patient_client(
+            PATIENCE_SECONDS, httpx.Limits(max_connections=64, max_keepalive_connections=32)
+        )
 
     def call(
         self,
@@ -38,23 +47,38 @@ class Database:
     ) -> Any:
         """What the SQL function returns for this caller: a list of rows, or its scalar.
 
-        With `again`, for calls that only read, a connection that broke is tried once more: a pool may hold
-        connections that the server closed since. With `patient` it waits over a minute, for writes. Raises
-        a RagError, also for everything SQL raised.
+        A call that surely was not carried out, because the database is just restarting, is tried again for
+        a second; with `again`, for calls that may be carried out twice, so is one whose connection broke.
+        It all takes at most the time-out of the settings, or with `patient`, for writes, over a minute.
+        Raises a RagError, also for everything SQL raised.
         """
+        with within(PATIENCE_SECONDS if patient else self._seconds):
+            pauses = iter(PAUSES)
+            while True:
+                try:
+                    return self._once(caller, function, arguments)
+                except _Unavailable as unavailable:
+                    pause = next(pauses, math.inf)
+                    if (unavailable.begun and not again) or pause > seconds_left():
+                        raise unavailable.error from unavailable.__cause__
+                time.sleep(pause)
+
+    def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
         headers = {"apikey": self._anon_key, "Authorization": f"Bearer {caller.token}"}
-        transport = self._patient if patient else self._transport
-        client = SyncPostgrestClient(self._address, headers=headers, http_client=transport)
+        client = SyncPostgrestClient(self._address, headers=headers, http_client=self._transport)
         try:
             return client.rpc(function, arguments).execute().data
         except APIError as refused:
-            raise error_from_sql(refused.code, refused.message, refused.details) from None
+            error = error_from_sql(refused.code, refused.message, refused.details)
+            if refused.code in NOT_DONE | NO_ANSWER:
+                raise _Unavailable(error, begun=refused.code in NO_ANSWER) from None
+            raise error from None
+        except httpx.ConnectError as broken:
+            raise _Unavailable(DatabaseFailed(), begun=False) from broken
         except httpx.TimeoutException as waited:
             raise DatabaseTimedOut from waited
         except httpx.TransportError as broken:
-            if again:
-                return self.call(caller, function, arguments)
-            raise DatabaseFailed from broken
+            raise _Unavailable(DatabaseFailed(), begun=True) from broken
 
     def is_reachable(self) -> bool:
         """Whether the project's PostgREST answers, knows the anon key and has our schema.
@@ -65,11 +89,22 @@ class Database:
         headers = {"apikey": self._anon_key, "Authorization": f"Bearer {self._anon_key}"}
         body = {"org_id": "00000000-0000-0000-0000-000000000000"}
         try:
-            answer = self._transport.post(f"{self._address}/rpc/is_org_member", json=body, headers=headers)
+            with within(self._seconds):
+                answer = self._transport.post(
+                    f"{self._address}/rpc/is_org_member", json=body, headers=headers
+                )
             return bool(answer.json()["code"] == "42501")
         except (httpx.TransportError, ValueError, TypeError, KeyError):
             return False
 
     def close(self) -> None:
         self._transport.close()
-        self._patient.close()
+
+
+class _Unavailable(Exception):
+    """Nobody answered. `begun`: the call may have been carried out all the same."""
+
+    def __init__(self, error: RagError, *, begun: bool) -> None:
+        super().__init__()
+        self.error = error
+        self.begun = begun

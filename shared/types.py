@@ -6,12 +6,33 @@ from enum import StrEnum
 from typing import Any
 
 
+class Scope(StrEnum):
+    """What an API key may be for."""
+
+    DOCUMENTS_READ = "documents:read"
+    DOCUMENTS_WRITE = "documents:write"
+    RETRIEVALS_READ = "retrievals:read"
+    CHAT_READ = "chat:read"
+    COLLECTIONS_MANAGE = "collections:manage"
+    ADMIN = "admin"
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: a user, and the token that goes all the way down to row security."""
+    """Who asks: a user, and the token that goes all the way down to row security.
+
+    `scopes` are what an API key may do, or None for the user's own token, which may do everything that the
+    user may; `key_id` is the key's.
+    """
 
     user_id: str
     token: str = field(repr=False)
+    scopes: frozenset[str] | None = None
+    key_id: str | None = None
+
+    def may(self, *scopes: Scope) -> bool:
+        """Whether one of the scopes, or admin, is there."""
+        return self.scopes is None or not self.scopes.isdisjoint({*scopes, Scope.ADMIN})
 
 
 @dataclass(frozen=True, slots=True)

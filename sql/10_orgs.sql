@@ -8,6 +8,7 @@
 create table rag.orgs (
   id uuid primary key default gen_random_uuid(),
   name text not null check (length(name) between 1 and 200),
+  tier text not null default 'standard' references rag.tiers (name) on update cascade,
   created_at timestamptz not null default now()
 );
 
@@ -36,8 +37,8 @@ begin atomic
   where members.user_id = (select auth.uid());
 end;
 
--- A token may carry {"rag": {"org": "<uuid>"}}: it then counts for that one org only. A claim that cannot
--- be read counts for none.
+-- A token may carry {"rag": {"org": "<uuid>"}}, as an API key's does: it then counts for that one org only.
+-- A claim that cannot be read counts for none.
 create function rag.current_org_ids()
 returns setof uuid
 language sql stable security invoker set search_path = ''
@@ -57,7 +58,8 @@ as $$
   select memberships.org_id
   from rag.memberships()
   where memberships.role = 'admin'
-    and memberships.org_id in (select rag.current_org_ids());
+    and memberships.org_id in (select rag.current_org_ids())
+    and rag.has_scope('admin');
 $$;
 
 create policy "members read their orgs" on rag.orgs

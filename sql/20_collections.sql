@@ -26,6 +26,25 @@ create policy "members use their org's collections" on rag.collections
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
+-- A collection comes into being with its first document: writing documents is enough for that.
+create policy "a key makes collections with a scope that writes" on rag.collections
+  as restrictive for insert to authenticated
+  with check ((select rag.has_scope('collections:manage', 'documents:write')));
+
+create policy "a key changes collections with collections:manage" on rag.collections
+  as restrictive for update to authenticated
+  using ((select rag.has_scope('collections:manage')))
+  with check ((select rag.has_scope('collections:manage')));
+
+create policy "a key deletes collections with collections:manage" on rag.collections
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('collections:manage')));
+
+create policy "a bound key stays in its collection" on rag.collections
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
+
 grant select, insert, update, delete on rag.collections to authenticated;
 
 -- The id of the named collection, made when it is new. A user's own collection comes before the org's.

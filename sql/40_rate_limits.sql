@@ -1,44 +1,181 @@
--- Requests counted where every instance can see them. A row is one user's current window in one bucket;
+-- Requests counted where every instance can see them. A row is one caller's current window in one bucket;
 -- it starts with the first request and is reused when it has run out, so the table never grows past
--- users x buckets x windows. Callers spend only their own: the user comes from the token, never from an
--- argument, and no exposed function counts backwards. (A deleted user's few rows stay.)
+-- callers x buckets x windows. Callers spend only their own: who they are comes from the token, never from
+-- an argument, and no exposed function counts backwards. (A deleted user's few rows stay.)
 
 create table rag.rate_limits (
-  user_id uuid not null,
-  bucket text not null check (bucket in ('rag', 'api')),
+  -- A user, or an API key: rag.caller_id().
+  caller_id uuid not null,
+  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier.
+  bucket text not null check (bucket in ('rag', 'api', 'day')),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
-  hits bigint not null check (hits > 0),
-  primary key (user_id, bucket, window_seconds)
+  hits bigint not null check (hits >= 0),
+  primary key (caller_id, bucket, window_seconds)
 );
 
 alter table rag.rate_limits enable row level security;
 alter table rag.rate_limits force row level security;
 
-create policy "users spend their own budget" on rag.rate_limits
+create policy "callers spend their own budget" on rag.rate_limits
   for all to authenticated
-  using (user_id = (select auth.uid()))
-  with check (user_id = (select auth.uid()));
+  using (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]))
+  with check (caller_id = any (array[(select auth.uid()), (select rag.caller_id())]));
 
 grant select, insert, update on rag.rate_limits to authenticated;
 
--- Count `amount` requests and say where the window stands: one statement, one round trip, atomic under
--- any number of callers. Whether that is too many is the caller's decision: raising here would roll the
--- count back.
-create function public.rag_hit(bucket text, window_seconds integer, amount integer default 1)
-returns table (hits bigint, resets_at timestamptz)
-language sql volatile security invoker set search_path = ''
+-- Requests by user, function and outcome, since ever: what /metrics sums over all users, so that its
+-- counters are true over all instances. Each user has rows of their own, so that nobody waits for others.
+create table rag.request_counts (
+  user_id uuid not null,
+  -- The deployed functions; whoever adds one says so here.
+  function text not null check (function in ('rag-search', 'rag-answer', 'api-keys')),
+  outcome text not null check (outcome in ('admitted', 'limited')),
+  total bigint not null check (total > 0),
+  primary key (user_id, function, outcome)
+);
+
+alter table rag.request_counts enable row level security;
+alter table rag.request_counts force row level security;
+
+create policy "callers count their own requests, metrics read all" on rag.request_counts
+  for all to authenticated
+  using (user_id = (select auth.uid()) or (select auth.jwt() -> 'rag' ->> 'metrics') = 'true')
+  with check (user_id = (select auth.uid()));
+
+grant select, insert, update on rag.request_counts to authenticated;
+
+-- Under which limits the caller stands: the deployment's own for the bucket (`requests` in
+-- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
+-- day. Of several orgs' tiers the most generous counts.
+create function rag.limits_of_caller(bucket text, requests integer, window_seconds integer)
+returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
+language sql stable security invoker set search_path = ''
 as $$
-  insert into rag.rate_limits as spent (user_id, bucket, window_seconds, started_at, hits)
-  select auth.uid(), rag_hit.bucket, rag_hit.window_seconds, clock_timestamp(), rag_hit.amount
-  where rag_hit.amount between 1 and 1000 and auth.uid() is not null
-  on conflict (user_id, bucket, window_seconds) do update set
-    hits = case when spent.started_at + make_interval(secs => spent.window_seconds) > excluded.started_at
-      then spent.hits + excluded.hits else excluded.hits end,
-    started_at = case when spent.started_at + make_interval(secs => spent.window_seconds) > excluded.started_at
-      then spent.started_at else excluded.started_at end
-  returning spent.hits, spent.started_at + make_interval(secs => spent.window_seconds);
+  with tiers_of_caller as (
+    select tiers.requests_per_day, case limits_of_caller.bucket
+      when 'rag' then tiers.rag_requests_per_minute else tiers.api_requests_per_minute end as per_minute
+    from rag.orgs
+    join rag.tiers on tiers.name = orgs.tier
+    where orgs.id = any (array(select rag.current_org_ids()))
+  ), rates (requests, window_seconds, precedence) as (
+    select own.per_minute, 60, 1
+    from (select (auth.jwt() -> 'rag' ->> 'requests_per_minute')::integer) as own (per_minute)
+    where own.per_minute is not null
+    union all
+    select coalesce(per_minute, limits_of_caller.requests),
+      case when per_minute is null then limits_of_caller.window_seconds else 60 end, 2
+    from tiers_of_caller
+    union all
+    select limits_of_caller.requests, limits_of_caller.window_seconds, 3
+  )
+  (
+    select rag.caller_id(), limits_of_caller.bucket, rates.requests, rates.window_seconds
+    from rates
+    order by rates.precedence, rates.requests::numeric / rates.window_seconds desc
+    limit 1
+  )
+  union all
+  select auth.uid(), 'day', max(requests_per_day), 86400
+  from tiers_of_caller
+  having bool_and(requests_per_day is not null);
 $$;
 
-revoke all on function public.rag_hit(text, integer, integer) from public, anon, service_role;
-grant execute on function public.rag_hit(text, integer, integer) to authenticated;
+-- Count `amount` requests in one window, if there is room for them; where the window stands then. Atomic
+-- under any number of callers: the row is locked before it is judged, and kept until the caller commits.
+create function rag.count_hits(
+  caller_id uuid, bucket text, requests integer, window_seconds integer, amount integer
+)
+returns table (hits bigint, resets_at timestamptz, admitted boolean)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  length constant interval := make_interval(secs => window_seconds);
+begin
+  insert into rag.rate_limits as spent (caller_id, bucket, window_seconds, started_at, hits)
+  select caller_id, bucket, window_seconds, clock_timestamp(), amount
+  where amount <= requests
+  on conflict on constraint rate_limits_pkey do update set
+    hits = case when spent.started_at + length > excluded.started_at
+      then spent.hits + excluded.hits else excluded.hits end,
+    started_at = case when spent.started_at + length > excluded.started_at
+      then spent.started_at else excluded.started_at end
+  where spent.hits + excluded.hits <= requests or spent.started_at + length <= excluded.started_at
+  returning spent.hits, spent.started_at + length, true into hits, resets_at, admitted;
+  if not found then
+    select spent.hits, spent.started_at + length into hits, resets_at
+    from rag.rate_limits as spent
+    where spent.caller_id = count_hits.caller_id and spent.bucket = count_hits.bucket
+      and spent.window_seconds = count_hits.window_seconds and spent.started_at + length > clock_timestamp();
+    hits := coalesce(hits, 0);
+    resets_at := coalesce(resets_at, clock_timestamp() + length);
+    admitted := false;
+  end if;
+  return next;
+end;
+$$;
+
+-- One request, or `amount` of them, of a function: a row for each limit that the caller stands under, with
+-- where its window stands now. Admitted only if all windows have room, and then counted in all, else in
+-- none: a caller is let through exactly as often as each limit says. One round trip. It returns rows and
+-- never raises for a limit, since raising would roll the count back.
+create function public.rag_hit(
+  function text, bucket text, requests integer, window_seconds integer, amount integer default 1
+)
+returns table (allowed integer, seconds integer, hits bigint, resets_at timestamptz, admitted boolean)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  per record;
+  paid record;
+begin
+  if auth.uid() is null or coalesce(requests, 0) < 1 or coalesce(amount, 0) not between 1 and 1000 then
+    return;
+  end if;
+
+  -- The minute before the day, always: two requests lock their rows in the same order.
+  for per in
+    select named.* from rag.limits_of_caller(bucket, requests, window_seconds) as named
+    order by named.bucket = 'day'
+  loop
+    select per.requests, per.window_seconds, counted.*
+    into allowed, seconds, hits, resets_at, admitted
+    from rag.count_hits(per.caller_id, per.bucket, per.requests, per.window_seconds, amount) as counted;
+    return next;
+    exit when not admitted;
+    paid := per;
+  end loop;
+
+  if not admitted and paid is not null then
+    -- The day is spent: the minute gets back what it was charged for this request.
+    update rag.rate_limits as spent set hits = spent.hits - amount
+    where spent.caller_id = paid.caller_id and spent.bucket = paid.bucket
+      and spent.window_seconds = paid.window_seconds;
+  end if;
+
+  insert into rag.request_counts as present (user_id, function, outcome, total)
+  values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, amount)
+  on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
+end;
+$$;
+
+-- What /metrics shows, summed over all users. For the functions' own token alone, which has no user and
+-- says what it is for; everybody else gets nothing.
+create function public.rag_metrics()
+returns table (name text, labels jsonb, value double precision)
+language sql stable security invoker set search_path = ''
+as $$
+  select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total)
+  from rag.request_counts
+  where (select auth.jwt() -> 'rag' ->> 'metrics') = 'true'
+  group by function, outcome;
+$$;
+
+revoke all on function rag.limits_of_caller(text, integer, integer),
+  rag.count_hits(uuid, text, integer, integer, integer), public.rag_metrics(),
+  public.rag_hit(text, text, integer, integer, integer) from public, anon, service_role;
+grant execute on function rag.limits_of_caller(text, integer, integer),
+  rag.count_hits(uuid, text, integer, integer, integer), public.rag_metrics(),
+  public.rag_hit(text, text, integer, integer, integer) to authenticated;

@@ -55,6 +55,8 @@ begin
     raise exception 'top_k must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_top_k';
   elsif jsonb_typeof(coalesce(filters, '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
+  elsif not rag.has_scope('retrievals:read', 'chat:read') then
+    raise exception 'the key lacks the scope retrievals:read' using errcode = 'PT403', detail = 'missing_scope';
   end if;
 
   needle := query_vector::extensions.halfvec(1536);

@@ -1,5 +1,6 @@
 """Actors, not tokens: orgs, the people in them, and documents of theirs, made for one test."""
 
+import hashlib
 import json
 import math
 import random
@@ -35,7 +36,7 @@ class Actor:
     org: Org | None = None
 
     def token(self, **claims: Any) -> str:
-        return tokens.user_token(self.stack.state.jwt_secret, self.stack.url, self.id, self.email, **claims)
+        return tokens.user_token(self.stack.signing_key, self.stack.url, self.id, self.email, **claims)
 
     @property
     def principal(self) -> Principal:
@@ -98,6 +99,23 @@ def put_arguments(org: Org | None, vectors: Sequence[Sequence[float]], **fields:
             }
         )
     return {"document": document, "chunks": chunks}
+
+
+def hit_arguments(**more: Any) -> dict[str, Any]:
+    """What rag_hit takes, by default for one of sixty requests a minute of rag-search."""
+    return {"function": "rag-search", "bucket": "rag", "requests": 60, "window_seconds": 60, **more}
+
+
+def key_arguments(**more: Any) -> dict[str, Any]:
+    """What rag_create_key takes, for a key whose text nobody knows."""
+    digest = hashlib.sha256(uuid4().bytes).hexdigest()
+    return {
+        "name": "a key",
+        "prefix": "mn_live_abcd",
+        "hash": digest,
+        "scopes": ["retrievals:read"],
+        **more,
+    }
 
 
 def vector(seed: int, dimensions: int = 384) -> list[float]:

@@ -10,7 +10,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Reply:
-    """What to answer: JSON or raw bytes, after `delay` seconds; `drop` closes the connection instead."""
+    """What to answer: JSON or raw bytes, after `delay` seconds; `drop` closes the connection instead, and
+    `drip` waits so many seconds before each byte of the body, `drip_head` before those of the head too."""
 
     json: Any = None
     status: int = 200
@@ -18,6 +19,8 @@ class Reply:
     body: bytes | None = None
     delay: float = 0.0
     drop: bool = False
+    drip: float = 0.0
+    drip_head: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,19 @@ class StandIn:
             handler.connection.close()
             return
         content = reply.body if reply.body is not None else jsonlib.dumps(reply.json).encode()
-        handler.send_response(reply.status)
-        for name, value in {"Content-Type": "application/json", **reply.headers}.items():
-            handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(content)))
-        handler.end_headers()
-        handler.wfile.write(content)
+        if reply.drip_head:
+            head = f"HTTP/1.1 {reply.status} slowly\r\nContent-Length: {len(content)}\r\n\r\n"
+            content = head.encode() + content
+        else:
+            handler.send_response(reply.status)
+            for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+                handler.send_header(name, value)
+            handler.send_header("Content-Length", str(len(content)))
+            handler.end_headers()
+        if reply.drip:
+            for byte in content:
+                if self._stopping.wait(reply.drip):
+                    return
+                handler.wfile.write(bytes([byte]))
+        else:
+            handler.wfile.write(content)

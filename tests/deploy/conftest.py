@@ -23,6 +23,7 @@ from tests.actors import vector
 from tests.stand_in import Reply, StandIn
 
 RUNTIME = Path(__file__).with_name("lambda_runtime.py")
+METRICS_TOKEN = "metrics-token-7f3a"
 EVENTS = Path(__file__).with_name("events")
 CONFIGURATION = (ROOT / package.CONFIGURATION).read_text()
 # Every variable that serverless.yml takes from its environment; when packaged here, each is its own <NAME>.
@@ -213,6 +214,7 @@ def deployer_of(stack: Stack, embeddings: StandIn, gateway: StandIn) -> dict[str
         "RAG_EMBEDDING_URL": f"{embeddings.url}/v1",
         "LOVABLE_API_KEY": "sk-gateway-7f3a",
         "RAG_GATEWAY_URL": f"{gateway.url}/v1",
+        "RAG_METRICS_TOKEN": METRICS_TOKEN,
     }
 
 

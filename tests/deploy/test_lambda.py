@@ -14,8 +14,8 @@ from local.package import size
 from local.tools import ROOT
 from tests.actors import vector
 from tests.conftest import People
-from tests.deploy.conftest import RUNTIME, Lambda, Package, event, packaged_in
-from tests.stand_in import StandIn
+from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, packaged_in
+from tests.stand_in import Reply, StandIn
 
 MODEL = "text-embedding-3-small"
 # Of the local stack and the tests; the first line is the local embedder's.
@@ -189,6 +189,35 @@ def test_a_user_s_question_is_answered_by_the_model(
 
 
 @both_kinds
+def test_a_user_makes_and_revokes_an_api_key(deployed: Lambda, people: People, kind: str):
+    bearer = {"authorization": f"Bearer {people.ann.token()}", "content-type": "application/json"}
+    wanted = json.dumps({"name": "a key", "scopes": ["retrievals:read"]})
+    (made,) = deployed.answers("api-keys", event(kind, "POST", "/api/keys", headers=bearer, body=wanted))
+    assert made["statusCode"] == 201, made
+    key_id = body_of(made)["id"]
+    revoked, listed = deployed.answers(
+        "api-keys",
+        event(kind, "DELETE", f"/api/keys/{key_id}", headers=bearer),
+        event(kind, "GET", "/api/keys", headers=bearer),
+    )
+    assert (revoked["statusCode"], revoked["body"]) == (204, "")
+    assert [key["id"] for key in body_of(listed)["keys"] if key["revoked_at"]] == [key_id]
+
+
+@both_kinds
+def test_the_operator_reads_the_metrics_and_nobody_else(deployed: Lambda, people: People, kind: str):
+    read, refused = deployed.answers(
+        "metrics",
+        event(kind, "GET", "/metrics", headers={"authorization": f"Bearer {METRICS_TOKEN}"}),
+        event(kind, "GET", "/metrics", headers={"authorization": f"Bearer {people.ada.token()}"}),
+    )
+    assert read["statusCode"] == 200, read
+    assert read["headers"]["content-type"].startswith("text/plain")
+    assert "# TYPE rag_requests_total counter" in read["body"]
+    assert refused["statusCode"] == 401
+
+
+@both_kinds
 def test_a_base64_body_is_the_same_body(deployed: Lambda, people: People, kind: str):
     people.ann.put([vector(1)], embedding_model=MODEL)
     plain = asking(kind, "/api/rag/search", people.ann.token())
@@ -264,6 +293,16 @@ def test_what_is_wrong_is_refused_in_the_envelope(deployed: Lambda, people: Peop
         assert answer["headers"]["x-request-id"], name
 
 
+def test_spans_are_sent_before_the_process_is_frozen(deployed: Lambda):
+    with StandIn() as collector:
+        collector.replies(Reply(json={}))
+        done = deployed.start(
+            "health", [event("http_api", "GET", "/health")], OTEL_EXPORTER_OTLP_ENDPOINT=collector.url
+        )
+        assert done.returncode == 0, done.stderr
+        assert [request.path for request in collector.requests] == ["/v1/traces"]
+
+
 @both_kinds
 def test_health_names_what_the_others_use_without_their_keys(deployed: Lambda, kind: str):
     environment = deployed.environment("health")
@@ -274,4 +313,6 @@ def test_health_names_what_the_others_use_without_their_keys(deployed: Lambda, k
     assert body["database"] == "reachable"
     assert (body["embedder"]["model"], body["embedder"]["source"]) == (MODEL, "127.0.0.1")
     assert body["generator"] == {"model": "google/gemini-2.5-flash", "source": "127.0.0.1"}
+    # The functions that take keys say it themselves.
+    assert body["api_keys"] == "off"
     assert "elsewhere" not in answer["body"]

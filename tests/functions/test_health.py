@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from functions import health
 from local.stack import Stack
-from shared.app import pipeline
+from shared.callers import pipeline
 from shared.config import Settings
 from shared.pipeline import Pipeline
 

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from functions import rag_answer
-from shared.app import pipeline
+from shared.callers import pipeline
 from shared.config import Settings
 from shared.dialects.rag import INSUFFICIENT
 from shared.pipeline import Pipeline

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import rag_search
-from shared.app import pipeline
+from shared.callers import pipeline
 from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from tests.actors import Actor
@@ -197,7 +197,9 @@ def test_every_response_may_be_read_across_origins_errors_included(people: Peopl
         assert "x-request-id" in exposed
 
 
-def test_a_fault_that_nobody_foresaw_is_a_bare_500_that_a_browser_may_read(caplog: pytest.LogCaptureFixture):
+def test_a_fault_that_nobody_foresaw_is_a_bare_500_that_a_browser_may_read(
+    caplog: pytest.LogCaptureFixture,
+):
     def broken() -> None:
         raise RuntimeError("secret detail")
 
@@ -211,8 +213,10 @@ def test_a_fault_that_nobody_foresaw_is_a_bare_500_that_a_browser_may_read(caplo
     assert answer.status_code == 500
     assert answer.json()["error"]["code"] == "internal_error"
     assert answer.headers["access-control-allow-origin"] == "*"
-    assert answer.headers["x-request-id"] in caplog.text
-    assert "secret" not in answer.text + caplog.text
+    (line,) = [vars(record) for record in caplog.records if record.name == "rag"]
+    assert line["request_id"] == answer.headers["x-request-id"]
+    assert line["because"].startswith("RuntimeError at test_rag_search.py:")
+    assert "secret" not in answer.text + str(line)
 
 
 def test_the_request_id_is_echoed_or_made(people: People):

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from functions.server import SLUGS, chosen, create
 from local.stack import Stack
 from local.tools import ROOT
-from shared.app import pipeline
+from shared.callers import pipeline
 from shared.errors import ConfigurationError
 from tests.conftest import People
 

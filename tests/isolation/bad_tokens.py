@@ -1,13 +1,20 @@
 """Tokens that are none, and tokens of nobody, each by the fault that it has."""
 
 import base64
+import hashlib
+import hmac
 import json
 import time
 from collections.abc import Callable
 from typing import Any
 
+from jose import jwk
+
 from local import tokens
+from tests import key_pairs
 from tests.actors import Actor
+
+STRANGERS = {"ES256": key_pairs.es256("a-stranger"), "RS256": key_pairs.rs256("a-stranger")}
 
 
 def encoded(part: dict[str, Any] | bytes) -> str:
@@ -23,6 +30,20 @@ def payload_of(actor: Actor) -> dict[str, Any]:
 
 def unsigned(actor: Actor, algorithm: str, signature: str = "") -> str:
     return f"{encoded({'alg': algorithm, 'typ': 'JWT'})}.{encoded(payload_of(actor))}.{signature}"
+
+
+def by_a_stranger(actor: Actor, algorithm: str, **header: Any) -> str:
+    """Signed by a key pair of nobody here, with more in the header to find it by."""
+    key = STRANGERS[algorithm]
+    head = {"alg": algorithm, "kid": key["kid"], "typ": "JWT", **header}
+    message = f"{encoded(head)}.{encoded(payload_of(actor))}"
+    return f"{message}.{encoded(jwk.construct(key, algorithm).sign(message.encode()))}"
+
+
+def by_secret(actor: Actor, secret: bytes, **header: Any) -> str:
+    """Signed with HS256 by any bytes, those of a public key too."""
+    message = f"{encoded({'alg': 'HS256', 'typ': 'JWT', **header})}.{encoded(payload_of(actor))}"
+    return f"{message}.{encoded(hmac.new(secret, message.encode(), hashlib.sha256).digest())}"
 
 
 def signature_of(actor: Actor) -> str:
@@ -46,6 +67,16 @@ BAD_TOKENS: dict[str, Callable[[Actor], str]] = {
     "an empty secret": lambda actor: tokens.user_token("", actor.stack.url, actor.id, actor.email),
     "a wrong audience": lambda actor: actor.token(aud="anon"),
     "several wrong audiences": lambda actor: actor.token(aud=["anon", "another-project"]),
+    "ES256 by a stranger": lambda actor: by_a_stranger(actor, "ES256"),
+    "RS256 by a stranger": lambda actor: by_a_stranger(actor, "RS256"),
+    "ES256 without a key id": lambda actor: by_a_stranger(actor, "ES256", kid=None),
+    "a key id that is a path": lambda actor: by_a_stranger(actor, "ES256", kid="../../../dev/null"),
+    "a key id that is an address": lambda actor: by_a_stranger(actor, "RS256", kid="http://127.0.0.1:9/"),
+    "a key id that is a list": lambda actor: by_a_stranger(actor, "ES256", kid=["a-stranger"]),
+    "a key that it brings along": lambda actor: by_a_stranger(
+        actor, "ES256", jwk=key_pairs.public(STRANGERS["ES256"])
+    ),
+    "keys that it points to": lambda actor: by_a_stranger(actor, "RS256", jku="http://127.0.0.1:9/"),
     "a payload changed after signing": lambda actor: ".".join(
         [
             actor.token().split(".")[0],
@@ -71,4 +102,15 @@ BAD_USERS: dict[str, Callable[[Actor], str]] = {
     "the role service_role": lambda actor: actor.token(role="service_role"),
     "no role": lambda actor: actor.token(role=None),
     "the anon key": lambda actor: actor.stack.anon_key,
+}
+# Where tokens are signed by a key pair: its public half, which everybody knows, taken for a shared secret.
+CONFUSED: dict[str, Callable[[Actor], str]] = {
+    f"HS256 with {form}{named}": lambda actor, form=form, header=header: by_secret(  # type: ignore[misc]
+        actor, key_pairs.shared_secrets_of(actor.stack.signing_key)[form], **header(actor)
+    )
+    for form in key_pairs.shared_secrets_of(STRANGERS["ES256"])
+    for named, header in (
+        ("", lambda _: {}),
+        (" and its kid", lambda actor: {"kid": actor.stack.signing_key["kid"]}),
+    )
 }

@@ -10,7 +10,7 @@ import pytest
 from shared.embed import embed
 from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
-from tests.actors import Actor, put_arguments, vector
+from tests.actors import Actor, hit_arguments, key_arguments, put_arguments, vector
 from tests.conftest import People
 
 QUESTION = "What is the code of the vault door?"
@@ -20,7 +20,10 @@ HTTP_DOORS = ["/api/rag/search", "/api/rag/answer"]
 ALIASES = ["/functions/v1/rag-search", "/functions/v1/rag-answer"]
 MATCH = "/rest/v1/rpc/rag_match"
 DOORS = [*HTTP_DOORS, MATCH]
-FUNCTIONS = ["rag_match", "rag_put_document", "rag_delete_document", "rag_hit", "is_org_member"]
+FUNCTIONS = [
+    "rag_match", "rag_put_document", "rag_delete_document", "rag_hit", "is_org_member", "rag_create_key",
+    "rag_list_keys", "rag_rotate_key", "rag_revoke_key", "rag_open_key", "rag_metrics",
+]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
 
@@ -49,8 +52,17 @@ class Library:
             "rag_match": {"query_vector": self.needle},
             "rag_put_document": put_arguments(self.people.acme, [vector(1)]),
             "rag_delete_document": {"document_id": self.acme_document},
-            "rag_hit": {"bucket": "rag", "window_seconds": 60},
+            "rag_hit": hit_arguments(),
             "is_org_member": {"org_id": self.people.acme.id},
+            "rag_create_key": key_arguments(org_id=self.people.acme.id),
+            "rag_list_keys": {},
+            "rag_rotate_key": {
+                "key_id": self.acme_document,
+                **{name: key_arguments()[name] for name in ("prefix", "hash")},
+            },
+            "rag_revoke_key": {"key_id": self.acme_document},
+            "rag_open_key": {},
+            "rag_metrics": {},
         }
         return self.client.post(f"/rest/v1/rpc/{function}", json=arguments[function], headers=headers)
 

@@ -7,7 +7,10 @@ import pytest
 
 from tests.isolation.library import MATCH, SECRETS, Library, assert_tells_nothing
 
-TABLES = ["chunks", "documents", "collections", "members", "orgs", "rate_limits", "settings"]
+TABLES = [
+    "chunks", "documents", "collections", "members", "orgs", "api_keys", "rate_limits", "request_counts",
+    "settings", "tiers",
+]  # fmt: skip
 METHODS: list[tuple[str, Any]] = [("GET", None), ("POST", {}), ("PATCH", {"title": "x"}), ("DELETE", None)]
 
 

@@ -1,5 +1,6 @@
 """Attacks spending what is another's: rate limits."""
 
+from tests.actors import hit_arguments
 from tests.isolation.bad_tokens import BAD_TOKENS
 from tests.isolation.library import HTTP_DOORS, QUESTION, Library, assert_refused
 
@@ -7,7 +8,7 @@ from tests.isolation.library import HTTP_DOORS, QUESTION, Library, assert_refuse
 def test_by_spending_anothers_rate_limit(library: Library):
     """Ann spends all of hers, at the door where one can: the others have theirs."""
     people = library.people
-    assert people.ann.rpc("rag_hit", {"bucket": "rag", "window_seconds": 60, "amount": 60}).status_code == 200
+    assert people.ann.rpc("rag_hit", hit_arguments(amount=60)).status_code == 200
     for door in HTTP_DOORS:
         answer = library.ask(door, people.ann.headers())
         assert_refused(answer, 429, library)
@@ -38,7 +39,7 @@ def test_by_earning_ones_own_rate_limit_back(library: Library):
     people = library.people
     assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "59"
     for amount in (-1, -60, 0, 2**31 - 1):
-        people.ann.rpc("rag_hit", {"bucket": "rag", "window_seconds": 60, "amount": amount})
+        people.ann.rpc("rag_hit", hit_arguments(amount=amount))
     assert people.ann.search(QUESTION).headers["X-RateLimit-Remaining"] == "58"
 
 

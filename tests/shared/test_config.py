@@ -9,9 +9,12 @@ from shared.errors import ConfigurationError
 REQUIRED = {
     "SUPABASE_URL": "https://project.supabase.co",
     "SUPABASE_ANON_KEY": "anon-7f3a",
-    "SUPABASE_JWT_SECRET": "secret-7f3a",
 }
-KEYS = {"OPENAI_API_KEY": "sk-openai-7f3a", "LOVABLE_API_KEY": "sk-lovable-7f3a"}
+KEYS = {
+    "SUPABASE_JWT_SECRET": "secret-7f3a",
+    "OPENAI_API_KEY": "sk-openai-7f3a",
+    "LOVABLE_API_KEY": "sk-lovable-7f3a",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +38,7 @@ def test_what_the_project_needs_is_enough():
     settings = read_settings()
     assert settings.supabase_url == "https://project.supabase.co"
     assert settings.supabase_anon_key.get_secret_value() == "anon-7f3a"
-    assert settings.supabase_jwt_secret.get_secret_value() == "secret-7f3a"
+    assert settings.supabase_jwt_secret is None
     assert settings.openai_api_key is None
     assert settings.lovable_api_key is None
 
@@ -79,6 +82,13 @@ def test_an_empty_value_counts_as_unset(environment: pytest.MonkeyPatch, name: s
 MALFORMED = [
     ("SUPABASE_URL", "ftp://hunter2"),
     ("SUPABASE_URL", "hunter2.supabase.co"),
+    ("SUPABASE_JWT_SECRET", "-----BEGIN PUBLIC KEY-----\nhunter2"),
+    ("SUPABASE_JWT_SECRET", '{"kty": "EC", "kid": "hunter2"}'),
+    ("SUPABASE_JWT_SECRET", ' {"keys": [{"kty": "oct", "k": "hunter2"}]}'),
+    ("SUPABASE_JWT_SECRET", '[{"kty": "RSA", "kid": "hunter2"}]'),
+    ("SUPABASE_JWT_SECRET", "ssh-ed25519 hunter2"),
+    ("SUPABASE_JWKS_URL", "hunter2"),
+    ("SUPABASE_JWKS_URL", "file:///etc/hunter2"),
     ("SUPABASE_JWT_LEEWAY_SECONDS", "hunter2"),
     ("SUPABASE_JWT_LEEWAY_SECONDS", "-7312"),
     ("SUPABASE_JWT_LEEWAY_SECONDS", "7312"),
@@ -196,6 +206,20 @@ def test_the_issuer_is_the_project_s_own_unless_set(environment: pytest.MonkeyPa
     assert read_settings().issuer == "https://project.supabase.co/auth/v1"
     environment.setenv("SUPABASE_JWT_ISSUER", "https://login.example")
     assert read_settings().issuer == "https://login.example"
+
+
+def test_the_public_keys_are_the_project_s_own_unless_set(environment: pytest.MonkeyPatch):
+    assert read_settings().jwks_url == "https://project.supabase.co/auth/v1/.well-known/jwks.json"
+    environment.setenv("SUPABASE_JWKS_URL", "https://login.example/keys")
+    assert read_settings().jwks_url == "https://login.example/keys"
+
+
+@pytest.mark.parametrize("secret", ["a plain secret", "c2VjcmV0Lw==", "12345678", '"quoted"', "{", "["])
+def test_the_secret_may_be_any_text_that_is_no_key(environment: pytest.MonkeyPatch, secret: str):
+    environment.setenv("SUPABASE_JWT_SECRET", secret)
+    kept = read_settings().supabase_jwt_secret
+    assert kept is not None
+    assert kept.get_secret_value() == secret
 
 
 @pytest.mark.parametrize(

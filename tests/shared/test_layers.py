@@ -11,19 +11,20 @@ from local.tools import ROOT
 SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
 LAYERS = (
-    ("types", "errors", "config"),
-    ("tokens", "sentences", "minilm", "postgrest"),
-    ("auth", "limit", "embed", "chunk", "match", "policy", "extract"),
+    ("types", "errors", "config", "trace", "patience"),
+    ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks"),
+    ("auth", "sign", "keys", "keyring", "limit", "embed", "chunk", "match", "policy", "extract"),
     ("generate", "ingest"),
-    ("pipeline", "dialects.rag"),
-    ("edge", "app"),
+    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys"),
+    ("callers", "edge", "app"),
 )
 ORDER = [module for layer in LAYERS for module in layer]
 # Slow to import, and not needed by every process; and who may import it when it is.
 LAZY = {
-    "openai": {"embed", "generate"},
+    "openai": {"embed", "generate", "patience"},
     "mangum": {"app"},
     "supabase": set[str](),
+    "opentelemetry": {"spans"},
     "shared.minilm": {"embed"},
 }
 
@@ -90,7 +91,13 @@ def test_the_core_knows_no_dialect(module: str):
 @every_module
 def test_a_dialect_only_renders(module: str):
     if module.startswith("dialects."):
-        assert of_shared(imported(ast.walk(tree(module)))) <= {"types", "errors", "policy"}
+        assert of_shared(imported(ast.walk(tree(module)))) <= {
+            "types",
+            "errors",
+            "policy",
+            "keys",
+            "dialects.rag",
+        }
 
 
 @every_module

@@ -11,17 +11,29 @@ from tests.conftest import People
 # The whole exposed surface. Each of these runs as its caller.
 EXPOSED = {
     "is_org_member(uuid)",
+    "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
     "rag_delete_document(uuid)",
-    "rag_hit(text,integer,integer)",
+    "rag_hit(text,text,integer,integer,integer)",
+    "rag_list_keys(uuid)",
     "rag_match(extensions.vector,integer,jsonb)",
+    "rag_metrics()",
+    "rag_open_key()",
     "rag_put_document(jsonb,jsonb)",
+    "rag_revoke_key(uuid)",
+    "rag_rotate_key(uuid,text,text,integer)",
 }
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
     "rag.admin_org_ids()",
+    "rag.bound_collection()",
+    "rag.caller_id()",
+    "rag.count_hits(uuid,text,integer,integer,integer)",
     "rag.current_org_ids()",
     "rag.ensure_collection(uuid,uuid,text)",
+    "rag.has_scope(text[])",
+    "rag.limits_of_caller(text,integer,integer)",
     "rag.memberships()",
+    "rag.shown(rag.api_keys)",
     "rag.shows_only(text)",
 }
 # An owner with BYPASSRLS is bound by no policy inside a definer function: each one needs a reason here.
@@ -30,26 +42,68 @@ SECURITY_DEFINER: dict[str, str] = {}
 # What a signed-in user may do to each table, as far as its policies then let them.
 GRANTS = {
     "settings": {"SELECT"},
+    "tiers": {"SELECT"},
     "orgs": {"SELECT"},
     "members": {"SELECT"},
     "collections": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "documents": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "chunks": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "api_keys": {"SELECT"},
     # No delete: a count that could be deleted could be started again.
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
+    "request_counts": {"SELECT", "INSERT", "UPDATE"},
 }
-TENANT_TABLES = {"collections", "documents", "chunks"}
+# Of these a signed-in user may write single columns. What a key may do never changes once it is made.
+COLUMN_GRANTS = {
+    "api_keys": {
+        "INSERT": {"org_id", "owner_id", "name", "prefix", "hash", "scopes", "collection_id", "expires_at",
+                   "requests_per_minute"},
+        "UPDATE": {"last_used_at", "expires_at", "revoked_at"},
+    }
+}  # fmt: skip
+TENANT_TABLES = {"api_keys", "collections", "documents", "chunks"}
+# What narrows tokens that stand for API keys: restrictive policies, by table.
+NARROWING = {
+    "api_keys": {
+        "a bound key stays in its collection",
+        "a key manages keys with the scope for it",
+        "keys are made for oneself",
+    },
+    "collections": {
+        "a bound key stays in its collection",
+        "a key changes collections with collections:manage",
+        "a key deletes collections with collections:manage",
+        "a key makes collections with a scope that writes",
+    },
+    "documents": {
+        "a bound key stays in its collection",
+        "a key deletes with documents:write",
+        "a key reads and writes with the scopes for it",
+    },
+    "chunks": {
+        "a bound key stays in its collection",
+        "a key deletes with documents:write",
+        "a key reads and writes with the scopes for it",
+    },
+}
 # Unique without org_id in front, and why no other tenant can learn anything from that.
 UNIQUE_ACROSS_ORGS = {
     "orgs_pkey": "an org's own id is the org_id",
     "settings_pkey": "one row for the whole deployment",
-    "rate_limits_pkey": "a user has one budget, whichever orgs they belong to; the user comes from the token",
+    "tiers_pkey": "the same tiers for the whole deployment",
+    "api_keys_hash": "a key is looked up before anybody knows its org; whoever knows a hash knows the key",
+    "rate_limits_pkey": "a caller has one budget, whichever orgs they belong to; who it is the token says",
+    "request_counts_pkey": "a user's own requests, whichever orgs they belong to",
 }
 MEMBERSHIP = (
     "((org_id = ANY (ARRAY( SELECT rag.current_org_ids() AS current_org_ids)))"
     " AND ((owner_id IS NULL) OR (owner_id = ( SELECT auth.uid() AS uid))"
     " OR (org_id = ANY (ARRAY( SELECT rag.admin_org_ids() AS admin_org_ids)))))"
 )
+# A key is also seen by the token that looks it up, which knows its hash.
+EXPRESSIONS = dict.fromkeys(TENANT_TABLES, MEMBERSHIP) | {
+    "api_keys": f"({MEMBERSHIP} OR (hash = ( SELECT ((auth.jwt() -> 'rag'::text) ->> 'key_hash'::text))))"
+}
 
 OURS = """
     from pg_proc
@@ -89,10 +143,15 @@ def test_every_function_pins_its_search_path(world: World):
 def test_every_function_says_how_volatile_it_is(world: World):
     """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
     assert functions(world, "provolatile = 'v'") == {
+        "rag.count_hits(uuid,text,integer,integer,integer)",
         "rag.ensure_collection(uuid,uuid,text)",
+        "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
         "rag_delete_document(uuid)",
-        "rag_hit(text,integer,integer)",
+        "rag_hit(text,text,integer,integer,integer)",
+        "rag_open_key()",
         "rag_put_document(jsonb,jsonb)",
+        "rag_revoke_key(uuid)",
+        "rag_rotate_key(uuid,text,text,integer)",
     }
 
 
@@ -140,10 +199,15 @@ def test_tables_are_granted_as_written(world: World):
     assert {table: set(privileges) for table, role, privileges in rows if role == "authenticated"} == GRANTS
     assert [row for row in rows if row[1] != "authenticated"] == []
     columns = world.sql(
-        "select attrelid::regclass::text, attname from pg_attribute join pg_class on pg_class.oid = attrelid "
-        "where relnamespace = 'rag'::regnamespace and attacl is not null"
+        "select relname, grantee::regrole::text, privilege_type, array_agg(attname::text) "
+        "from pg_attribute join pg_class on pg_class.oid = attrelid, aclexplode(attacl) "
+        "where relnamespace = 'rag'::regnamespace group by 1, 2, 3"
     )
-    assert columns == []
+    assert {(table, role, privilege, frozenset(names)) for table, role, privilege, names in columns} == {
+        (table, "authenticated", privilege, frozenset(names))
+        for table, privileges in COLUMN_GRANTS.items()
+        for privilege, names in privileges.items()
+    }
 
 
 def test_every_table_has_row_security_enabled_and_forced(world: World):
@@ -173,11 +237,21 @@ def test_every_tenant_table_has_one_policy_with_the_one_membership_expression(wo
     rows = world.sql(
         "select relname, polcmd::text, polpermissive, polroles::regrole[]::text[], "
         "pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) "
-        "from pg_policy join pg_class on pg_class.oid = polrelid where relname = any (%s)",
+        "from pg_policy join pg_class on pg_class.oid = polrelid where relname = any (%s) and polpermissive",
         sorted(TENANT_TABLES),
     )
-    expected = ("*", True, ["authenticated"], MEMBERSHIP, MEMBERSHIP)
-    assert sorted(rows) == [(table, *expected) for table in sorted(TENANT_TABLES)]
+    assert sorted(rows) == [
+        (table, "*", True, ["authenticated"], expression, expression)
+        for table, expression in sorted(EXPRESSIONS.items())
+    ]
+
+
+def test_every_tenant_table_narrows_what_api_keys_may_do_as_written(world: World):
+    rows = world.sql(
+        "select relname, array_agg(polname::text) from pg_policy "
+        "join pg_class on pg_class.oid = polrelid where not polpermissive group by 1"
+    )
+    assert {table: set(names) for table, names in rows} == NARROWING
 
 
 def test_every_policy_is_for_signed_in_users_only(world: World):
@@ -185,7 +259,7 @@ def test_every_policy_is_for_signed_in_users_only(world: World):
         "select polname, polroles::regrole[]::text[] from pg_policy join pg_class on pg_class.oid = polrelid "
         "where relnamespace = 'rag'::regnamespace"
     )
-    assert len(rows) == len(GRANTS)
+    assert len(rows) == len(GRANTS) + sum(map(len, NARROWING.values()))
     assert {tuple(roles) for _, roles in rows} == {("authenticated",)}
 
 
@@ -225,6 +299,7 @@ def test_foreign_keys_between_tenant_tables_carry_the_org(world: World):
     assert {(child, parent) for child, parent, _, _ in between} == {
         ("documents", "collections"),
         ("chunks", "documents"),
+        ("api_keys", "collections"),
     }
     assert [row for row in between if row[2][0] != "org_id" or row[3][0] != "org_id"] == []
     # And every tenant row hangs, directly or not, on an org.

@@ -7,12 +7,16 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.actors import Actor, World
+from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
+
+PLENTY = 1_000_000
 
 
 def hit(actor: Actor, bucket: Any = "rag", window_seconds: Any = 60, **more: Any) -> httpx.Response:
-    return actor.rpc("rag_hit", {"bucket": bucket, "window_seconds": window_seconds, **more})
+    """Under a limit that nobody reaches, unless `requests` says so."""
+    arguments = {"bucket": bucket, "window_seconds": window_seconds, "requests": PLENTY, **more}
+    return actor.rpc("rag_hit", hit_arguments(**arguments))
 
 
 def spent(actor: Actor, bucket: str = "rag", window_seconds: int = 60, **more: Any) -> int:
@@ -25,14 +29,15 @@ def spent(actor: Actor, bucket: str = "rag", window_seconds: int = 60, **more: A
 
 def counts(world: World, actor: Actor) -> list[tuple[Any, ...]]:
     return world.sql(
-        "select bucket, window_seconds, hits from rag.rate_limits where user_id = %s order by 1, 2", actor.id
+        "select bucket, window_seconds, hits from rag.rate_limits where caller_id = %s order by 1, 2",
+        actor.id,
     )
 
 
 def set_back(world: World, actor: Actor, seconds: float) -> None:
     """Let the user's windows have begun earlier."""
     world.sql(
-        "update rag.rate_limits set started_at = started_at - make_interval(secs => %s) where user_id = %s",
+        "update rag.rate_limits set started_at = started_at - make_interval(secs => %s) where caller_id = %s",
         seconds,
         actor.id,
     )
@@ -74,7 +79,7 @@ def test_users_spend_only_their_own(people: People, world: World):
     assert counts(world, people.ann) == [("rag", 60, 3)]
 
 
-@pytest.mark.parametrize("name", ["user_id", "caller", "key", "started_at", "hits"])
+@pytest.mark.parametrize("name", ["user_id", "caller_id", "key", "started_at", "hits"])
 def test_nobody_names_another_to_spend_from(people: People, world: World, name: str):
     """The function takes no such argument; PostgREST does not find one that does."""
     spent(people.bob)
@@ -83,7 +88,7 @@ def test_nobody_names_another_to_spend_from(people: People, world: World, name: 
 
 
 def test_a_token_narrowed_to_an_org_spends_from_the_same_budget(people: People):
-    arguments = {"bucket": "rag", "window_seconds": 60}
+    arguments = hit_arguments()
     for number, org in enumerate((people.acme, people.bolt), start=1):
         answer = people.kim.rpc("rag_hit", arguments, token=people.kim.token(rag={"org": org.id}))
         assert answer.json()[0]["hits"] == number
@@ -175,7 +180,7 @@ def test_anon_counts_nothing(people: People, world: World):
     for headers in ({}, {"Authorization": f"Bearer {stack.anon_key}"}):
         answer = httpx.post(
             f"{stack.url}/rest/v1/rpc/rag_hit",
-            json={"bucket": "rag", "window_seconds": 60},
+            json=hit_arguments(),
             headers={"apikey": stack.anon_key, **headers},
         )
         assert answer.status_code == 401
@@ -184,9 +189,7 @@ def test_anon_counts_nothing(people: People, world: World):
 
 def test_a_token_without_a_user_counts_nothing(people: People, world: World):
     before = world.sql("select count(*) from rag.rate_limits")
-    answer = people.ann.rpc(
-        "rag_hit", {"bucket": "rag", "window_seconds": 60}, token=people.ann.token(sub=None)
-    )
+    answer = people.ann.rpc("rag_hit", hit_arguments(), token=people.ann.token(sub=None))
     assert (answer.status_code, answer.json()) == (200, [])
     assert world.sql("select count(*) from rag.rate_limits") == before
 
@@ -194,9 +197,9 @@ def test_a_token_without_a_user_counts_nothing(people: People, world: World):
 def test_users_see_no_count_but_their_own_even_in_sql(people: People, world: World):
     spent(people.ann, amount=7)
     spent(people.bob)
-    assert world.as_user(people.bob, "select user_id::text, hits from rag.rate_limits") == [
+    assert world.as_user(people.bob, "select caller_id::text, hits from rag.rate_limits") == [
         (people.bob.id, 1)
     ]
-    ann = "where user_id = %s returning 1"
+    ann = "where caller_id = %s returning 1"
     assert world.as_user(people.bob, f"update rag.rate_limits set hits = 1 {ann}", people.ann.id) == []
     assert counts(world, people.ann) == [("rag", 60, 7)]

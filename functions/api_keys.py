@@ -1,0 +1,51 @@
+"""api-keys: people make, list, rotate and revoke API keys; admins see and revoke all of their org's."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Body, Depends
+from starlette.responses import Response
+
+from shared import keys
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, require_keys, with_scope
+from shared.dialects import api_keys as wire
+from shared.types import Principal, Scope
+
+app = create_app(wire, "api-keys")
+
+Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
+only_with_keys = [Depends(require_keys)]
+
+
+@app.post("/api/keys", status_code=201, dependencies=only_with_keys)
+def create(caller: Manager, core: Core, body: wire.NewKeyRequest) -> wire.Created:
+    return wire.Created.of_new(keys.create(core.database, caller, body.kind, body.wanted()))
+
+
+@app.get("/api/keys")
+def index(caller: Manager, core: Core) -> wire.Keys:
+    return wire.Keys.of(keys.listed(core.database, caller))
+
+
+@app.post("/api/keys/{key_id}/rotate", status_code=201, dependencies=only_with_keys)
+def rotate(
+    caller: Manager, core: Core, key_id: UUID, body: Annotated[wire.RotateRequest | None, Body()] = None
+) -> wire.Created:
+    overlap = body.overlap_seconds if body else 0
+    return wire.Created.of_new(keys.rotate(core.database, caller, str(key_id), overlap))
+
+
+@app.delete("/api/keys/{key_id}", status_code=204)
+def revoke(caller: Manager, core: Core, key_id: UUID) -> Response:
+    keys.revoke(core.database, caller, str(key_id))
+    return Response(status_code=204)
+
+
+@app.get("/api/keys/health")
+def health(core: Core) -> dict[str, str]:
+    """Whether keys are on in this deployment, and what signs for them. Needs no token."""
+    return {"api_keys": core.key_ring.algorithm if core.key_ring else "off"}
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,46 @@
+"""Short-lived tokens that the functions mint: for API keys, and for reading metrics.
+
+Whoever holds a signing key can be anybody, so only the functions that take API keys are given one. It is
+an ES256 or RS256 key that was imported into the project (supabase gen signing-key), or, while a project
+still trusts it, the HS256 secret.
+"""
+
+import json
+import time
+from typing import Any
+
+from jose import jwk, jwt
+
+from shared.config import Settings
+
+LIFETIME_SECONDS = 60
+
+
+class Signer:
+    """Signs tokens that the project's PostgREST accepts. Safe to use from many threads."""
+
+    def __init__(self, key: str | dict[str, Any], issuer: str, audience: str) -> None:
+        """`key` is a private JWK with `alg` and `kid`, or an HS256 secret."""
+        self.algorithm: str = key["alg"] if isinstance(key, dict) else "HS256"
+        self._headers = {"kid": key["kid"]} if isinstance(key, dict) else None
+        self._key = jwk.construct(key, self.algorithm)
+        self._claims = {"iss": issuer, "aud": audience, "role": "authenticated"}
+
+    def token(self, seconds: float = LIFETIME_SECONDS, **claims: Any) -> str:
+        """A token with these claims that expires in so many seconds."""
+        now = int(time.time())
+        payload = {**self._claims, "iat": now, "exp": now + int(seconds), **claims}
+        return str(jwt.encode(payload, self._key, self.algorithm, self._headers))
+
+
+def signer_for(settings: Settings) -> Signer | None:
+    """The signer that the settings allow; None, and API keys are off, when they hold no key to sign with."""
+    secret = settings.rag_signing_key or settings.supabase_jwt_secret
+    if secret is None:
+        return None
+    key = secret.get_secret_value()
+    return Signer(
+        json.loads(key) if secret is settings.rag_signing_key else key,
+        settings.issuer,
+        settings.supabase_jwt_audience,
+    )

@@ -1,0 +1,24 @@
+-- How much each org may ask, as data: a tier's requests a day for each of its people, and, where it says
+-- so, other limits a minute than the deployment's own. Written by the deployer, read by every signed-in
+-- caller inside rag_hit. The tiers are the same for all orgs: a table without an org.
+
+create table rag.tiers (
+  name text primary key check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
+  -- A user's requests a day, those of all their API keys included; null is no limit by day.
+  requests_per_day integer check (requests_per_day > 0),
+  -- A user's over the rag pair, and a user's or a key's over all other functions; null leaves it to the
+  -- deployment (RAG_RATE_LIMIT, RAG_API_RATE_LIMIT).
+  rag_requests_per_minute integer check (rag_requests_per_minute > 0),
+  api_requests_per_minute integer check (api_requests_per_minute > 0)
+);
+
+alter table rag.tiers enable row level security;
+alter table rag.tiers force row level security;
+
+create policy "signed-in callers read the tiers" on rag.tiers
+  for select to authenticated using (true);
+
+grant select on rag.tiers to authenticated;
+
+insert into rag.tiers (name, requests_per_day) values
+  ('standard', null), ('free', 100), ('developer', 10000), ('professional', 100000);

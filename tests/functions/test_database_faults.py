@@ -1,0 +1,192 @@
+"""When the database fails: PostgREST down or restarting, Postgres restarted, too slow, without a connection.
+
+On a stack of its own, of each Postgres, since everybody else's must go on.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from limits import parse
+
+from local.stack import Stack
+from local.tools import postgrest_binary
+from shared.config import Settings
+from shared.errors import DatabaseTimedOut
+from shared.limit import Spending
+from shared.pipeline import Pipeline
+from shared.types import Query
+from tests.actors import Actor, World
+
+POOL = 3
+
+
+@pytest.fixture(scope="module", params=[18, 16], ids=["postgres18", "postgres16"])
+def fragile(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack whose PostgREST has three connections and waits a second for one."""
+    folder: Path = tmp_path_factory.mktemp("fragile")
+    stack = Stack(folder, postgres_version=request.param)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PGRST_DB_POOL", str(POOL))
+        environment.setenv("PGRST_DB_POOL_ACQUISITION_TIMEOUT", "1")
+        try:
+            yield stack.up(0, durable=False)
+        finally:
+            stack.remove()
+
+
+@pytest.fixture
+def ann(fragile: Stack) -> Iterator[Actor]:
+    world = World(fragile)
+    yield world.user(world.org())
+    world.close()
+
+
+@pytest.fixture
+def core(fragile: Stack) -> Iterator[Pipeline]:
+    environment = fragile.function_environment()
+    values = {name.lower(): value for name, value in environment.items()}
+    pipeline = Pipeline(Settings(**values, rag_database_timeout_seconds=4))  # type: ignore[arg-type]
+    yield pipeline
+    pipeline.close()
+
+
+def assert_told_nothing(answer: httpx.Response, status: int, code: str) -> None:
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
+    assert set(answer.json()) == {"status", "error"}
+    assert not any(word in answer.text.lower() for word in ("postgres", "sql", "pgrst", "connection", "rag."))
+
+
+@contextmanager
+def chunks_locked(stack: Stack) -> Iterator[None]:
+    """Nobody reads a chunk meanwhile."""
+    with psycopg.connect(stack.database_url()) as connection:
+        connection.execute("lock table rag.chunks in access exclusive mode")
+        yield
+        connection.rollback()
+
+
+def test_postgrest_down_is_an_error_and_up_again_the_next_request_works(fragile: Stack, ann: Actor):
+    fragile.state.children["postgrest"].stop()
+    started = time.monotonic()
+    try:
+        assert_told_nothing(ann.search("x"), 500, "database_error")
+        assert time.monotonic() - started < 8
+        assert httpx.get(f"{fragile.url}/health").status_code == 503
+    finally:
+        start_postgrest(fragile)
+    assert ann.search("x").status_code == 200
+
+
+def start_postgrest(stack: Stack) -> None:
+    stack._spawn("postgrest", [postgrest_binary()], stack._postgrest_environment())
+    address = f"http://127.0.0.1:{stack.state.postgrest_port}/"
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            if httpx.get(address).status_code < 500:
+                return
+        except httpx.TransportError:
+            assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_request_that_meets_a_restarting_postgrest_waits_for_it(fragile: Stack, ann: Actor):
+    fragile.state.children["postgrest"].stop()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ann.search, "x")
+        start_postgrest(fragile)
+        answer = waiting.result()
+    assert answer.status_code == 200
+
+
+def test_postgres_restarted_in_the_middle_of_requests_and_the_next_request_works(fragile: Stack, ann: Actor):
+    """Those under way may fail, in the contract's words; none hangs; what follows works."""
+    stopping = threading.Event()
+    answers: list[httpx.Response] = []
+
+    def keep_asking() -> None:
+        while not stopping.is_set():
+            answers.append(ann.search("x", top_k=1))
+
+    with ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(keep_asking) for _ in range(4)]
+        try:
+            time.sleep(0.3)
+            fragile.postgres.stop()
+            fragile._remember("postgres", fragile.postgres.start(durable=False))
+            first = ann.search("x")
+        finally:
+            stopping.set()
+        for task in asking:
+            task.result()
+    assert first.status_code in (200, 429), first.text
+    assert {answer.status_code for answer in answers} <= {200, 429, 500}
+    assert answers[0].status_code == 200
+    for answer in answers:
+        if answer.status_code == 500:
+            assert_told_nothing(answer, 500, "database_error")
+
+
+def test_a_statement_that_takes_too_long_is_an_error_of_its_own(fragile: Stack, ann: Actor, core: Pipeline):
+    allow_statements(fragile, "300ms")
+    try:
+        with chunks_locked(fragile):
+            assert_told_nothing(ann.search("x"), 500, "database_timeout")
+            with pytest.raises(DatabaseTimedOut) as refused:
+                core.search(ann.principal, Query("x"))
+        assert refused.value.because == "SQL 57014"
+    finally:
+        allow_statements(fragile, "8s")
+
+
+def allow_statements(stack: Stack, time_out: str) -> None:
+    """Give signed-in users' statements so long. PostgREST reads the roles' settings when it starts."""
+    with psycopg.connect(stack.database_url(), autocommit=True) as connection:
+        connection.execute(f"alter role authenticated set statement_timeout = '{time_out}'".encode())
+    stack.state.children["postgrest"].stop()
+    start_postgrest(stack)
+
+
+def wait_for_waiters(stack: Stack, number: int) -> None:
+    """Until so many statements wait for a lock."""
+    count = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    deadline = time.monotonic() + 5
+    with psycopg.connect(stack.database_url(), autocommit=True) as connection:
+        while connection.execute(count).fetchone() != (number,):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_a_pool_without_a_free_connection_is_an_error_within_the_time_out(
+    fragile: Stack, ann: Actor, core: Pipeline
+):
+    """All of PostgREST's connections wait for a lock; whoever comes next is refused by PostgREST itself."""
+    with chunks_locked(fragile), ThreadPoolExecutor(POOL) as pool:
+        holding = [pool.submit(core.search, ann.principal, Query("x")) for _ in range(POOL)]
+        wait_for_waiters(fragile, POOL)
+        started = time.monotonic()
+        with pytest.raises(DatabaseTimedOut) as refused:
+            core.search(ann.principal, Query("x"))
+        assert time.monotonic() - started < 3.5
+        assert refused.value.because == "SQL PGRST003"
+        assert_told_nothing(ann.search("x"), 500, "database_timeout")
+        for task in holding:
+            with pytest.raises(DatabaseTimedOut):
+                task.result()
+    assert ann.search("x").status_code == 200
+
+
+def test_a_request_that_could_not_be_counted_is_not_let_through(core: Pipeline, fragile: Stack, ann: Actor):
+    spending = Spending(core.database, ann.principal, "rag-search", "rag", parse("60/minute"))
+    with psycopg.connect(fragile.database_url()) as connection:
+        connection.execute("lock table rag.rate_limits in access exclusive mode")
+        with pytest.raises(DatabaseTimedOut):
+            spending.count()
+        connection.rollback()

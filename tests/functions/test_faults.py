@@ -1,0 +1,219 @@
+"""When a service that we call fails: the contract's status, nothing told, a bounded wait, one log line."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import monotonic
+from types import ModuleType
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi.testclient import TestClient
+
+from functions import rag_answer, rag_search
+from shared.callers import pipeline
+from shared.config import Settings
+from shared.ingest import NewDocument, ingest
+from shared.pipeline import Pipeline
+from tests.actors import Actor
+from tests.conftest import People
+from tests.stand_in import Reply, StandIn
+
+QUESTION = "How hot may the kiln become?"
+TEXT = "The kiln may become 1180 degrees hot. Above that the glaze runs off and the shelves bend."
+SECRET = "a detail of the service"
+TIMEOUT = 1.0
+# What one step may wait beyond its time-out: a busy machine, and the steps before it.
+SLACK = 4.0
+
+
+@dataclass
+class Ended:
+    """A response, how long it took, and the lines logged meanwhile."""
+
+    answer: httpx2.Response
+    seconds: float
+    lines: list[dict[str, Any]]
+
+
+Ask = Callable[..., Ended]
+
+
+@pytest.fixture
+def service() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+@pytest.fixture
+def ask(caplog: pytest.LogCaptureFixture) -> Ask:
+    """Put the question to a function that runs with these settings, in this process."""
+
+    def put(function: ModuleType, path: str, settings: Settings, actor: Actor) -> Ended:
+        core = Pipeline(settings)
+        function.app.dependency_overrides[pipeline] = lambda: core
+        caplog.clear()
+        started = monotonic()
+        try:
+            with_token = {"Authorization": f"Bearer {actor.token()}"}
+            client = TestClient(function.app, raise_server_exceptions=False)
+            answer = client.post(path, json={"query_text": QUESTION}, headers=with_token)
+            seconds = monotonic() - started
+        finally:
+            function.app.dependency_overrides.clear()
+            core.close()
+        lines = [
+            {name: value for name, value in vars(record).items() if name in LINE}
+            for record in caplog.records
+            if record.name == "rag" and record.getMessage() == "request"
+        ]
+        return Ended(answer, seconds, lines)
+
+    return put
+
+
+LINE = {"request_id", "function", "method", "route", "status", "ms", "steps", "error", "because"}
+
+
+def assert_failed_well(ended: Ended, status: int, code: str, step: str, actor: Actor) -> None:
+    """The contract's envelope; neither body nor log says what the service said; the log says where."""
+    assert (ended.answer.status_code, ended.answer.json()["error"]["code"]) == (status, code)
+    assert ended.seconds < TIMEOUT + SLACK
+    (line,) = ended.lines
+    assert (line["status"], line["error"]) == (status, code)
+    assert line["request_id"] == ended.answer.headers["x-request-id"]
+    assert set(line["steps"]) >= {"authenticate", "limit", step}
+    assert all(milliseconds >= 0 for milliseconds in line["steps"].values())
+    said = ended.answer.text + json.dumps(line) + str(ended.answer.headers)
+    for hidden in (SECRET, QUESTION, "kiln", actor.token()[:20], "sk-", "Traceback", "127.0.0.1"):
+        assert hidden not in said
+    assert not re.search(r"openai|httpx|postgres|\.py\b", ended.answer.text, re.IGNORECASE)
+
+
+def vectors(*vectors: list[Any]) -> Reply:
+    data = [{"object": "embedding", "index": index, "embedding": v} for index, v in enumerate(vectors)]
+    # Python writes NaN as NaN, which is no JSON but what a careless service sends.
+    body = json.dumps({"object": "list", "model": "m", "data": data, "usage": {}})
+    return Reply(body=body.encode())
+
+
+EMBEDDING_FAULTS = {
+    "slow": Reply(delay=30),
+    "dripping": Reply(json={"data": SECRET}, drip=0.3),
+    "busy for a minute": Reply(status=429, headers={"Retry-After": "60"}, json={"error": SECRET}),
+    "busy for a moment": Reply(status=429, headers={"Retry-After": "0"}, json={"error": SECRET}),
+    "broken": Reply(status=500, json={"error": SECRET}),
+    "dropping the connection": Reply(drop=True),
+    "of a wrong dimension": vectors([0.1] * 3072),
+    "not a number": vectors([float("nan")] + [0.1] * 1535),
+    "infinite": vectors([float("inf")] + [0.1] * 1535),
+    "nothing but zeros": vectors([0.0] * 1536),
+    "empty": vectors([]),
+    "one too many": vectors([0.1] * 1536, [0.1] * 1536),
+    "none": vectors(),
+    "words": vectors(["a"] * 1536),
+    "not JSON": Reply(body=b"<html>" + SECRET.encode()),
+}
+
+
+@pytest.mark.parametrize("fault", EMBEDDING_FAULTS)
+def test_an_embedding_service_that_fails(
+    fault: str, service: StandIn, ask: Ask, people: People, settings: Settings
+):
+    service.replies(EMBEDDING_FAULTS[fault])
+    remote = with_embeddings(settings, f"{service.url}/v1")
+    ended = ask(rag_search, "/api/rag/search", remote, people.ann)
+    assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
+
+
+def test_an_embedding_service_that_is_down(ask: Ask, people: People, settings: Settings):
+    ended = ask(rag_answer, "/api/rag/answer", with_embeddings(settings, "http://127.0.0.1:9/v1"), people.ann)
+    assert_failed_well(ended, 500, "embedding_failed", "embed", people.ann)
+
+
+def test_an_embedding_service_that_was_busy_for_a_moment_is_asked_again(
+    service: StandIn, ask: Ask, people: People, settings: Settings
+):
+    service.replies(Reply(status=429, headers={"Retry-After": "0"}), vectors([0.1] * 1536))
+    remote = with_embeddings(settings, f"{service.url}/v1")
+    assert ask(rag_search, "/api/rag/search", remote, people.ann).answer.status_code == 200
+    assert len(service.requests) == 2
+
+
+def with_embeddings(settings: Settings, url: str) -> Settings:
+    return Settings(
+        **{
+            **settings.model_dump(exclude_unset=True),
+            "openai_api_key": "sk-of-the-tests",
+            "rag_embedding_url": url,
+            "rag_embedding_timeout_seconds": TIMEOUT,
+        }
+    )
+
+
+def completion(content: str | None) -> Reply:
+    message = {"role": "assistant", "content": content}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    return Reply({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+
+
+GATEWAY_FAULTS = {
+    "busy": (Reply(status=429, json={"error": SECRET}), 503, "generation_busy"),
+    "busy and saying how long": (
+        Reply(status=429, headers={"Retry-After": "7"}, json={"error": SECRET}),
+        503,
+        "generation_busy",
+    ),
+    "broken": (Reply(status=500, json={"error": SECRET}), 500, "generation_failed"),
+    "slow": (Reply(delay=30), 500, "generation_timeout"),
+    "dripping": (Reply(json={"choices": SECRET * 9}, drip=0.3), 500, "generation_timeout"),
+    "dropping the connection": (Reply(drop=True), 500, "generation_failed"),
+    "silent": (completion(""), 500, "generation_failed"),
+    "blank": (completion(" \n"), 500, "generation_failed"),
+    "without content": (completion(None), 500, "generation_failed"),
+    "without choices": (Reply(json={"choices": []}), 500, "generation_failed"),
+}
+
+
+@pytest.mark.parametrize("fault", GATEWAY_FAULTS)
+def test_a_gateway_that_fails(
+    fault: str, service: StandIn, ask: Ask, people: People, settings: Settings, core: Pipeline
+):
+    reply, status, code = GATEWAY_FAULTS[fault]
+    service.replies(reply)
+    assert people.ann.org is not None
+    document = NewDocument(org_id=people.ann.org.id, title="The kiln", text=TEXT)
+    ingest(core.database, core.embedder, people.ann.principal, document)
+    ended = ask(rag_answer, "/api/rag/answer", with_gateway(settings, service), people.ann)
+    assert_failed_well(ended, status, code, "generate", people.ann)
+    assert set(ended.lines[0]["steps"]) == {"authenticate", "limit", "embed", "match", "judge", "generate"}
+    assert len(service.requests) == 1
+    if status == 503:
+        assert ended.answer.headers["retry-after"] == reply.headers.get("Retry-After", "30")
+
+
+def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
+    return Settings(
+        **{
+            **settings.model_dump(exclude_unset=True),
+            "lovable_api_key": "sk-of-the-tests",
+            "rag_gateway_url": f"{gateway.url}/v1",
+            "rag_gateway_timeout_seconds": TIMEOUT,
+        }
+    )
+
+
+def test_the_whole_of_an_answer_is_one_log_line_with_all_six_steps(
+    ask: Ask, people: People, settings: Settings, core: Pipeline
+):
+    assert people.ann.org is not None
+    document = NewDocument(org_id=people.ann.org.id, title="The kiln", text=TEXT)
+    ingest(core.database, core.embedder, people.ann.principal, document)
+    ended = ask(rag_answer, "/api/rag/answer", settings, people.ann)
+    assert ended.answer.status_code == 200
+    (line,) = ended.lines
+    assert list(line["steps"]) == ["authenticate", "limit", "embed", "match", "judge", "generate"]
+    assert sum(line["steps"].values()) <= line["ms"]
+    assert "error" not in line

@@ -1,0 +1,221 @@
+"""A whole stack whose tokens are signed with ES256: from the supabase CLI's key to the last row."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from jose import jwt
+
+from local import tokens
+from local.ingest import core_of
+from local.processes import StackError
+from local.stack import Stack
+from local.tools import supabase
+from shared.pipeline import Pipeline
+from tests.actors import Actor, Org, World, vector
+from tests.clients.test_supabase_clients import KETTLE, given_for, run_node
+from tests.functions.test_rag_search import tell
+from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS, CONFUSED
+from tests.local.test_stack import local
+
+DOORS = ("/api/rag/search", "/api/rag/answer", "/functions/v1/rag-search", "/functions/v1/rag-answer")
+JWKS = "/auth/v1/.well-known/jwks.json"
+
+
+@dataclass(frozen=True)
+class Town:
+    """The stack, an org, ann who belongs to it and has a document there, and bob, who belongs to none."""
+
+    stack: Stack
+    acme: Org
+    ann: Actor
+    bob: Actor
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    """A stack that the command line brought up."""
+    folder = tmp_path_factory.mktemp("es256") / "stack"
+    try:
+        done = local(folder, "up", "--port", "0", "--keys", "es256")
+        assert done.returncode == 0, done.stderr
+        stack = Stack(folder)
+        world = World(stack)
+        acme = world.org("Acme")
+        town = Town(stack, acme, world.user(acme), world.user())
+        world.close()
+        core = core_of(stack)
+        tell(core, town.ann, "Kettle manual", KETTLE)
+        core.close()
+        yield town
+    finally:
+        Stack(folder).remove()
+    assert not folder.exists()
+
+
+def titles(answer: httpx.Response) -> list[str]:
+    assert answer.status_code == 200, answer.text
+    return [result["source_title"] for result in answer.json()["results"]]
+
+
+def test_its_key_is_the_supabase_cli_s_and_stays_inside(town: Town):
+    key = town.stack.signing_key
+    assert not isinstance(key, str)
+    assert (key["kty"], key["crv"], key["alg"]) == ("EC", "P-256", "ES256")
+    held = json.dumps([town.stack.function_environment(), town.stack.status()])
+    held += (
+        httpx.get(f"{town.stack.url}{JWKS}").text + town.stack._postgrest_environment()["PGRST_JWT_SECRET"]
+    )
+    assert key["d"] not in held
+    assert town.stack.state.jwt_secret not in held
+    assert "SUPABASE_JWT_SECRET" not in town.stack.function_environment()
+
+
+def test_it_publishes_the_public_half_to_everybody_as_supabase_auth_does(town: Town):
+    answer = httpx.get(f"{town.stack.url}{JWKS}")
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "public, max-age=600"
+    (entry,) = answer.json()["keys"]
+    key = town.stack.signing_key
+    assert not isinstance(key, str)
+    assert entry == {**{name: key[name] for name in key if name != "d"}, "key_ops": ["verify"]}
+
+
+def test_the_functions_answer_its_users(town: Town):
+    assert titles(town.ann.search("kettle")) == ["Kettle manual"]
+    assert "100 degrees" in town.ann.answer("How hot is the kettle?").json()["answer"]["text"]
+    assert titles(town.bob.search("kettle")) == []
+    assert town.bob.answer("How hot is the kettle?").json()["status"] == "insufficient_context"
+
+
+def test_postgrest_answers_its_users(town: Town):
+    assert [row["title"] for row in town.ann.match(vector(1))] == ["Kettle manual"]
+    assert town.bob.match(vector(1)) == []
+    assert town.ann.rpc("is_org_member", {"org_id": town.acme.id}).json() is True
+
+
+def test_a_token_that_the_supabase_cli_signs_works_everywhere(town: Town, tmp_path: Path):
+    project = tmp_path / "supabase"
+    project.mkdir()
+    (project / "signing_keys.json").write_text(json.dumps([town.stack.signing_key]))
+    (project / "config.toml").write_text(
+        'project_id = "test"\n[auth]\nsigning_keys_path = "./signing_keys.json"\n'
+    )
+    payload = json.dumps({"iss": tokens.issuer(town.stack.url), "aud": tokens.AUDIENCE})
+    made = supabase(
+        tmp_path, "gen", "bearer-jwt", "--workdir", str(tmp_path), "--role", "authenticated",
+        "--sub", town.ann.id, "--valid-for", "1h", "--payload", payload,
+    ).split()[0]  # fmt: skip
+    assert jwt.get_unverified_header(made)["alg"] == "ES256"
+    assert titles(town.ann.post("/api/rag/search", {"query_text": "kettle"}, token=made)) == ["Kettle manual"]
+    assert town.ann.rpc("is_org_member", {"org_id": town.acme.id}, token=made).json() is True
+
+
+def test_supabase_js_works_unmodified(town: Town):
+    result = run_node("supabase_js.mjs", given_for(town.ann, vector=vector(1)))
+    assert result["search"]["results"][0]["source_title"] == "Kettle manual"
+    assert "100 degrees" in result["answer"]["answer"]["text"]
+    assert [row["title"] for row in result["match"]] == ["Kettle manual"]
+    assert result["matchError"] is None
+
+
+@pytest.mark.parametrize("fault", [*BAD_TOKENS, *BAD_USERS, *CONFUSED])
+def test_over_http_with_a_token_that_is_none(town: Town, fault: str):
+    made = {**BAD_TOKENS, **BAD_USERS, **CONFUSED}[fault](town.ann)
+    for door in DOORS:
+        answer = town.ann.post(door, {"query_text": "kettle"}, token=made)
+        assert answer.status_code == 401, answer.text
+        assert answer.json()["error"]["code"] == "unauthorized"
+        assert "Kettle" not in answer.text
+
+
+@pytest.mark.parametrize("fault", [*BAD_TOKENS, *CONFUSED])
+def test_straight_through_postgrest_with_a_token_that_is_none(town: Town, fault: str):
+    made = {**BAD_TOKENS, **CONFUSED}[fault](town.ann)
+    answer = town.ann.rpc("rag_match", {"query_vector": vector(1)}, token=made)
+    assert answer.status_code == 401, answer.text
+
+
+def test_hs256_is_refused_even_with_the_secret_that_the_stack_would_have(town: Town):
+    for secret in (town.stack.state.jwt_secret, "super-secret-jwt-token-with-at-least-32-characters-long"):
+        made = tokens.user_token(secret, town.stack.url, town.ann.id)
+        for path, body in (("/api/rag/search", {"query_text": "x"}), ("/rest/v1/rpc/rag_match", {})):
+            assert town.ann.post(path, body, token=made).status_code == 401
+
+
+def test_the_command_line_works_on_it(town: Town, tmp_path: Path):
+    folder = town.stack.folder
+    assert json.loads(local(folder, "status", "--json").stdout)["keys"] == "es256"
+    token = local(folder, "token", "--user", "tomas@halden.example").stdout.strip()
+    assert jwt.get_unverified_header(token)["alg"] == "ES256"
+    (tmp_path / "tea.txt").write_text("Tea is ready after four minutes.")
+    done = local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
+    assert "1 documents, 1 chunks" in done.stdout, done.stderr
+    bearer = {"Authorization": f"Bearer {token}"}
+    found = httpx.post(f"{town.stack.url}/api/rag/search", json={"query_text": "tea"}, headers=bearer)
+    assert titles(found) == ["tea"]
+
+
+def test_a_stack_keeps_the_way_of_signing_that_its_data_has(town: Town):
+    for other in ("hs256", "rs256"):
+        done = local(town.stack.folder, "up", "--keys", other)
+        assert done.returncode == 1
+        assert "signed with ES256" in done.stderr
+        with pytest.raises(StackError):
+            Stack(town.stack.folder, keys=other)
+    assert Stack(town.stack.folder, keys="es256").signing_key == town.stack.signing_key
+
+
+def test_a_stack_with_a_secret_publishes_no_key(stack: Stack):
+    assert stack.signing_key == stack.state.jwt_secret
+    assert httpx.get(f"{stack.url}{JWKS}").json() == {"keys": []}
+
+
+def test_a_choice_outlives_a_start_that_failed(town: Town, tmp_path: Path):
+    taken = town.stack.state.port
+    assert local(tmp_path, "up", "--port", str(taken), "--postgres", "16", "--keys", "hs256").returncode == 1
+    assert local(tmp_path, "up", "--port", str(taken), "--postgres", "18", "--keys", "rs256").returncode == 1
+    again = Stack(tmp_path)
+    assert (again.state.keys, again.state.postgres_version) == ("rs256", 18)
+
+
+def test_tokens_outlive_a_restart_and_a_replaced_key_takes_its_tokens_along(town: Town):
+    stack = town.stack
+    old, anon_key = town.ann.token(), stack.anon_key
+    stack.down()
+    stack.up(stack.state.port, durable=False)
+    assert stack.anon_key == anon_key, "it is in applications"
+    assert town.ann.rpc("is_org_member", {"org_id": town.acme.id}, token=old).json() is True
+    stack.down()
+    stack.state.private_key = stack.state.anon_key = None
+    stack._save()
+    stack.up(stack.state.port, durable=False)
+    assert titles(town.ann.search("kettle")) == ["Kettle manual"]
+    assert town.ann.post("/api/rag/search", {"query_text": "kettle"}, token=old).status_code == 401
+    assert town.ann.rpc("is_org_member", {"org_id": town.acme.id}, token=old).status_code == 401
+
+
+def test_a_stack_may_sign_with_rs256_too(tmp_path: Path):
+    stack = Stack(tmp_path / "stack", keys="rs256")
+    core: Pipeline | None = None
+    try:
+        stack.up(0, durable=False)
+        world = World(stack)
+        acme = world.org("Acme")
+        ann = world.user(acme)
+        world.close()
+        core = core_of(stack)
+        tell(core, ann, "Kettle manual", KETTLE)
+        confused = CONFUSED["HS256 with its PEM"](ann)
+        assert jwt.get_unverified_header(ann.token())["alg"] == "RS256"
+        assert titles(ann.search("kettle")) == ["Kettle manual"]
+        assert [row["title"] for row in ann.match(vector(1))] == ["Kettle manual"]
+        assert ann.post("/api/rag/search", {"query_text": "x"}, token=confused).status_code == 401
+        assert ann.rpc("rag_match", {"query_vector": vector(1)}, token=confused).status_code == 401
+    finally:
+        if core:
+            core.close()
+        stack.remove()

@@ -1,0 +1,115 @@
+"""The door to the database, against a server that fails in each way: what is tried again, how long."""
+
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, Unauthorized
+from shared.postgrest import NOT_DONE, PAUSES, Database
+from shared.types import Principal
+from tests.stand_in import Reply, StandIn
+
+CALLER = Principal("a user", "a token")
+ALL_TRIES = 1 + len(PAUSES)
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    with StandIn() as running:
+        yield running
+
+
+@pytest.fixture
+def database(server: StandIn) -> Iterator[Database]:
+    made = Database(server.url, "the anon key", timeout_seconds=3)
+    yield made
+    made.close()
+
+
+def refused(code: str | None, status: int = 503) -> Reply:
+    return Reply(status=status, json={"code": code, "message": "a detail", "details": None, "hint": None})
+
+
+def call(database: Database, **how: Any) -> Any:
+    return database.call(CALLER, "a_function", {"x": 1}, **how)
+
+
+def test_a_call_carries_the_caller_s_own_token(server: StandIn, database: Database):
+    server.replies(Reply(json=[{"a": 1}]))
+    assert call(database) == [{"a": 1}]
+    (request,) = server.requests
+    assert (request.method, request.path) == ("POST", "/rest/v1/rpc/a_function")
+    assert request.headers["authorization"] == "Bearer a token"
+    assert request.headers["apikey"] == "the anon key"
+
+
+@pytest.mark.parametrize("code", sorted(NOT_DONE))
+def test_what_surely_did_not_happen_is_tried_again(server: StandIn, database: Database, code: str):
+    server.replies(refused(code), Reply(json=7))
+    assert call(database) == 7
+    assert len(server.requests) == 2
+
+
+def test_tries_end(server: StandIn, database: Database):
+    server.replies(refused("PGRST001"))
+    with pytest.raises(DatabaseFailed):
+        call(database)
+    assert len(server.requests) == ALL_TRIES
+
+
+@pytest.mark.parametrize("reply", [Reply(drop=True), Reply(status=502, body=b"<html>"), refused(None)])
+def test_what_may_have_happened_is_tried_again_only_where_twice_does_no_harm(
+    server: StandIn, database: Database, reply: Reply
+):
+    server.replies(reply)
+    with pytest.raises(DatabaseFailed):
+        call(database)
+    assert len(server.requests) == 1
+    with pytest.raises(DatabaseFailed):
+        call(database, again=True)
+    assert len(server.requests) == 1 + ALL_TRIES
+
+
+@pytest.mark.parametrize(
+    ("code", "noun"),
+    [
+        ("57014", DatabaseTimedOut),
+        ("PGRST003", DatabaseTimedOut),
+        ("PGRST301", Unauthorized),
+        ("XX000", DatabaseFailed),
+    ],
+)
+def test_what_will_not_get_better_is_not_tried_again(
+    server: StandIn, database: Database, code: str, noun: type[RagError]
+):
+    server.replies(refused(code, 500))
+    with pytest.raises(noun):
+        call(database, again=True)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("reply", [Reply(delay=30), Reply(json="x" * 500, drip=0.2)])
+def test_the_time_out_bounds_the_whole_call(server: StandIn, reply: Reply):
+    server.replies(reply)
+    database = Database(server.url, "the anon key", timeout_seconds=0.5)
+    started = monotonic()
+    try:
+        with pytest.raises(DatabaseTimedOut):
+            call(database, again=True)
+    finally:
+        database.close()
+    assert monotonic() - started < 3
+    assert len(server.requests) == 1
+
+
+def test_tries_and_pauses_count_towards_the_time_out(server: StandIn):
+    server.replies(refused("PGRST001"))
+    database = Database(server.url, "the anon key", timeout_seconds=0.25)
+    try:
+        with pytest.raises(DatabaseFailed):
+            call(database)
+    finally:
+        database.close()
+    assert len(server.requests) == 2
