@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export SUPABASE_TELEMETRY_DISABLED := 1
 
-.PHONY: help demo serve test check format migration eval clean
+.PHONY: help demo serve test check format migration package eval clean
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
@@ -12,6 +12,7 @@ help:
 	@echo "make test       every test"
 	@echo "make check      format, lint, types, tests: what CI runs"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
+	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
 	@echo "make eval DATA=dir      fit the confidence thresholds on a labelled set of questions"
 
 demo: .venv/ready node_modules/ready
@@ -26,6 +27,8 @@ test: .venv/ready-dev node_modules/ready
 check: .venv/ready-dev node_modules/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 
@@ -36,16 +39,19 @@ format: .venv/ready-dev
 migration: .venv/ready node_modules/ready
 	$(BIN)/python -m local migration $(name)
 
+package: .venv/ready node_modules/ready
+	@$(BIN)/python -m local.package
+
 eval: .venv/ready node_modules/ready
 	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/eval_confidence.py"; exit 2; }
 	$(BIN)/python -m bench.eval_confidence $(DATA)
 
 clean:
 	-$(BIN)/python -m local down --remove
-	rm -rf .venv node_modules .local
+	rm -rf .venv node_modules .local build
 
 # pip and npm say little; what they say in an error still shows.
-.venv/ready: requirements.txt requirements-local.txt constraints.txt
+.venv/ready: requirements.txt requirements-server.txt requirements-local.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "installing the Python packages (once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

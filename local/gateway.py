@@ -15,12 +15,11 @@ from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Match, Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
 
-from functions import api_keys, health, metrics, rag_answer, rag_search
+from functions.server import SLUGS, Functions
 
-FUNCTIONS = (rag_search.app, rag_answer.app, api_keys.app, metrics.app, health.app)
+FUNCTIONS = Functions(SLUGS)
 # Headers that belong to one connection and not to the message.
 HOP_BY_HOP = {
     "connection",
@@ -67,24 +66,12 @@ async def published_keys(request: Request) -> Response:
     return JSONResponse(json.loads(os.environ["LOCAL_JWKS"]), headers=headers)
 
 
-async def functions(scope: Scope, receive: Receive, send: Send) -> None:
-    """Hand a request to the function that has a route for its path, whatever the method."""
-    for app in FUNCTIONS:
-        if any(route.matches(scope)[0] is not Match.NONE for route in app.routes):
-            await app(scope, receive, send)
-            return
-    await JSONResponse({"message": "no Route matched with those values"}, status_code=404)(
-        scope, receive, send
-    )
-
-
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         client = httpx.AsyncClient(base_url=os.environ["LOCAL_POSTGREST_URL"], timeout=30)
         app.state.postgrest = await stack.enter_async_context(client)
-        for function in FUNCTIONS:
-            await stack.enter_async_context(function.router.lifespan_context(function))
+        await stack.enter_async_context(FUNCTIONS.started())
         yield
 
 
@@ -95,4 +82,4 @@ app = Starlette(
     ],
     lifespan=lifespan,
 )
-app.router.default = functions
+app.router.default = FUNCTIONS

@@ -34,6 +34,10 @@ def _address(value: str) -> str:
     return value.rstrip("/")
 
 
+def _listed(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
 def _signing_key(value: SecretStr) -> SecretStr:
     try:
         key = json.loads(value.get_secret_value())
@@ -71,9 +75,17 @@ class FrameSettings(BaseSettings):
     # Comma-separated; the contract allows every origin until a deployment tightens it.
     rag_cors_origins: str = "*"
 
+    # One process for several functions (functions/server.py): comma-separated slugs, or all; and its port.
+    rag_functions: str = "all"
+    port: Annotated[int, Field(ge=1, le=65535)] = 8080
+
     @property
     def cors_origins(self) -> list[str]:
-        return [origin.strip() for origin in self.rag_cors_origins.split(",") if origin.strip()]
+        return _listed(self.rag_cors_origins)
+
+    @property
+    def functions(self) -> list[str]:
+        return _listed(self.rag_functions)
 
 
 class Settings(FrameSettings):

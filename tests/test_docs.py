@@ -2,8 +2,9 @@
 
 import json
 import re
+from importlib import import_module
 
-from functions import health, rag_answer, rag_search
+from functions.server import SLUGS
 from local.tools import ROOT
 from shared.config import Settings
 from shared.policy import THRESHOLDS
@@ -15,8 +16,8 @@ EXAMPLE = (ROOT / ".env.example").read_text()
 def test_the_readme_lists_exactly_the_routes_that_are_served():
     served = {
         f"{method} {getattr(route, 'path', '')}"
-        for app in (rag_search.app, rag_answer.app, health.app)
-        for route in app.routes
+        for module in SLUGS.values()
+        for route in import_module(module).app.routes
         for method in getattr(route, "methods", set()) - {"HEAD"}
     }
     assert set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]*)`", README)) == served

@@ -1,0 +1,107 @@
+"""Several functions as one ASGI app: what a container starts, with `python -m functions.server`.
+
+RAG_FUNCTIONS chooses them; only the chosen are imported, and health is always among them. A function is a
+file of this folder that holds an `app`.
+"""
+
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
+
+from shared.app import create_app
+from shared.config import FrameSettings
+from shared.dialects import rag
+from shared.errors import ConfigurationError
+
+# Every function's slug, and its module.
+SLUGS = {
+    module.name.replace("_", "-"): f"functions.{module.name}"
+    for module in iter_modules([str(Path(__file__).parent)])
+    if module.name != "server"
+}
+ALWAYS = "health"
+# Cloud Run kills a container ten seconds after it asked it to end.
+DRAIN_SECONDS = 8
+
+
+class Functions:
+    """An ASGI app that hands each request to the function that has a route for its path."""
+
+    def __init__(self, slugs: Iterable[str]) -> None:
+        self.apps: list[FastAPI] = [import_module(SLUGS[slug]).app for slug in slugs]
+        # Without routes: it has only the frame's answer to a path that nobody serves.
+        self._nobody = create_app(rag, "server")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        for app in self.apps:
+            # Whatever the method: a wrong one is the function's to refuse.
+            if any(route.matches(scope)[0] is not Match.NONE for route in app.routes):
+                await app(scope, receive, send)
+                return
+        await self._nobody(scope, receive, send)
+
+    @asynccontextmanager
+    async def started(self) -> AsyncIterator[None]:
+        """Every function started, and at the end stopped.
+
+        They share the process's one pipeline. Each closes it when it stops; by then none serves any more,
+        and what is closed already stays so.
+        """
+        async with AsyncExitStack() as stack:
+            for app in self.apps:
+                await stack.enter_async_context(app.router.lifespan_context(app))
+            yield
+
+
+def chosen(names: Iterable[str]) -> list[str]:
+    """The slugs to serve. Raises ConfigurationError on one that does not exist, or on none."""
+    wanted = set(names)
+    if wanted == {"all"}:
+        return list(SLUGS)
+    if not wanted or not wanted <= set(SLUGS):
+        raise ConfigurationError(f"RAG_FUNCTIONS: all, or some of {', '.join(SLUGS)}, with commas between")
+    return [slug for slug in SLUGS if slug in wanted | {ALWAYS}]
+
+
+def create() -> Starlette:
+    """The app over the functions that RAG_FUNCTIONS chooses. Raises ConfigurationError."""
+    functions = Functions(chosen(FrameSettings().functions))
+    app = Starlette(lifespan=lambda _: functions.started())
+    app.router.default = functions
+    return app
+
+
+def main() -> None:
+    """Serve until SIGTERM; then take no more, finish what came, and end with 0."""
+    import uvicorn
+
+    try:
+        app = create()
+    except ConfigurationError as wrong:
+        sys.exit(str(wrong))
+    # uvicorn raises the signal once more when it has drained, which would end the process as killed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    uvicorn.run(
+        app,
+        host="0.0.0.0",  # noqa: S104  # a container is reached from outside
+        port=FrameSettings().port,
+        lifespan="on",
+        ws="none",
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+        # The platform logs requests itself, and these would show query strings.
+        access_log=False,
+        server_header=False,
+    )
+
+
+if __name__ == "__main__":
+    main()

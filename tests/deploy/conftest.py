@@ -1,0 +1,248 @@
+"""The Lambda zip, packaged once a run as a deployer would; and the paid APIs that the functions then call."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local import package
+from local.stack import Stack
+from local.tools import ROOT, npm_program
+from tests.actors import vector
+from tests.stand_in import Reply, StandIn
+
+RUNTIME = Path(__file__).with_name("lambda_runtime.py")
+METRICS_TOKEN = "metrics-token-7f3a"
+EVENTS = Path(__file__).with_name("events")
+CONFIGURATION = (ROOT / package.CONFIGURATION).read_text()
+# Every variable that serverless.yml takes from its environment; when packaged here, each is its own <NAME>.
+ASKED_FOR = set(re.findall(r"\$\{env:(\w+)", CONFIGURATION))
+
+
+@dataclass(frozen=True)
+class Package:
+    """What `osls package` made: a zip, unpacked, and the CloudFormation template beside it."""
+
+    folder: Path
+    root: Path
+
+    @property
+    def archive(self) -> Path:
+        return self.folder / "rag.zip"
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(self.archive.read_bytes()).hexdigest()
+
+    @cached_property
+    def resources(self) -> dict[str, dict[str, Any]]:
+        template = json.loads((self.folder / "cloudformation-template-update-stack.json").read_text())
+        resources: dict[str, dict[str, Any]] = template["Resources"]
+        return resources
+
+    def of_type(self, kind: str) -> list[dict[str, Any]]:
+        """The properties of the resources of that type."""
+        return [found["Properties"] for found in self.resources.values() if found["Type"] == kind]
+
+    @cached_property
+    def functions(self) -> dict[str, dict[str, Any]]:
+        """The Lambda functions' properties, by slug."""
+        return {_slug(found): found for found in self.of_type("AWS::Lambda::Function")}
+
+    @cached_property
+    def routes(self) -> dict[str, set[str]]:
+        """The routes that reach a function through the HTTP API, by slug."""
+        found: dict[str, set[str]] = {}
+        for route in self.of_type("AWS::ApiGatewayV2::Route"):
+            _, (_, integration) = route["Target"]["Fn::Join"]
+            address = self.resources[integration["Ref"]]["Properties"]["IntegrationUri"]
+            slug = _slug(self.resources[address["Fn::GetAtt"][0]]["Properties"])
+            found.setdefault(slug, set()).add(route["RouteKey"])
+        return found
+
+    def variables(self, slug: str) -> dict[str, str]:
+        """The environment that serverless.yml gives a function, with <NAME> for what the deployer sets."""
+        given: dict[str, str] = self.functions[slug]["Environment"]["Variables"]
+        return given
+
+
+def _slug(function: Mapping[str, str]) -> str:
+    return function["FunctionName"].removeprefix("rag-dev-")
+
+
+def osls_package(folder: Path, *options: str) -> None:
+    """Run the real osls in the built folder, as the README says."""
+    done = subprocess.run(
+        [npm_program("osls"), "package", "--package", ".serverless", *options],
+        cwd=folder,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder.parent),
+            **{name: f"<{name}>" for name in ASKED_FOR},
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def packaged_in(folder: Path, *options: str) -> Package:
+    """Build, package and unpack anew."""
+    package.build(folder / "built")
+    osls_package(folder / "built", *options)
+    made = Package(folder / "built" / ".serverless", folder / "unpacked")
+    with zipfile.ZipFile(made.archive) as archive:
+        archive.extractall(made.root)
+    return made
+
+
+@pytest.fixture(scope="session")
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Package]:
+    folder = tmp_path_factory.mktemp("lambda")
+    yield packaged_in(folder)
+    shutil.rmtree(folder)
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """The unpacked zip, run as Lambda would: a bare Python, and what the deployer set."""
+
+    package: Package
+    python: str
+    deployer: Mapping[str, str]
+
+    def environment(self, slug: str) -> dict[str, str]:
+        """What Lambda gives the function: its own part of what the deployer set, and Lambda's variables."""
+        chosen = {}
+        for name, value in self.package.variables(slug).items():
+            asked = re.fullmatch(r"<(\w+)>", value)
+            if asked is None or asked[1] in self.deployer:
+                chosen[name] = self.deployer[asked[1]] if asked else value
+        task = {"AWS_LAMBDA_FUNCTION_NAME": f"rag-dev-{slug}", "LAMBDA_TASK_ROOT": str(self.package.root)}
+        return {**chosen, **task}
+
+    def start(
+        self, slug: str, events: Sequence[Any], *, handler: str | None = None, **changes: str | None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Import the function's handler and give it these events, whatever comes of it."""
+        environment: dict[str, str | None] = {**self.environment(slug), **changes}
+        given = {
+            "root": str(self.package.root),
+            "bytecode": str(self.package.root.parent / "bytecode"),
+            "handler": handler or self.package.functions[slug]["Handler"],
+            "events": events,
+        }
+        return subprocess.run(
+            # -I and -S: no site-packages, no variables, nothing of this project but the zip.
+            [self.python, "-I", "-S", RUNTIME],
+            input=json.dumps(given),
+            env={name: value for name, value in environment.items() if value is not None},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def told(self, slug: str, *events: Any, handler: str | None = None) -> dict[str, Any]:
+        done = self.start(slug, events, handler=handler)
+        assert done.returncode == 0, done.stderr
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+
+    def answers(self, slug: str, *events: Any, handler: str | None = None) -> list[dict[str, Any]]:
+        answers: list[dict[str, Any]] = self.told(slug, *events, handler=handler)["answers"]
+        return answers
+
+
+def runtime_python() -> str:
+    """A Python of the Lambda runtime's version: these tests' own, or one on the PATH."""
+    version = package.python_version()
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return sys.executable
+    if found := shutil.which(f"python{version}"):
+        return found
+    if os.environ.get("CI"):
+        pytest.fail(f"CI has no Python {version}, which Lambda runs")
+    pytest.skip(f"no Python {version}, which Lambda runs")
+
+
+@pytest.fixture
+def embeddings() -> Iterator[StandIn]:
+    """The paid embeddings API: every text becomes the vector 1."""
+    with StandIn() as server:
+        server.replies(embedding(vector(1)))
+        yield server
+
+
+@pytest.fixture
+def gateway() -> Iterator[StandIn]:
+    """The paid model: it always says the same."""
+    with StandIn() as server:
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": "It is 1."},
+            "finish_reason": "stop",
+        }
+        completion = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+        server.replies(Reply(json=completion))
+        yield server
+
+
+@pytest.fixture
+def deployed(packaged: Package, stack: Stack, embeddings: StandIn, gateway: StandIn) -> Lambda:
+    """The zip deployed beside the test stack."""
+    return Lambda(packaged, runtime_python(), deployer_of(stack, embeddings, gateway))
+
+
+def deployer_of(stack: Stack, embeddings: StandIn, gateway: StandIn) -> dict[str, str]:
+    """What a deployer has in the environment."""
+    return {
+        **stack.function_environment(),
+        "OPENAI_API_KEY": "sk-embeddings-7f3a",
+        "RAG_EMBEDDING_URL": f"{embeddings.url}/v1",
+        "LOVABLE_API_KEY": "sk-gateway-7f3a",
+        "RAG_GATEWAY_URL": f"{gateway.url}/v1",
+        "RAG_METRICS_TOKEN": METRICS_TOKEN,
+    }
+
+
+def embedding(numbers: Sequence[float], **reply: Any) -> Reply:
+    """What an OpenAI-compatible endpoint answers for one text."""
+    data = [{"object": "embedding", "index": 0, "embedding": list(numbers)}]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return Reply(json={"object": "list", "model": "m", "data": data, "usage": usage}, **reply)
+
+
+def event(
+    kind: str,
+    method: str,
+    path: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    body: str | None = None,
+    query: str = "",
+    **fields: Any,
+) -> dict[str, Any]:
+    """That request as AWS documents it: `kind` is a file of events/, header names in lower case."""
+    made: dict[str, Any] = json.loads((EVENTS / f"{kind}.json").read_text())
+    made |= {"rawPath": path, "rawQueryString": query, **fields}
+    made["requestContext"]["http"] |= {"method": method, "path": path}
+    if kind == "http_api":
+        made["routeKey"] = made["requestContext"]["routeKey"] = f"{method} {path}"
+    made["headers"] |= headers or {}
+    if body is not None:
+        made["body"] = body
+        made["headers"]["content-length"] = str(len(body))
+    return made

@@ -1,0 +1,237 @@
+"""The container's process, started as the Dockerfile says over the files that it copies; no Docker here."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from functions.server import DRAIN_SECONDS
+from local.package import python_version
+from local.processes import free_port
+from local.stack import Stack
+from local.tools import ROOT
+from tests.actors import Actor, vector
+from tests.conftest import People
+from tests.deploy.conftest import deployer_of, embedding
+from tests.stand_in import StandIn
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+IGNORED = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+PATIENCE = 20.0
+
+
+def instructions(name: str) -> list[str]:
+    """What follows that instruction, each time it stands there."""
+    return re.findall(rf"^{name}\s+(.+?)\s*$", DOCKERFILE, re.MULTILINE)
+
+
+def exec_form(text: str) -> list[str]:
+    """A command that no shell stands before. Raises ValueError for the shell form."""
+    command: list[str] = json.loads(text)
+    return command
+
+
+COMMAND = exec_form(instructions("CMD")[-1])
+HEALTHCHECK = exec_form(instructions("HEALTHCHECK")[0].partition("CMD")[2])
+# Copies from outside the build: from, to.
+COPIES = [
+    (shlex.split(copy)[:-1], Path(shlex.split(copy)[-1]))
+    for copy in instructions("COPY")
+    if "--from" not in copy
+]
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of the working directory as the Dockerfile fills them."""
+    root = tmp_path_factory.mktemp("image")
+    (workdir,) = {folder for folder in instructions("WORKDIR") if folder != "/build"}
+    for sources, target in COPIES:
+        if target.is_relative_to(workdir):
+            (source,) = sources
+            copied = root / target.relative_to("/")
+            shutil.copytree(ROOT / source, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    return root / Path(workdir).relative_to("/")
+
+
+class Container:
+    """The process, and how to reach it."""
+
+    def __init__(self, process: "subprocess.Popen[str]", port: int, environment: Mapping[str, str]) -> None:
+        self.process = process
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self._environment = environment
+
+    def takes_connections(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=5).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def is_healthy(self) -> bool:
+        """By the Dockerfile's own check."""
+        return (
+            subprocess.run(HEALTHCHECK, env=self._environment, capture_output=True, check=False).returncode
+            == 0
+        )
+
+    def end(self) -> tuple[int, str]:
+        """Wait until it has ended by itself: its exit code, and what it said."""
+        _, said = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, said
+
+
+@contextmanager
+def started(image: Path, settings: Mapping[str, str]) -> Iterator[Container]:
+    port = free_port()
+    # The image's PATH leads to its packages, as this one to ours.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {"PATH": path, "PORT": str(port), "PYTHONDONTWRITEBYTECODE": "1", **settings}
+    with subprocess.Popen(COMMAND, cwd=image, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield Container(process, port, environment)
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def settings_given(stack: Stack, embeddings: StandIn, gateway: StandIn) -> dict[str, str]:
+    return deployer_of(stack, embeddings, gateway)
+
+
+def wait_for(done: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def ready(container: Container) -> None:
+    wait_for(lambda: container.process.poll() is not None or container.takes_connections(), "it listens")
+    assert container.process.poll() is None
+    assert httpx.get(f"{container.url}/health", timeout=PATIENCE).status_code == 200
+
+
+def search(container: Container, actor: Actor) -> httpx.Response:
+    return httpx.post(
+        f"{container.url}/api/rag/search",
+        json={"query_text": "What does 1 say?"},
+        headers=actor.headers(),
+        timeout=PATIENCE,
+    )
+
+
+# -- what the files say -------------------------------------------------------------------------------------
+
+
+def test_the_image_has_the_tested_python_by_tag():
+    images = {image.split(" AS ")[0] for image in instructions("FROM")}
+    assert len(images) == 1
+    assert re.fullmatch(rf"python:{python_version()}-slim-[a-z]+", images.pop())
+
+
+def test_the_image_s_packages_are_the_server_s_at_the_tested_versions():
+    (install,) = [run for run in instructions("RUN") if "install" in run]
+    assert "--constraint constraints.txt --requirement requirements-server.txt" in " ".join(install.split())
+    assert "--only-binary=:all:" in install
+
+
+def test_nothing_enters_the_image_that_is_not_named_and_copied():
+    copied = {source for sources, _ in COPIES for source in sources}
+    assert IGNORED[0] == "*"
+    assert {line.removeprefix("!") for line in IGNORED if line.startswith("!")} == copied
+    assert not copied & {"tests", "local", ".env", ".git", "."}
+
+
+def test_the_process_is_not_root_s():
+    user = instructions("USER")[-1]
+    assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", user)
+    # It is the last to change it: what runs, runs as that user.
+    assert DOCKERFILE.index("\nUSER ") < DOCKERFILE.index("\nCMD ")
+
+
+def test_it_drains_within_what_cloud_run_waits():
+    assert 0 < DRAIN_SECONDS < 10
+
+
+# -- the process --------------------------------------------------------------------------------------------
+
+
+def test_it_serves_all_functions_and_its_health_check_agrees(
+    image: Path, settings_given: dict[str, str], people: People
+):
+    document_id = people.ann.put([vector(1)], embedding_model="text-embedding-3-small")
+    with started(image, settings_given) as container:
+        ready(container)
+        assert container.is_healthy()
+        found = search(container, people.ann)
+        assert found.status_code == 200
+        assert [result["source_id"] for result in found.json()["results"]] == [document_id]
+        assert "server" not in found.headers
+        url, body = f"{container.url}/functions/v1/rag-answer", {"query_text": "What does 1 say?"}
+        answered = httpx.post(url, json=body, headers=people.ann.headers(), timeout=PATIENCE)
+        assert answered.json()["answer"]["text"] == "It is 1."
+        container.process.terminate()
+        assert container.end()[0] == 0
+        assert not container.is_healthy()
+
+
+def test_it_serves_one_function_if_told_so(image: Path, settings_given: dict[str, str], people: People):
+    with started(image, {**settings_given, "RAG_FUNCTIONS": "rag-search"}) as container:
+        ready(container)
+        assert search(container, people.ann).status_code == 200
+        other = httpx.post(f"{container.url}/api/rag/answer", json={}, headers=people.ann.headers())
+        assert (other.status_code, other.json()["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"RAG_FUNCTIONS": "rag-serach"}, "RAG_FUNCTIONS: "), ({"SUPABASE_URL": ""}, "SUPABASE_URL: ")],
+    ids=["an unknown function", "a missing setting"],
+)
+def test_a_wrong_setting_ends_it_at_once_and_is_named(
+    image: Path, settings_given: dict[str, str], change: dict[str, str], named: str
+):
+    with started(image, {**settings_given, **change}) as container:
+        code, said = container.end()
+    assert code != 0
+    assert named in said
+    assert "7f3a" not in said
+
+
+def test_sigterm_lets_what_came_be_finished_and_takes_no_more(
+    image: Path, settings_given: dict[str, str], embeddings: StandIn, people: People
+):
+    people.ann.put([vector(1)], embedding_model="text-embedding-3-small")
+    embeddings.replies(embedding(vector(1), delay=3))
+    with started(image, settings_given) as container, ThreadPoolExecutor(1) as pool:
+        ready(container)
+        assert search(container, people.ann).status_code == 200
+        slow = pool.submit(search, container, people.ann)
+        wait_for(lambda: len(embeddings.requests) == 2, "the slow request is under way")
+        container.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: not container.takes_connections(), "it takes no more connections")
+        assert not slow.done()
+        assert container.process.poll() is None
+        answer = slow.result(timeout=PATIENCE)
+        assert (answer.status_code, len(answer.json()["results"])) == (200, 1)
+        asked = time.monotonic()
+        code, said = container.end()
+    assert code == 0, said
+    assert time.monotonic() - asked < 5
+    assert "Traceback" not in said

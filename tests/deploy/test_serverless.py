@@ -1,0 +1,105 @@
+"""serverless.yml says the same as functions/, the settings and the README: routes, timeouts, secrets."""
+
+import re
+from importlib import import_module
+
+import pytest
+
+from functions.server import SLUGS
+from local.tools import ROOT
+from shared.config import FrameSettings, Settings
+from tests.deploy.conftest import CONFIGURATION, Package
+
+every_function = pytest.mark.parametrize("slug", SLUGS)
+# Whoever has one of these can spend, sign or read as somebody.
+SECRETS = {
+    "OPENAI_API_KEY", "LOVABLE_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY", "RAG_METRICS_TOKEN",
+}  # fmt: skip
+# What the container alone reads.
+OF_THE_SERVER = {"RAG_FUNCTIONS", "PORT"}
+DEFAULTS = Settings.model_construct()
+
+
+def secrets_of(packaged: Package, slug: str) -> set[str]:
+    """The secrets whose value the function gets."""
+    return {
+        name for name, value in packaged.variables(slug).items() if name in SECRETS and value == f"<{name}>"
+    }
+
+
+def test_every_file_of_functions_is_a_function_with_its_handler(packaged: Package):
+    handlers = {slug: found["Handler"] for slug, found in packaged.functions.items()}
+    assert handlers == {slug: f"{module}.handler" for slug, module in SLUGS.items()}
+
+
+@every_function
+def test_every_route_of_a_function_reaches_it_and_no_other(packaged: Package, slug: str):
+    app = import_module(SLUGS[slug]).app
+    served = set()
+    for route in app.routes:
+        path = re.sub(r"\{(\w+):path\}", r"{\1+}", route.path)
+        served |= {f"{method} {path}" for method in route.methods} | {f"OPTIONS {path}"}
+    assert packaged.routes[slug] == served
+
+
+def test_every_function_runs_where_the_wheels_are_for(packaged: Package):
+    for found in packaged.functions.values():
+        assert found["Architectures"] == ["x86_64"]
+        assert found["Runtime"] == "python3.11"
+
+
+def test_no_function_is_cut_off_before_its_own_timeouts(packaged: Package):
+    public_keys = 6
+    asking = DEFAULTS.rag_database_timeout_seconds
+    search = public_keys + asking + DEFAULTS.rag_embedding_timeout_seconds + asking
+    timeouts = {slug: found["Timeout"] for slug, found in packaged.functions.items()}
+    assert timeouts["rag-search"] > search
+    assert timeouts["rag-answer"] > search + DEFAULTS.rag_gateway_timeout_seconds
+    # An API key's exchange, its count, the work.
+    assert timeouts["api-keys"] > public_keys + 3 * asking
+    assert min(timeouts["health"], timeouts["metrics"]) > asking
+    assert max(timeouts.values()) <= 900
+
+
+def test_every_setting_of_the_functions_can_be_set(packaged: Package):
+    settable = set().union(*(packaged.variables(slug) for slug in SLUGS))
+    assert {name.upper() for name in Settings.model_fields} - OF_THE_SERVER <= settable
+    assert set(FrameSettings.model_fields) >= {name.lower() for name in OF_THE_SERVER}
+
+
+def test_health_reads_what_it_reports_where_the_others_read_it(packaged: Package):
+    health = packaged.variables("health")
+    reported = "RAG_EMBEDDING_MODEL", "RAG_EMBEDDING_URL", "RAG_GATEWAY_MODEL", "RAG_GATEWAY_URL"
+    thresholds = "RAG_CONFIDENCE_HIGH_THRESHOLD", "RAG_CONFIDENCE_MEDIUM_THRESHOLD"
+    for name in (*reported, *thresholds):
+        assert health[name] == packaged.variables("rag-answer")[name] == f"<{name}>"
+    # And a word for each key that somebody must have.
+    for name in ("OPENAI_API_KEY", "LOVABLE_API_KEY"):
+        assert (name in health) == any(name in secrets_of(packaged, slug) for slug in SLUGS)
+
+
+def test_secrets_come_from_the_deployer_s_environment_or_do_not_come(packaged: Package):
+    for slug in SLUGS:
+        for name in SECRETS & set(packaged.variables(slug)):
+            assert packaged.variables(slug)[name] in (f"<{name}>", "elsewhere")
+    # In the text too: nothing is assigned that looks like a key or a token.
+    assert not re.findall(r"(sk-|eyJ|-----BEGIN)", CONFIGURATION)
+
+
+def test_each_function_gets_the_secrets_that_the_readme_says(packaged: Package):
+    section = (ROOT / "README.md").read_text().partition("## Deploy")[2].partition("\n## ")[0]
+    head, _, *rows = re.findall(r"^\|(.+)\|$", section, re.MULTILINE)
+    slugs = [cell.strip().strip("`") for cell in head.split("|")][1:]
+    assert sorted(slugs) == sorted(SLUGS)
+    said: dict[str, set[str]] = {slug: set() for slug in slugs}
+    for row in rows:
+        name, *cells = (cell.strip() for cell in row.split("|"))
+        for slug, cell in zip(slugs, cells, strict=True):
+            if cell:
+                said[slug].add(name.strip("`"))
+    assert said == {slug: secrets_of(packaged, slug) for slug in SLUGS}
+
+
+def test_no_function_is_offered_a_service_role_key(packaged: Package):
+    for slug in SLUGS:
+        assert not [name for name in packaged.variables(slug) if "SERVICE" in name]

@@ -1,0 +1,107 @@
+"""The GitHub workflows: what they run is what exists here, and brings a database where it should be.
+
+GitHub itself is not here; `make check` lints them with zizmor, which needs no network.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+import yaml
+
+from local import migrations
+from local.stack import Stack
+from local.tools import ROOT
+
+FOLDER = ROOT / ".github" / "workflows"
+SECRETS = {"SUPABASE_ACCESS_TOKEN", "SUPABASE_DB_PASSWORD", "SUPABASE_PROJECT_REF"}
+
+
+def workflow(name: str) -> dict[Any, Any]:
+    read: dict[Any, Any] = yaml.safe_load((FOLDER / f"{name}.yml").read_text())
+    # YAML 1.1 takes the key `on` for a truth.
+    return {"on" if key is True else key: value for key, value in read.items()}
+
+
+CHECK, DEPLOY = workflow("check"), workflow("deploy-database")
+
+
+@pytest.fixture
+def project(stack: Stack) -> Iterator[str]:
+    """The address of a database that has what a hosted project has, and nothing of ours."""
+    migrations.make_database(stack.postgres, "deployed")
+    yield stack.database_url(database="deployed")
+    migrations.drop_database(stack.postgres, "deployed")
+
+
+def has_schema(url: str) -> bool:
+    with psycopg.connect(url) as connection:
+        return connection.execute("select from pg_namespace where nspname = 'rag'").fetchone() is not None
+
+
+def test_a_push_and_a_pull_request_run_make_check():
+    assert {"push", "pull_request", "workflow_call"} == set(CHECK["on"])
+    (job,) = CHECK["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("exec make check")
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_workflows_may_only_read():
+    for found in (CHECK, DEPLOY):
+        assert found["permissions"] == {"contents": "read"}
+        assert not [job for job in found["jobs"].values() if "permissions" in job]
+
+
+def test_every_action_is_pinned_by_its_commit():
+    for path in FOLDER.glob("*.yml"):
+        for used in re.findall(r"uses: (\S+.*)", path.read_text()):
+            assert used.startswith("./") or re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", used), used
+
+
+def test_the_database_is_deployed_after_the_check_and_with_the_environment_s_secrets():
+    assert set(DEPLOY["on"]) == {"workflow_dispatch", "push"}
+    assert DEPLOY["on"]["push"] == {"branches": ["main"], "paths": ["supabase/migrations/**"]}
+    assert DEPLOY["jobs"]["check"]["uses"] == "./.github/workflows/check.yml"
+    job = DEPLOY["jobs"]["push"]
+    assert (job["needs"], job["environment"]) == ("check", "production")
+    # They are called from one another: the same group would wait for itself.
+    assert DEPLOY["concurrency"]["group"] != CHECK["concurrency"]["group"]
+    said = (FOLDER / "deploy-database.yml").read_text()
+    assert set(re.findall(r"secrets\.(\w+)", said)) == SECRETS
+    for step in job["steps"]:
+        # No installer sees them.
+        assert ("SUPABASE_ACCESS_TOKEN" in step.get("env", {})) == ("npx" in step.get("run", ""))
+
+
+def test_its_commands_bring_a_project_to_the_migrations_and_the_first_only_shows_them(
+    stack: Stack, project: str
+):
+    dry, wet = (
+        step["run"] for step in DEPLOY["jobs"]["push"]["steps"] if "supabase db push" in step.get("run", "")
+    )
+    made = []
+    for command in (dry, wet, wet):
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(stack.folder),
+                "SUPABASE_TELEMETRY_DISABLED": "1",
+                "SUPABASE_PROJECT_REF": project,
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        made.append(has_schema(project))
+        if command == dry:
+            assert all(path.name in done.stdout + done.stderr for path in migrations.MIGRATIONS.glob("*.sql"))
+    assert made == [False, True, True]

@@ -1,0 +1,123 @@
+"""Several functions as one app: chosen by RAG_FUNCTIONS, each under its own routes, health always."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from fastapi.testclient import TestClient
+
+from functions.server import SLUGS, chosen, create
+from local.stack import Stack
+from local.tools import ROOT
+from shared.callers import pipeline
+from shared.errors import ConfigurationError
+from tests.conftest import People
+
+SEARCH, ANSWER = "/api/rag/search", "/api/rag/answer"
+
+
+@pytest.fixture
+def environment(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """This process as a container beside the test stack."""
+    for name, value in stack.function_environment().items():
+        monkeypatch.setenv(name, value)
+    pipeline.cache_clear()
+    return monkeypatch
+
+
+def test_every_file_of_functions_but_the_server_is_a_function():
+    files = {path.stem for path in (ROOT / "functions").glob("*.py")} - {"__init__", "server"}
+    assert {slug.replace("-", "_") for slug in SLUGS} == files
+    assert set(SLUGS.values()) == {f"functions.{name}" for name in files}
+
+
+def test_all_is_every_function():
+    assert chosen(["all"]) == list(SLUGS)
+
+
+@pytest.mark.parametrize("names", [["rag-search"], ["rag-search", "health"], ["health", "rag-search"]])
+def test_health_is_always_among_the_chosen(names: list[str]):
+    assert set(chosen(names)) == {"rag-search", "health"}
+
+
+@pytest.mark.parametrize(
+    "value", ["rag_search", "rag-search,hunter2", "all,rag-search", "server", ",", "All"]
+)
+def test_an_unknown_name_is_refused_naming_the_key_and_the_known_ones(
+    monkeypatch: pytest.MonkeyPatch, value: str
+):
+    monkeypatch.setenv("RAG_FUNCTIONS", value)
+    with pytest.raises(ConfigurationError) as raised:
+        create()
+    message = str(raised.value)
+    assert message.startswith("RAG_FUNCTIONS: ")
+    assert all(slug in message for slug in SLUGS)
+    assert "hunter2" not in message
+
+
+def test_only_the_chosen_are_imported():
+    code = (
+        "import sys; from functions.server import create; create();"
+        "print(*sorted(name for name in sys.modules if name.startswith('functions.')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": os.environ["PATH"], "RAG_FUNCTIONS": " rag-search, "},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["functions.health", "functions.rag_search", "functions.server"]
+
+
+def test_all_functions_are_served_by_one_process(environment: pytest.MonkeyPatch, people: People):
+    people.ann.put([[1.0] + [0.0] * 1535])
+    headers = people.ann.headers()
+    with TestClient(create()) as client:
+        assert client.get("/health").json()["status"] == "ok"
+        search = client.post(SEARCH, json={"query_text": "?"}, headers=headers)
+        answer = client.post("/functions/v1/rag-answer", json={"query_text": "?"}, headers=headers)
+    assert (search.status_code, len(search.json()["results"])) == (200, 1)
+    assert (answer.status_code, answer.json()["status"]) == (200, "insufficient_context")
+    # One budget: the second request was counted after the first.
+    assert [given.headers["X-RateLimit-Remaining"] for given in (search, answer)] == ["59", "58"]
+
+
+def test_what_is_not_chosen_is_not_found_in_the_envelope(environment: pytest.MonkeyPatch, people: People):
+    environment.setenv("RAG_FUNCTIONS", "rag-search")
+    with TestClient(create()) as client:
+        assert client.post(SEARCH, json={"query_text": "?"}, headers=people.ann.headers()).status_code == 200
+        assert client.get("/health").status_code == 200
+        for path in (ANSWER, "/functions/v1/rag-answer", "/", "/docs", "/openapi.json", "/health/"):
+            answer = client.post(
+                path, json={}, headers={"Origin": "https://app.example", "X-Request-Id": "r1"}
+            )
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "not_found"
+            assert answer.headers["X-Request-Id"] == "r1"
+            assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+def test_a_wrong_method_is_the_function_s_to_refuse(environment: pytest.MonkeyPatch):
+    with TestClient(create()) as client:
+        answer = client.get(SEARCH)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
+
+
+def test_the_functions_share_a_pipeline_that_ends_with_them_and_begins_anew(
+    environment: pytest.MonkeyPatch, people: People
+):
+    used = []
+    app = create()
+    for _ in range(2):
+        with TestClient(app) as client:
+            used.append(pipeline())
+            assert (
+                client.post(SEARCH, json={"query_text": "?"}, headers=people.ann.headers()).status_code == 200
+            )
+    assert used[0] is not used[1]
+    for core in used:
+        with pytest.raises(RuntimeError, match="closed"):
+            core.database.is_reachable()
