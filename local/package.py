@@ -29,6 +29,7 @@ def build(folder: Path = FOLDER) -> None:
     # The server is the container's.
     _copy("functions", folder, leaving_out="server.py")
     _copy("shared", folder)
+    _compile(folder)
     # osls looks for it where it packages, and leaves it out of the zip.
     shutil.copy(ROOT / CONFIGURATION, folder)
 
@@ -55,6 +56,21 @@ def _install(folder: Path) -> None:
     files = [f"--constraint={ROOT / 'constraints.txt'}", f"--requirement={ROOT / 'requirements.txt'}"]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--no-compile", f"--target={folder}", *wheels, *files], check=True)
+
+
+def _compile(folder: Path) -> None:
+    """Bytecode halves a cold start: Lambda's folder is read-only, so it would be made anew each time.
+
+    It is not checked against its source, whose time of change differs between two builds. Where the
+    runtime's Python is not the one at hand it is left out, and the functions start more slowly.
+    """
+    if f"{sys.version_info.major}.{sys.version_info.minor}" != python_version():
+        print(f"built without bytecode: that takes Python {python_version()}", file=sys.stderr)
+        return
+    # A set among a module's constants is written in the order of its hashes.
+    compiling = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+    paths = ["-s", str(folder), "-p", "/var/task", str(folder)]
+    subprocess.run([*compiling, *paths], env={"PYTHONHASHSEED": "0"}, check=True)
 
 
 def _copy(package: str, folder: Path, leaving_out: str = "") -> None:

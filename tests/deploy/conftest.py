@@ -140,7 +140,6 @@ class Lambda:
         environment: dict[str, str | None] = {**self.environment(slug), **changes}
         given = {
             "root": str(self.package.root),
-            "bytecode": str(self.package.root.parent / "bytecode"),
             "handler": handler or self.package.functions[slug]["Handler"],
             "events": events,
         }

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from functions.server import SLUGS, chosen, create
 from local.stack import Stack
 from local.tools import ROOT
-from shared.callers import pipeline
+from shared.callers import pipeline_of_process
 from shared.errors import ConfigurationError
 from tests.conftest import People
 
@@ -22,7 +22,7 @@ def environment(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyP
     """This process as a container beside the test stack."""
     for name, value in stack.function_environment().items():
         monkeypatch.setenv(name, value)
-    pipeline.cache_clear()
+    pipeline_of_process.cache_clear()
     return monkeypatch
 
 
@@ -113,7 +113,7 @@ def test_the_functions_share_a_pipeline_that_ends_with_them_and_begins_anew(
     app = create()
     for _ in range(2):
         with TestClient(app) as client:
-            used.append(pipeline())
+            used.append(pipeline_of_process())
             assert (
                 client.post(SEARCH, json={"query_text": "?"}, headers=people.ann.headers()).status_code == 200
             )
