@@ -12,7 +12,7 @@ from shared.callers import Core, require_keys, with_scope
 from shared.dialects import api_keys as wire
 from shared.types import Principal, Scope
 
-app = create_app(wire, "api-keys")
+app = create_app(wire, "api-keys", searches=False)
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
 only_with_keys = [Depends(require_keys)]

@@ -18,7 +18,7 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from shared.app import create_app
-from shared.config import FrameSettings
+from shared.config import read_frame
 from shared.dialects import rag
 from shared.errors import ConfigurationError
 
@@ -74,7 +74,7 @@ def chosen(names: Iterable[str]) -> list[str]:
 
 def create() -> Starlette:
     """The app over the functions that RAG_FUNCTIONS chooses. Raises ConfigurationError."""
-    functions = Functions(chosen(FrameSettings().functions))
+    functions = Functions(chosen(read_frame().functions))
     app = Starlette(lifespan=lambda _: functions.started())
     app.router.default = functions
     return app
@@ -93,7 +93,7 @@ def main() -> None:
     uvicorn.run(
         app,
         host="0.0.0.0",  # noqa: S104  # a container is reached from outside
-        port=FrameSettings().port,
+        port=read_frame().port,
         lifespan="on",
         ws="none",
         timeout_graceful_shutdown=DRAIN_SECONDS,

@@ -20,7 +20,9 @@ Authorise = Callable[[str], Principal]
 def core_of(stack: Stack) -> Pipeline:
     """The core as the stack's functions have it, in this process. Raises ConfigurationError."""
     environment = stack.function_environment()
-    return Pipeline(read_settings(**{name.lower(): value for name, value in environment.items()}))
+    core = Pipeline(read_settings(**{name.lower(): value for name, value in environment.items()}))
+    core.prepare()
+    return core
 
 
 def authorise(stack: Stack) -> Authorise:

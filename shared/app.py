@@ -14,10 +14,11 @@ from starlette.responses import JSONResponse, Response
 
 from shared import spans
 from shared.callers import pipeline_of_process
-from shared.config import FrameSettings, on_lambda
+from shared.config import on_lambda, read_frame
 from shared.edge import Barrier, BodyLimit, Cors, Edge
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
 from shared.logs import configure
+from shared.pipeline import Pipeline
 from shared.trace import Trace
 
 CORS_HEADERS = ["authorization", "x-client-info", "apikey", "content-type", "x-request-id"]
@@ -36,12 +37,12 @@ class Dialect(Protocol):
     def error_body(self, error: RagError) -> dict[str, Any]: ...
 
 
-def create_app(dialect: Dialect, function: str) -> FastAPI:
+def create_app(dialect: Dialect, function: str, *, searches: bool = True) -> FastAPI:
     """The app of a function, named by its slug, whose errors wear the dialect's envelope. Routes are added
-    by the function's file."""
+    by the function's file. One that neither searches nor answers starts without what only that needs."""
     configure()
     app = FastAPI(lifespan=_start, docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.function = function
+    app.state.function, app.state.searches = function, searches
 
     def render(error: RagError) -> Response:
         return JSONResponse(dialect.error_body(error), error.status, error.headers)
@@ -64,7 +65,7 @@ def create_app(dialect: Dialect, function: str) -> FastAPI:
     app.add_middleware(Barrier, fault=lambda: render(RagError()))
     app.add_middleware(
         Cors,
-        allow_origins=FrameSettings().cors_origins,
+        allow_origins=read_frame().cors_origins,
         allow_methods=["GET", "POST", "DELETE", "OPTIONS"],
         allow_headers=CORS_HEADERS,
         expose_headers=EXPOSED_HEADERS,
@@ -76,7 +77,7 @@ def create_app(dialect: Dialect, function: str) -> FastAPI:
 @asynccontextmanager
 async def _start(app: FastAPI) -> AsyncIterator[None]:
     """A wrong or missing setting stops the start, not the first request."""
-    core = pipeline_of_process()
+    core = _started(app)
     yield
     core.close()
     spans.start(None)
@@ -84,12 +85,19 @@ async def _start(app: FastAPI) -> AsyncIterator[None]:
     pipeline_of_process.cache_clear()
 
 
+def _started(app: FastAPI) -> Pipeline:
+    core = pipeline_of_process()
+    if app.state.searches:
+        core.prepare()
+    return core
+
+
 def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
     """The AWS Lambda entry point. Mangum cannot stream: streams need the app under uvicorn."""
     from mangum import Mangum
 
     if on_lambda():
-        pipeline_of_process()
+        _started(app)
     adapter = Mangum(app, lifespan="off")
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

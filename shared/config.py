@@ -6,12 +6,12 @@ A missing key selects the local default (embedder, extractive answers) and is sa
 
 import json
 import os
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 from limits import parse_many
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from shared.errors import ConfigurationError
 
@@ -61,16 +61,17 @@ def _shared_secret(value: SecretStr) -> SecretStr:
     return value
 
 
+Read = TypeVar("Read", bound="FrameSettings")
 Address = Annotated[str, AfterValidator(_address)]
 Rate = Annotated[str, AfterValidator(_rate)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 
 
-class FrameSettings(BaseSettings):
+class FrameSettings(BaseModel):
     """What an app needs before it has a project: read when it is made, not when it starts."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     # Comma-separated; the contract allows every origin until a deployment tightens it.
     rag_cors_origins: str = "*"
@@ -145,13 +146,23 @@ def on_lambda() -> bool:
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
+def read_frame() -> FrameSettings:
+    """As read_settings, for what an app needs before it has a project."""
+    return _read(FrameSettings, {})
+
+
 def read_settings(**given: Any) -> Settings:
-    """Settings from the environment, `given` ones first.
+    """Settings from the environment, `given` ones first; an empty variable is none.
 
     Raises ConfigurationError, naming every key at fault and no value.
     """
+    return _read(Settings, given)
+
+
+def _read(kind: type[Read], given: Mapping[str, Any]) -> Read:
+    found = {name: value for name in kind.model_fields if (value := os.environ.get(name.upper()))}
     try:
-        return Settings(**given)
+        return kind(**{**found, **given})
     except ValidationError as invalid:
         faults = [
             f"{str(fault['loc'][0]).upper()}: {fault['msg'].removeprefix('Value error, ')}"

@@ -12,7 +12,6 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import httpcore
 import httpx
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ def seconds_left() -> float:
 
 def patient_client(seconds: float, limits: httpx.Limits | None = None) -> httpx.Client:
     """A client whose single waits take at most `seconds`, and whose requests obey `within`."""
+    import httpcore
+
     transport = httpx.HTTPTransport(limits=limits or httpx.Limits())
     _bind(transport, httpcore)
     return httpx.Client(transport=transport, timeout=seconds)

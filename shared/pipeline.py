@@ -16,9 +16,9 @@ from typing import Protocol, runtime_checkable
 
 from shared.auth import Verifier
 from shared.config import Settings
-from shared.embed import embed, embedder_for
+from shared.embed import Embedder, embed, embedder_for
 from shared.errors import ConfigurationError
-from shared.generate import generator_for
+from shared.generate import Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
 from shared.match import match
@@ -26,7 +26,7 @@ from shared.policy import JUDGED, cite, judge, thresholds_for
 from shared.postgrest import Database
 from shared.sign import signer_for
 from shared.trace import step
-from shared.types import Answer, Confidence, Found, Principal, Query
+from shared.types import Answer, Confidence, Found, Principal, Query, Thresholds
 
 log = logging.getLogger("rag")
 
@@ -55,23 +55,41 @@ class Pipeline:
             settings.supabase_anon_key.get_secret_value(),
             settings.rag_database_timeout_seconds,
         )
-        self.embedder = embedder_for(settings)
-        self.generator = generator_for(settings, self.embedder)
-        self.thresholds = thresholds_for(
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        return embedder_for(self.settings)
+
+    @cached_property
+    def generator(self) -> Generator:
+        return generator_for(self.settings, self.embedder)
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """Raises ConfigurationError when medium would begin above high."""
+        thresholds = thresholds_for(
             self.embedder.model,
-            settings.rag_confidence_high_threshold,
-            settings.rag_confidence_medium_threshold,
+            self.settings.rag_confidence_high_threshold,
+            self.settings.rag_confidence_medium_threshold,
         )
-        if self.thresholds.medium > self.thresholds.high:
+        if thresholds.medium > thresholds.high:
             raise ConfigurationError(
                 f"RAG_CONFIDENCE_MEDIUM_THRESHOLD: with {self.embedder.model} medium would begin at "
-                f"{self.thresholds.medium} and high at {self.thresholds.high}; set both"
+                f"{thresholds.medium} and high at {thresholds.high}; set both"
             )
-        if settings.supabase_jwt_secret is None:
+        return thresholds
+
+    def prepare(self) -> None:
+        """Make now what functions that search and answer need: a wrong or missing setting stops the start,
+        not the first request. Raises ConfigurationError."""
+        if "thresholds" in vars(self):
+            return
+        _ = self.thresholds, self.generator
+        if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
-        if settings.openai_api_key is None:
+        if self.settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
-        if settings.lovable_api_key is None:
+        if self.settings.lovable_api_key is None:
             log.warning("LOVABLE_API_KEY is not set: answers are extracted sentences")
 
     @cached_property
@@ -108,8 +126,8 @@ class Pipeline:
     def close(self) -> None:
         """Close the connections; the pipeline is of no use after this."""
         self.database.close()
-        for part in (self.embedder, self.generator):
-            # The local ones hold no connection.
+        # Those that were made, and hold connections: the local ones hold none.
+        for part in (vars(self).get("embedder"), vars(self).get("generator")):
             if isinstance(part, Closeable):
                 part.close()
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from shared.config import FrameSettings, Settings, on_lambda, read_settings
+from shared.config import Settings, on_lambda, read_frame, read_settings
 from shared.errors import ConfigurationError
 
 REQUIRED = {
@@ -232,13 +232,13 @@ def test_the_secret_may_be_any_text_that_is_no_key(environment: pytest.MonkeyPat
 )
 def test_origins_are_listed_with_commas(environment: pytest.MonkeyPatch, value: str, origins: list[str]):
     environment.setenv("RAG_CORS_ORIGINS", value)
-    assert FrameSettings().cors_origins == origins
+    assert read_frame().cors_origins == origins
 
 
 def test_an_app_has_a_frame_before_it_has_a_project(environment: pytest.MonkeyPatch):
     for name in REQUIRED:
         environment.delenv(name)
-    assert FrameSettings().cors_origins == ["*"]
+    assert read_frame().cors_origins == ["*"]
 
 
 def test_lambda_is_known_by_its_own_variable(environment: pytest.MonkeyPatch):
