@@ -152,7 +152,8 @@ def test_an_answer_that_tells_of_no_window_lets_nobody_through(answer: Any):
     "answer",
     [
         [{**WINDOW, "resets_at": "soon"}], [{**WINDOW, "resets_at": "infinity"}],
-        [{**WINDOW, "allowed": None}], [{**WINDOW, "allowed": "many"}], [{**WINDOW, "allowed": 0.5}], [{**WINDOW, "seconds": "minute"}],
+        [{**WINDOW, "allowed": None}], [{**WINDOW, "allowed": "many"}], [{**WINDOW, "allowed": 0.5}],
+        [{**WINDOW, "seconds": "minute"}],
     ],
     ids=str,
 )  # fmt: skip

@@ -409,7 +409,7 @@ def test_a_keys_own_limit_comes_before_a_tiers_and_the_deployments(people: Peopl
     world.tier(people.acme, api=3, rag=3)
     for own in (2, 5):
         key_id, token = key_of(people.ann, requests_per_minute=own)
-        limits = {"bucket": "api", "requests": 600, "token": token}
+        limits: dict[str, Any] = {"bucket": "api", "requests": 600, "token": token}
         assert tried(people.ann, own + 1, **limits) == [True] * own + [False]
         assert key_counts(world, key_id) == [("api", 60, own)]
     assert counts(world, people.ann) == [], "the user's own minute is as it was"
