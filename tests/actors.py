@@ -49,6 +49,20 @@ class Actor:
         """POST to the stack's gateway as this user."""
         return httpx.post(f"{self.stack.url}{path}", json=body, headers=self.headers(token), timeout=30)
 
+    def request(
+        self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str
+    ) -> httpx.Response:
+        """Any request to the stack's gateway as this user, or with another bearer."""
+        address = f"{self.stack.url}{path}"
+        return httpx.request(
+            method, address, json=body, headers={**self.headers(token), **headers}, timeout=30
+        )
+
+    def key_token(self, **claims: Any) -> str:
+        """What an API key of this user's is exchanged for: narrowed to their org, and by the claims."""
+        org = self.org.id if self.org else None
+        return self.token(rag={"org": org, "key": str(uuid4()), "scopes": ["admin"], **claims})
+
     def search(self, text: str, **body: Any) -> httpx.Response:
         return self.post("/api/rag/search", {"query_text": text, **body})
 
@@ -132,8 +146,12 @@ class World:
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
         self._connection = psycopg.connect(stack.database_url(), autocommit=True)
+        self._tiers: list[str] = []
 
     def close(self) -> None:
+        if self._tiers:
+            self.sql("update rag.orgs set tier = 'standard' where tier = any (%s)", self._tiers)
+            self.sql("delete from rag.tiers where name = any (%s)", self._tiers)
         self._connection.close()
 
     def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
@@ -156,6 +174,15 @@ class World:
         org = Org(str(uuid4()), name)
         self.sql("insert into rag.orgs (id, name) values (%s, %s)", org.id, org.name)
         return org
+
+    def tier(
+        self, org: Org, *, day: int | None = None, rag: int | None = None, api: int | None = None
+    ) -> None:
+        """Put the org into a tier of its own: requests a day, and a minute in each bucket."""
+        name = f"test-{uuid4().hex[:16]}"
+        self._tiers.append(name)
+        self.sql("insert into rag.tiers values (%s, %s, %s, %s)", name, day, rag, api)
+        self.sql("update rag.orgs set tier = %s where id = %s", name, org.id)
 
     def user(self, *orgs: Org, role: str = "member") -> Actor:
         """A user who belongs to these orgs, and writes to the first."""

@@ -3,8 +3,10 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import httpx
+import psycopg
 import pytest
 
 from tests.actors import Actor, World, hit_arguments
@@ -203,3 +205,311 @@ def test_users_see_no_count_but_their_own_even_in_sql(people: People, world: Wor
     ann = "where caller_id = %s returning 1"
     assert world.as_user(people.bob, f"update rag.rate_limits set hits = 1 {ann}", people.ann.id) == []
     assert counts(world, people.ann) == [("rag", 60, 7)]
+
+
+# -- how many a limit lets through --------------------------------------------------------------------
+
+
+def tried(actor: Actor, times: int, *, token: str | None = None, **more: Any) -> list[bool]:
+    """Which of so many requests, one after the other, were let through by all limits."""
+    outcomes = []
+    for _ in range(times):
+        answer = actor.rpc("rag_hit", hit_arguments(**more), token=token)
+        assert answer.status_code == 200, answer.text
+        outcomes.append(all(row["admitted"] for row in answer.json()))
+    return outcomes
+
+
+def windows(actor: Actor, *, token: str | None = None, **more: Any) -> dict[int, tuple[int, int, bool]]:
+    """By window: the limit, the count after this request, and whether it was let through."""
+    answer = actor.rpc("rag_hit", hit_arguments(**more), token=token)
+    assert answer.status_code == 200, answer.text
+    return {row["seconds"]: (row["allowed"], row["hits"], row["admitted"]) for row in answer.json()}
+
+
+def key_counts(world: World, key_id: str) -> list[tuple[Any, ...]]:
+    return world.sql(
+        "select bucket, window_seconds, hits from rag.rate_limits where caller_id = %s order by 1, 2", key_id
+    )
+
+
+def outcomes_of(world: World, actor: Actor) -> dict[tuple[str, str], int]:
+    found = world.sql("select function, outcome, total from rag.request_counts where user_id = %s", actor.id)
+    return {(function, outcome): total for function, outcome, total in found}
+
+
+def test_a_limit_of_five_lets_five_through_and_after_the_window_five_again(people: People, world: World):
+    assert tried(people.ann, 8, requests=5) == [True] * 5 + [False] * 3
+    set_back(world, people.ann, 60)
+    assert tried(people.ann, 8, requests=5) == [True] * 5 + [False] * 3
+
+
+def test_a_refused_request_counts_in_no_window(people: People, world: World):
+    tried(people.ann, 2, requests=2)
+    (before,) = hit(people.ann, requests=2).json()
+    (after,) = hit(people.ann, requests=2).json()
+    assert (before["hits"], before["admitted"]) == (after["hits"], after["admitted"]) == (2, False)
+    assert before["resets_at"] == after["resets_at"], "nor does it prolong the window"
+    assert counts(world, people.ann) == [("rag", 60, 2)]
+
+
+def test_an_amount_over_what_is_left_is_refused_whole_and_one_within_it_is_not(people: People, world: World):
+    assert windows(people.ann, requests=10, amount=7) == {60: (10, 7, True)}
+    assert windows(people.ann, requests=10, amount=4) == {60: (10, 7, False)}
+    assert windows(people.ann, requests=10, amount=3) == {60: (10, 10, True)}
+    assert windows(people.ann, requests=10) == {60: (10, 10, False)}
+    assert counts(world, people.ann) == [("rag", 60, 10)]
+
+
+def test_an_amount_over_the_whole_limit_is_refused_even_in_a_new_window(people: People, world: World):
+    assert windows(people.ann, requests=10, amount=11) == {60: (10, 0, False)}
+    assert counts(world, people.ann) == []
+    tried(people.ann, 1, requests=10)
+    set_back(world, people.ann, 60)
+    (row,) = hit(people.ann, requests=10, amount=11).json()
+    assert (row["hits"], row["admitted"]) == (0, False)
+
+
+def test_a_limit_that_was_lowered_refuses_until_the_window_is_over(people: People, world: World):
+    tried(people.ann, 8, requests=10)
+    assert windows(people.ann, requests=5) == {60: (5, 8, False)}
+    set_back(world, people.ann, 60)
+    assert windows(people.ann, requests=5) == {60: (5, 1, True)}
+
+
+@pytest.mark.parametrize("requests", [0, -1, -(2**31), None])
+def test_a_limit_of_nothing_lets_nothing_through(people: People, world: World, requests: int | None):
+    answer = people.ann.rpc("rag_hit", hit_arguments(requests=requests))
+    assert (answer.status_code, answer.json()) == (200, [])
+    assert counts(world, people.ann) == []
+
+
+def test_sixteen_threads_get_through_as_often_as_the_limit_says(people: People, world: World):
+    with ThreadPoolExecutor(16) as pool:
+        admitted = list(pool.map(lambda _: tried(people.ann, 1, requests=25)[0], range(100)))
+    assert sum(admitted) == 25
+    assert counts(world, people.ann) == [("rag", 60, 25)]
+
+
+# -- tiers --------------------------------------------------------------------------------------------
+
+
+def test_the_tiers_that_come_with_it(world: World):
+    own = world.sql("select name, requests_per_day from rag.tiers where name not like 'test-%%' order by 2")
+    assert own == [("free", 100), ("developer", 10_000), ("professional", 100_000), ("standard", None)]
+    ((default,),) = world.sql("select tier from rag.orgs where id = %s", world.org().id)
+    assert default == "standard"
+
+
+def test_the_standard_tier_and_a_user_of_no_org_have_no_limit_by_day(people: People):
+    assert set(windows(people.ann)) == set(windows(people.sam)) == {60}
+
+
+def test_a_tiers_day_is_shared_by_the_buckets_of_a_user(people: People, world: World):
+    world.tier(people.acme, day=5)
+    assert tried(people.ann, 3) == [True] * 3
+    assert tried(people.ann, 3, bucket="api") == [True, True, False]
+    assert counts(world, people.ann) == [("api", 60, 2), ("day", 86400, 5), ("rag", 60, 3)]
+    assert tried(people.alf, 1) == [True], "each of the org's people has a day of their own"
+
+
+def test_a_day_ends_a_day_after_its_first_request(people: People, world: World):
+    world.tier(people.acme, day=2)
+    assert tried(people.ann, 3) == [True, True, False]
+    set_back(world, people.ann, 86_399)
+    assert tried(people.ann, 1) == [False]
+    set_back(world, people.ann, 1)
+    assert tried(people.ann, 3) == [True, True, False]
+
+
+def test_a_spent_day_gives_the_minute_back_what_it_took(people: People, world: World):
+    world.tier(people.acme, day=3)
+    assert tried(people.ann, 10) == [True] * 3 + [False] * 7
+    assert windows(people.ann) == {60: (60, 4, True), 86400: (3, 3, False)}
+    assert counts(world, people.ann) == [("day", 86400, 3), ("rag", 60, 3)]
+    assert windows(people.ann, amount=2)[86400] == (3, 3, False)
+    assert counts(world, people.ann) == [("day", 86400, 3), ("rag", 60, 3)]
+
+
+def test_a_spent_minute_takes_nothing_from_the_day(people: People, world: World):
+    world.tier(people.acme, day=50)
+    assert tried(people.ann, 6, requests=4) == [True] * 4 + [False] * 2
+    assert counts(world, people.ann) == [("day", 86400, 4), ("rag", 60, 4)]
+
+
+def test_an_amount_over_what_is_left_of_the_day_is_refused_whole(people: People, world: World):
+    world.tier(people.acme, day=5)
+    assert windows(people.ann, amount=3)[86400] == (5, 3, True)
+    assert windows(people.ann, amount=3)[86400] == (5, 3, False)
+    assert windows(people.ann, amount=2)[86400] == (5, 5, True)
+    assert counts(world, people.ann) == [("day", 86400, 5), ("rag", 60, 5)]
+
+
+def test_a_tiers_minute_comes_before_the_deployments_own_in_its_bucket(people: People, world: World):
+    world.tier(people.acme, rag=2, api=4)
+    assert tried(people.ann, 3, requests=60) == [True, True, False]
+    assert tried(people.ann, 5, bucket="api", requests=600) == [True] * 4 + [False]
+    assert windows(people.bob) == {60: (60, 1, True)}
+
+
+def test_a_tiers_minute_may_be_more_than_the_deployments_own_whatever_its_window(
+    people: People, world: World
+):
+    world.tier(people.acme, rag=100)
+    assert windows(people.ann, requests=1) == {60: (100, 1, True)}
+    assert windows(people.ann, requests=1, window_seconds=3600) == {60: (100, 2, True)}
+    assert windows(people.ann, bucket="api", requests=1) == {60: (1, 1, True)}, "the tier leaves this one"
+
+
+def test_of_several_orgs_tiers_the_most_generous_counts(people: People, world: World):
+    world.tier(people.acme, day=10, rag=20)
+    world.tier(people.bolt, day=1000, rag=5)
+    assert windows(people.kim) == {60: (20, 1, True), 86400: (1000, 1, True)}
+    assert windows(people.ann) == {60: (20, 1, True), 86400: (10, 1, True)}
+    assert windows(people.bob) == {60: (5, 1, True), 86400: (1000, 1, True)}
+
+
+def test_an_org_that_leaves_a_limit_open_counts_as_what_it_leaves_it_to(people: People, world: World):
+    """No day at all, and the deployment's own minute where that is more."""
+    world.tier(people.acme, day=10, rag=20)
+    world.tier(people.bolt)
+    assert windows(people.kim, requests=60) == {60: (60, 1, True)}
+    assert windows(people.kim, requests=10) == {60: (20, 2, True)}
+
+
+def test_a_token_narrowed_to_an_org_stands_under_that_orgs_tier(people: People, world: World):
+    world.tier(people.acme, day=10)
+    token = people.kim.token(rag={"org": people.acme.id})
+    assert windows(people.kim, token=token)[86400] == (10, 1, True)
+    assert set(windows(people.kim)) == {60}
+
+
+# -- keys ---------------------------------------------------------------------------------------------
+
+
+def key_of(actor: Actor, **claims: Any) -> tuple[str, str]:
+    """A key's id, and a token that it would be exchanged for."""
+    key_id = str(uuid4())
+    return key_id, actor.key_token(key=key_id, **claims)
+
+
+def test_a_key_and_its_user_have_minutes_of_their_own_and_share_the_day(people: People, world: World):
+    world.tier(people.acme, day=7)
+    (first, first_token), (second, second_token) = key_of(people.ann), key_of(people.ann)
+    assert tried(people.ann, 2, bucket="api", requests=3) == [True] * 2
+    assert tried(people.ann, 4, bucket="api", requests=3, token=first_token) == [True] * 3 + [False]
+    assert tried(people.ann, 3, bucket="api", requests=3, token=second_token) == [True, True, False]
+    assert tried(people.ann, 1, bucket="api", requests=3) == [False], "the day is spent"
+    assert counts(world, people.ann) == [("api", 60, 2), ("day", 86400, 7)]
+    assert key_counts(world, first) == [("api", 60, 3)]
+    assert key_counts(world, second) == [("api", 60, 2)]
+
+
+def test_a_keys_own_limit_comes_before_a_tiers_and_the_deployments(people: People, world: World):
+    world.tier(people.acme, api=3, rag=3)
+    for own in (2, 5):
+        key_id, token = key_of(people.ann, requests_per_minute=own)
+        limits: dict[str, Any] = {"bucket": "api", "requests": 600, "token": token}
+        assert tried(people.ann, own + 1, **limits) == [True] * own + [False]
+        assert key_counts(world, key_id) == [("api", 60, own)]
+    assert counts(world, people.ann) == [], "the user's own minute is as it was"
+
+
+@pytest.mark.parametrize("own", ["many", [], {}, True, "1e9", 2**40, 0.5], ids=str)
+def test_a_keys_limit_that_is_no_number_lets_nothing_through(people: People, world: World, own: Any):
+    key_id, token = key_of(people.ann, requests_per_minute=own)
+    answer = people.ann.rpc("rag_hit", hit_arguments(bucket="api"), token=token)
+    assert answer.status_code == 400, answer.text
+    assert key_counts(world, key_id) == []
+
+
+@pytest.mark.parametrize("own", [0, -1])
+def test_a_keys_limit_of_nothing_lets_nothing_through(people: People, world: World, own: int):
+    key_id, token = key_of(people.ann, requests_per_minute=own)
+    assert tried(people.ann, 1, bucket="api", token=token) == [False]
+    assert key_counts(world, key_id) == []
+
+
+# -- counters -----------------------------------------------------------------------------------------
+
+
+def test_requests_are_counted_by_function_and_outcome_for_their_user(people: People, world: World):
+    tried(people.ann, 5, requests=3)
+    tried(people.ann, 2, function="rag-answer")
+    _, token = key_of(people.ann)
+    tried(people.ann, 2, function="api-keys", bucket="api", requests=1, token=token)
+    windows(people.ann, function="rag-answer", amount=10)
+    assert outcomes_of(world, people.ann) == {
+        ("rag-search", "admitted"): 3,
+        ("rag-search", "limited"): 2,
+        ("rag-answer", "admitted"): 12,
+        ("api-keys", "admitted"): 1,
+        ("api-keys", "limited"): 1,
+    }
+    assert outcomes_of(world, people.alf) == {}
+
+
+def test_a_request_that_the_day_refuses_counts_as_limited(people: People, world: World):
+    world.tier(people.acme, day=1)
+    tried(people.ann, 3)
+    assert outcomes_of(world, people.ann) == {("rag-search", "admitted"): 1, ("rag-search", "limited"): 2}
+
+
+@pytest.mark.parametrize("function", ["", "rag_search", "RAG-SEARCH", "made up", None])
+def test_an_unknown_function_is_refused_and_counted_nowhere(
+    people: People, world: World, function: str | None
+):
+    assert hit(people.ann, function=function).status_code == 400
+    assert (counts(world, people.ann), outcomes_of(world, people.ann)) == ([], {})
+
+
+def test_counters_are_exact_under_sixteen_threads(people: People, world: World):
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda _: tried(people.ann, 1, requests=20), range(64)))
+    assert outcomes_of(world, people.ann) == {("rag-search", "admitted"): 20, ("rag-search", "limited"): 44}
+
+
+def test_users_see_and_change_no_counter_but_their_own_even_in_sql(people: People, world: World):
+    tried(people.ann, 3)
+    tried(people.bob, 1)
+    seen = world.as_user(people.bob, "select user_id::text, total from rag.request_counts")
+    assert seen == [(people.bob.id, 1)]
+    ann = "where user_id = %s returning 1"
+    assert world.as_user(people.bob, f"update rag.request_counts set total = 9 {ann}", people.ann.id) == []
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(
+            people.bob,
+            "insert into rag.request_counts values (%s, 'rag-answer', 'admitted', 1000000)",
+            people.ann.id,
+        )
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.bob, "delete from rag.request_counts")
+    assert outcomes_of(world, people.ann) == {("rag-search", "admitted"): 3}
+
+
+def test_the_token_of_the_metrics_reads_sums_and_changes_nothing(people: People, world: World):
+    """Over all users and without them; for nobody else."""
+    claims: dict[str, Any] = {"sub": None, "rag": {"metrics": True}}
+    read = "select labels ->> 'function', labels ->> 'outcome', value from public.rag_metrics()"
+
+    def total() -> float:
+        sums = {
+            (function, outcome): value
+            for function, outcome, value in world.as_user(people.ann, read, **claims)
+        }
+        return float(sums[("rag-answer", "admitted")])
+
+    tried(people.ann, 1, function="rag-answer")
+    before = total()
+    tried(people.ann, 2, function="rag-answer")
+    tried(people.bob, 3, function="rag-answer")
+    assert total() == before + 5
+    for actor in (people.ann, people.ada, people.sam):
+        assert world.as_user(actor, read) == []
+        assert actor.rpc("rag_metrics").json() == []
+    for claim in (False, None, "yes", 1, [True], {"metrics": True}):
+        assert world.as_user(people.ann, read, sub=None, rag={"metrics": claim}) == []
+    changed = world.as_user(people.ann, "select * from public.rag_hit('rag-search', 'rag', 60, 60)", **claims)
+    assert changed == []
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.ann, "update rag.request_counts set total = total + 1", **claims)

@@ -1,0 +1,78 @@
+"""Apps in this process, on a pipeline of a test's choosing; and a proxy that counts what passes."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
+
+from shared.callers import pipeline
+from shared.config import Settings
+from shared.pipeline import Pipeline
+
+
+@contextmanager
+def made(settings: Settings, **changes: Any) -> Iterator[Pipeline]:
+    """A pipeline with some settings changed; strings of secrets become secrets."""
+    secret = {"rag_metrics_token", "rag_signing_key", "supabase_jwt_secret"}
+    update = {
+        name: SecretStr(value) if name in secret and value is not None else value
+        for name, value in changes.items()
+    }
+    core = Pipeline(settings.model_copy(update=update))
+    try:
+        yield core
+    finally:
+        core.close()
+
+
+@contextmanager
+def served(app: FastAPI, core: Pipeline) -> Iterator[TestClient]:
+    """The app on that pipeline."""
+    app.dependency_overrides[pipeline] = lambda: core
+    try:
+        yield TestClient(app)
+    finally:
+        app.dependency_overrides.clear()
+
+
+@contextmanager
+def counting(address: str) -> Iterator[tuple[str, list[str]]]:
+    """An address that passes every POST on to another one, and the paths that were asked for."""
+    asked: list[str] = []
+    with httpx.Client(base_url=address, timeout=30) as client:
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                asked.append(self.path)
+                content = self.rfile.read(int(self.headers["Content-Length"]))
+                headers = {
+                    name: self.headers[name]
+                    for name in ("apikey", "Authorization", "Content-Type")
+                    if name in self.headers
+                }
+                answer = client.post(self.path, content=content, headers=headers)
+                self.send_response(answer.status_code)
+                self.send_header("Content-Type", answer.headers["Content-Type"])
+                self.send_header("Content-Length", str(len(answer.content)))
+                self.end_headers()
+                self.wfile.write(answer.content)
+
+            def log_message(self, format: str, *arguments: Any) -> None:
+                """Silent: the paths are recorded."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()

@@ -1,0 +1,184 @@
+"""metrics: for the operator alone, in Prometheus' own format, and true over all instances."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from functions import api_keys, metrics, rag_answer, rag_search
+from local.stack import Stack
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from tests.actors import Actor, World, hit_arguments
+from tests.conftest import People
+from tests.functions.serving import made, served
+
+TOKEN = "a token of the operator's"
+
+
+@pytest.fixture
+def operated(settings: Settings) -> Iterator[TestClient]:
+    with made(settings, rag_metrics_token=TOKEN) as core, served(metrics.app, core) as client:
+        yield client
+
+
+def read(client: TestClient) -> str:
+    answer = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.status_code == 200, answer.text
+    return str(answer.text)
+
+
+def counters(text: str) -> dict[tuple[str, str], float]:
+    """By function and outcome."""
+    (family,) = text_string_to_metric_families(text)
+    assert (family.name, family.type) == ("rag_requests", "counter")
+    assert family.documentation
+    found = {}
+    for sample in family.samples:
+        assert sample.name == "rag_requests_total"
+        assert set(sample.labels) == {"function", "outcome"}
+        found[(sample.labels["function"], sample.labels["outcome"])] = sample.value
+    return found
+
+
+def grown(client: TestClient, before: dict[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+    after = counters(read(client))
+    return {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
+
+
+def test_without_a_token_in_the_settings_there_are_no_metrics(stack: Stack, people: People):
+    plain = httpx.get(f"{stack.url}/metrics")
+    assert plain.status_code == 404
+    assert plain.json()["error"]["code"] == "not_found"
+    for bearer in (TOKEN, "None", people.ada.token()):
+        answer = httpx.get(f"{stack.url}/metrics", headers={"Authorization": f"Bearer {bearer}"})
+        assert (answer.status_code, answer.text) == (404, plain.text)
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        None, "", "Bearer", "Bearer ", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}",
+        f"Bearer {TOKEN.upper()}", f"Bearer  {TOKEN}", "Bearer ü", "Bearer mn_live_" + "A" * 43,
+    ],
+)  # fmt: skip
+def test_a_wrong_token_is_401(operated: TestClient, authorization: str | None):
+    headers = {} if authorization is None else {b"Authorization": authorization.encode()}
+    answer = operated.get("/metrics", headers=headers)
+    assert answer.status_code == 401
+    assert answer.json()["error"]["code"] == "unauthorized"
+    assert "rag_requests" not in answer.text
+    assert TOKEN not in answer.text
+
+
+def test_no_user_and_no_key_reads_the_metrics(operated: TestClient, people: People):
+    key = people.ada.request("POST", "/api/keys", {"name": "x", "scopes": ["admin"]}).json()["key"]
+    for bearer in (people.ann.token(), people.ada.token(), key, people.ann.stack.anon_key):
+        assert operated.get("/metrics", headers={"Authorization": f"Bearer {bearer}"}).status_code == 401
+
+
+def test_the_text_is_prometheus_own(operated: TestClient, people: People):
+    people.ann.rpc("rag_hit", hit_arguments())
+    answer = operated.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert counters(answer.text)[("rag-search", "admitted")] >= 1
+    assert answer.text.startswith("# HELP rag_requests_total ")
+    assert "# TYPE rag_requests_total counter" in answer.text
+
+
+def test_counters_are_true_whichever_of_several_instances_was_asked(
+    operated: TestClient, people: People, settings: Settings
+):
+    """Two processes' worth of pipelines, and the stack's own, serve; a third that served nothing tells."""
+    before = counters(read(operated))
+    with ExitStack() as instances:
+        first = instances.enter_context(made(settings, rag_rate_limit="3/minute"))
+        second = instances.enter_context(made(settings, rag_rate_limit="3/minute"))
+        search = instances.enter_context(served(rag_search.app, first))
+        answers = instances.enter_context(served(rag_answer.app, second))
+        keys = instances.enter_context(served(api_keys.app, second))
+        user = {"Authorization": f"Bearer {people.ann.token()}"}
+        body = {"query_text": "x"}
+        statuses = [search.post("/api/rag/search", json=body, headers=user).status_code for _ in range(2)]
+        statuses += [answers.post("/api/rag/answer", json=body, headers=user).status_code for _ in range(3)]
+        statuses += [search.post("/api/rag/search", json=body, headers=user).status_code]
+        statuses += [keys.get("/api/keys", headers=user).status_code]
+    assert statuses == [200, 200, 200, 429, 429, 429, 200]
+    assert people.bob.search("x").status_code == 200
+    assert grown(operated, before) == {
+        ("rag-search", "admitted"): 3,
+        ("rag-search", "limited"): 1,
+        ("rag-answer", "admitted"): 1,
+        ("rag-answer", "limited"): 2,
+        ("api-keys", "admitted"): 1,
+    }
+
+
+def test_every_instance_tells_the_same(operated: TestClient, settings: Settings, people: People):
+    people.ann.rpc("rag_hit", hit_arguments())
+    with made(settings, rag_metrics_token=TOKEN) as other:
+        first = read(operated)
+        with served(metrics.app, other) as client:
+            assert read(client) == first
+
+
+def test_what_was_refused_before_anybody_was_known_counts_nowhere(operated: TestClient, people: People):
+    before = counters(read(operated))
+    assert people.ann.request("GET", "/api/keys", token="mn_live_" + "A" * 43).status_code == 401
+    assert people.ann.post("/api/rag/search", {"query_text": "x"}, token="a.b.c").status_code == 401
+    assert grown(operated, before) == {}
+
+
+def test_reading_the_metrics_counts_nothing_itself(operated: TestClient, people: People):
+    people.ann.rpc("rag_hit", hit_arguments())
+    assert read(operated) == read(operated)
+
+
+def test_no_user_no_org_and_no_key_is_in_the_metrics(operated: TestClient, people: People, world: World):
+    everybody: list[Actor] = [people.ann, people.alf, people.ada, people.bob, people.kim, people.sam]
+    for actor in everybody:
+        actor.rpc("rag_hit", hit_arguments())
+    key = people.ann.request("POST", "/api/keys", {"name": "secretly", "scopes": ["chat:read"]}).json()
+    text = read(operated)
+    hidden = [actor.id for actor in everybody] + [actor.email for actor in everybody]
+    hidden += [people.acme.id, people.bolt.id, key["id"], key["key"], key["prefix"], TOKEN, "secretly"]
+    ids = world.sql("select distinct user_id::text from rag.request_counts")
+    assert [value for value in (*hidden, *(user for (user,) in ids)) if value in text] == []
+
+
+def test_users_that_are_gone_stay_in_the_sums(operated: TestClient, people: People, world: World):
+    """A counter never goes back."""
+    people.ann.rpc("rag_hit", hit_arguments(amount=7))
+    before = counters(read(operated))
+    world.sql("delete from auth.users where id = %s", people.ann.id)
+    assert grown(operated, before) == {}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_other_methods_are_405(operated: TestClient, method: str):
+    answer = operated.request(method, "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.status_code == 405
+
+
+def test_without_a_key_to_sign_with_or_a_database_there_are_no_metrics_and_no_500_that_leaks(
+    settings: Settings,
+):
+    cases: list[tuple[dict[str, Any], int, str]] = [
+        ({"rag_database_timeout_seconds": 0.05, "supabase_url": "http://127.0.0.1:9"}, 500, "database_error"),
+        ({}, 503, "api_keys_off"),
+    ]
+    for changes, status, code in cases:
+        with made(settings, rag_metrics_token=TOKEN, **changes) as core, served(metrics.app, core) as client:
+            if code == "api_keys_off":
+                without_secret(core)
+            answer = client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+        assert "127.0.0.1" not in answer.text
+
+
+def without_secret(core: Pipeline) -> None:
+    core.settings = core.settings.model_copy(update={"supabase_jwt_secret": None})

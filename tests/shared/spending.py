@@ -1,0 +1,41 @@
+"""A process that spends one user's budget from several threads, by the path that every request takes:
+`python -m tests.shared.spending THREADS ATTEMPTS RATE`. What to use and who asks comes from the environment;
+it waits for a line on its input, and prints how many attempts were admitted and how many refused."""
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+from limits import parse
+from starlette.requests import Request
+
+from shared.errors import RateLimited
+from shared.limit import Spending, spend
+from shared.postgrest import Database
+from shared.types import Principal
+
+
+def attempt(database: Database, caller: Principal, rate: str, bucket: str = "rag") -> Spending | None:
+    """One request against the budget; None when it is refused."""
+    request = Request({"type": "http", "method": "POST", "path": "/", "headers": [], "state": {}})
+    spending = Spending(database, caller, "rag-search", bucket, parse(rate))
+    try:
+        spend(request, spending)
+    except RateLimited:
+        return None
+    return spending
+
+
+def main(threads: int, attempts: int, rate: str) -> None:
+    caller = Principal(os.environ["USER_ID"], os.environ["USER_TOKEN"])
+    address, key = os.environ["SUPABASE_URL"], os.environ["SUPABASE_ANON_KEY"]
+    with closing(Database(address, key, 60)) as database, ThreadPoolExecutor(threads) as pool:
+        print("ready", flush=True)  # noqa: T201
+        sys.stdin.readline()
+        done = list(pool.map(lambda _: attempt(database, caller, rate) is not None, range(attempts)))
+    print(done.count(True), done.count(False))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

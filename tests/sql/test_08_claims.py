@@ -1,0 +1,149 @@
+"""What a token says beyond its user: claims only narrow, and one that cannot be read allows nothing."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from tests.actors import World, hit_arguments
+from tests.conftest import People
+
+NO_COLLECTION = UUID(int=0)
+ID = "3F2504E0-4f89-41d3-9a0c-0305e82c3301"
+# The tokens of users: they carry no claim of ours, or an empty one.
+UNCLAIMED: list[dict[str, Any]] = [{}, {"rag": None}, {"rag": {}}, {"scopes": []}, {"collection": ID}]
+# A claim that is no object: nothing can be read from it.
+UNREADABLE: list[Any] = ["", "admin", 7, 0, True, False, [], ["admin"], [{"scopes": ["admin"]}]]
+
+
+def asked(world: World, people: People, expression: str, **claims: Any) -> Any:
+    """What the expression is for ann with these claims."""
+    ((value,),) = world.as_user(people.ann, f"select {expression}", **claims)
+    return value
+
+
+@pytest.mark.parametrize("claims", UNCLAIMED, ids=str)
+def test_a_users_own_token_has_every_scope(people: People, world: World, claims: dict[str, Any]):
+    assert asked(world, people, "rag.has_scope('documents:write')", **claims) is True
+    assert asked(world, people, "rag.has_scope('admin')", **claims) is True
+
+
+def test_a_scope_claim_of_null_is_none(people: People, world: World):
+    assert asked(world, people, "rag.has_scope('documents:write')", rag={"scopes": None}) is True
+
+
+@pytest.mark.parametrize(
+    "scopes",
+    [["documents:read"], ["chat:read", "documents:read"], ["admin"], ["documents:read", None, 7]],
+    ids=str,
+)
+def test_a_scope_that_is_there_or_admin_allows(people: People, world: World, scopes: list[Any]):
+    assert asked(world, people, "rag.has_scope('documents:read')", rag={"scopes": scopes}) is True
+
+
+def test_one_of_several_wanted_scopes_is_enough(people: People, world: World):
+    wanted = "rag.has_scope('documents:read', 'documents:write')"
+    assert asked(world, people, wanted, rag={"scopes": ["documents:write"]}) is True
+    assert asked(world, people, wanted, rag={"scopes": ["chat:read"]}) is False
+
+
+def test_no_scope_implies_admin(people: People, world: World):
+    others = ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]
+    assert asked(world, people, "rag.has_scope('admin')", rag={"scopes": others}) is False
+
+
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        [], "", "documents:read", "admin", "{admin}", 7, 0, True, False, {},
+        {"documents:read": True}, {"admin": True}, {"0": "admin"}, [["documents:read"]], [["admin"]],
+        [{"admin": True}], [None], [True], ["ADMIN"], ["Documents:Read"], ["documents:read "],
+        ["documents:*"], ["*"], ["documents"], ["documents:readx"], [""],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_scope_claim_without_the_scope_or_of_another_kind_allows_nothing(
+    people: People, world: World, scopes: Any
+):
+    assert asked(world, people, "rag.has_scope('documents:read')", rag={"scopes": scopes}) is False
+
+
+def test_scopes_count_only_where_they_belong(people: People, world: World):
+    """Beside the claim, or deeper in it, they neither widen nor narrow."""
+    claims: dict[str, Any] = {
+        "rag": {"scopes": ["chat:read"], "rag": {"scopes": ["admin"]}},
+        "scopes": ["admin"],
+        "app_metadata": {"rag": {"scopes": ["admin"]}},
+    }
+    assert asked(world, people, "rag.has_scope('documents:read')", **claims) is False
+    assert asked(world, people, "rag.has_scope('chat:read')", **claims) is True
+
+
+# BUG: -> 'scopes' of a string, a number or an array is null, which reads as "not narrowed".
+@pytest.mark.parametrize("claim", UNREADABLE, ids=str)
+def test_a_claim_that_is_no_object_has_no_scope(people: People, world: World, claim: Any):
+    assert asked(world, people, "rag.has_scope('documents:read')", rag=claim) is False
+
+
+# BUG: the same with the collection; only rag.current_org_ids() closes what this leaves open.
+@pytest.mark.parametrize("claim", UNREADABLE, ids=str)
+def test_a_claim_that_is_no_object_is_bound_to_no_collection_that_is(
+    people: People, world: World, claim: Any
+):
+    assert asked(world, people, "rag.bound_collection()", rag=claim) == NO_COLLECTION
+
+
+@pytest.mark.parametrize("claim", UNREADABLE, ids=str)
+def test_a_claim_that_is_no_object_belongs_to_no_org(people: People, world: World, claim: Any):
+    assert world.as_user(people.ann, "select * from rag.current_org_ids()", rag=claim) == []
+    assert world.as_user(people.ada, "select * from rag.admin_org_ids()", rag=claim) == []
+    assert people.ann.rpc("rag_list_keys", token=people.ann.token(rag=claim)).json() == []
+
+
+@pytest.mark.parametrize("claims", [*UNCLAIMED, {"rag": {"collection": None}}], ids=str)
+def test_a_token_without_a_collection_is_bound_to_none(people: People, world: World, claims: dict[str, Any]):
+    assert asked(world, people, "rag.bound_collection()", **claims) is None
+
+
+@pytest.mark.parametrize("claim", [ID, ID.lower(), ID.upper()])
+def test_a_collection_claim_binds_whatever_its_case(people: People, world: World, claim: str):
+    assert asked(world, people, "rag.bound_collection()", rag={"collection": claim}) == UUID(ID)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "", "null", "*", "default", "' or true --", 7, True, False, [], [ID], {}, {"id": ID}, [None],
+        ID[:-1], ID + "0", f" {ID}", f"{ID} ", f"{ID}\n", f"{{{ID}}}", ID.replace("-", ""), f"{ID},{ID}",
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_collection_claim_that_is_no_id_is_bound_to_no_collection_that_is(
+    people: People, world: World, claim: Any
+):
+    assert asked(world, people, "rag.bound_collection()", rag={"collection": claim}) == NO_COLLECTION
+
+
+def test_the_caller_is_the_user_without_a_key(people: People, world: World):
+    for claims in (*UNCLAIMED, {"rag": {"key": None}}, {"key": ID}):
+        assert str(asked(world, people, "rag.caller_id()", **claims)) == people.ann.id
+
+
+def test_the_caller_is_the_key_that_the_token_names(people: People, world: World):
+    assert asked(world, people, "rag.caller_id()", rag={"key": ID}) == UUID(ID)
+
+
+@pytest.mark.parametrize("claim", ["", "x", 7, True, [], [ID], {}, {"id": ID}, "' or true --"], ids=str)
+def test_a_key_that_is_no_id_calls_nobody(people: People, world: World, claim: Any):
+    """An error, and not the user's own budget."""
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+        asked(world, people, "rag.caller_id()", rag={"key": claim})
+    answer = people.ann.rpc("rag_hit", hit_arguments(), token=people.ann.token(rag={"key": claim}))
+    assert answer.status_code == 400, answer.text
+    assert world.sql("select * from rag.rate_limits where caller_id = %s", people.ann.id) == []
+
+
+def test_nobody_at_all_has_no_caller(people: People, world: World):
+    assert asked(world, people, "rag.caller_id()", sub=None) is None
+    assert asked(world, people, "rag.caller_id()", sub=None, rag={"key": str(uuid4())}) is not None

@@ -1,0 +1,664 @@
+"""API keys in SQL: made for oneself, shown without their hash, rotated once, revoked for good, and opened by
+nobody but the functions."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from local import tokens
+from shared.sign import Signer
+from tests.actors import Actor, World, key_arguments, put_arguments, vector
+from tests.conftest import People
+from tests.sql.direct import become
+
+SHOWN = {
+    "id", "org_id", "owner_id", "name", "prefix", "scopes", "collection", "created_at", "expires_at",
+    "last_used_at", "revoked_at",
+}  # fmt: skip
+SCOPES = ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]
+OPENED = {
+    "key_id", "org_id", "owner_id", "collection_id", "scopes", "requests_per_minute", "expires_at",
+}  # fmt: skip
+LONG_AGO = "2020-01-01T00:00:00Z"
+
+
+def rows(answer: httpx.Response) -> list[dict[str, Any]]:
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()
+    return found
+
+
+def refusal(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["details"]
+
+
+def created(actor: Actor, digest: str | None = None, **more: Any) -> dict[str, Any]:
+    arguments = key_arguments(**({"hash": digest} if digest else {}), **more)
+    (row,) = rows(actor.rpc("rag_create_key", arguments))
+    return row
+
+
+def rotation(key_id: str, **more: Any) -> dict[str, Any]:
+    new = key_arguments()
+    return {"key_id": key_id, "prefix": "mn_live_wxyz", "hash": new["hash"], **more}
+
+
+def listed(actor: Actor, **arguments: Any) -> list[dict[str, Any]]:
+    return rows(actor.rpc("rag_list_keys", arguments))
+
+
+def finder(actor: Actor, digest: Any) -> str:
+    """The token by which the functions look a key up."""
+    stack = actor.stack
+    signer = Signer(stack.state.jwt_secret, tokens.issuer(stack.url), tokens.AUDIENCE)
+    return signer.token(10, rag={"key_hash": digest})
+
+
+def opened(actor: Actor, digest: Any) -> list[dict[str, Any]]:
+    return rows(actor.rpc("rag_open_key", token=finder(actor, digest)))
+
+
+def stored(world: World, actor: Actor) -> int:
+    ((number,),) = world.sql("select count(*) from rag.api_keys where owner_id = %s", actor.id)
+    return int(number)
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def about(text: str, expected: datetime) -> bool:
+    return abs(moment(text) - expected) < timedelta(seconds=30)
+
+
+def fresh() -> str:
+    digest: str = key_arguments()["hash"]
+    return digest
+
+
+# -- create -------------------------------------------------------------------------------------------
+
+
+def test_a_new_key_is_the_callers_own_in_their_only_org_and_shows_no_hash(people: People):
+    digest = fresh()
+    answer = people.ann.rpc("rag_create_key", key_arguments(hash=digest, name="CI", scopes=SCOPES))
+    (row,) = rows(answer)
+    assert set(row) == SHOWN
+    assert (row["org_id"], row["owner_id"]) == (people.acme.id, people.ann.id)
+    assert (row["name"], row["prefix"], row["scopes"]) == ("CI", "mn_live_abcd", SCOPES)
+    assert (row["collection"], row["expires_at"], row["last_used_at"], row["revoked_at"]) == (None,) * 4
+    assert about(row["created_at"], datetime.now(UTC))
+    assert digest not in answer.text
+    assert listed(people.ann) == [row]
+
+
+def test_a_member_of_several_orgs_says_which(people: People):
+    assert refusal(people.kim.rpc("rag_create_key", key_arguments())) == (400, "org_required")
+    assert created(people.kim, org_id=people.bolt.id)["org_id"] == people.bolt.id
+    narrowed = people.kim.token(rag={"org": people.acme.id})
+    (row,) = rows(people.kim.rpc("rag_create_key", key_arguments(), token=narrowed))
+    assert row["org_id"] == people.acme.id
+
+
+def test_an_org_of_somebody_else_is_no_org_and_neither_is_an_invented_one(people: People, world: World):
+    answers = [
+        people.ann.rpc("rag_create_key", key_arguments(org_id=org)) for org in (people.bolt.id, str(uuid4()))
+    ]
+    assert [refusal(answer) for answer in answers] == [(404, "org_not_found")] * 2
+    assert answers[0].text == answers[1].text
+    assert refusal(people.sam.rpc("rag_create_key", key_arguments())) == (404, "org_not_found")
+    assert stored(world, people.ann) == stored(world, people.sam) == 0
+
+
+def test_a_key_is_bound_to_a_collection_by_its_name(people: People, world: World):
+    people.ann.put([vector(1)], collection="manuals")
+    row = created(people.ann, collection="manuals")
+    assert row["collection"] == "manuals"
+    assert world.sql(
+        "select c.name from rag.api_keys k join rag.collections c on c.id = k.collection_id where k.id = %s",
+        row["id"],
+    ) == [("manuals",)]
+
+
+def test_a_private_collection_of_ones_own_comes_before_the_orgs(people: People, world: World):
+    for owner in (None, people.ann.id):
+        world.sql(
+            "insert into rag.collections (org_id, owner_id, name) values (%s, %s, 'notes')",
+            people.acme.id, owner,
+        )  # fmt: skip
+    key = created(people.ann, collection="notes")
+    owner = "select c.owner_id::text from rag.api_keys k join rag.collections c on c.id = k.collection_id"
+    assert world.sql(f"{owner} where k.id = %s", key["id"]) == [(people.ann.id,)]
+    key = created(people.alf, collection="notes")
+    assert world.sql(f"{owner} where k.id = %s", key["id"]) == [(None,)]
+
+
+@pytest.mark.parametrize("name", ["never made", "", "of Bolt", "ann's own", "MANUALS"])
+def test_a_collection_that_one_may_not_use_is_no_collection(people: People, world: World, name: str):
+    """Not another org's, and another user's private one not even for an admin, who sees it."""
+    people.ann.put([vector(1)], collection="manuals")
+    people.bob.put([vector(1)], collection="of Bolt")
+    world.sql(
+        "insert into rag.collections (org_id, owner_id, name) values (%s, %s, 'ann''s own')",
+        people.acme.id, people.ann.id,
+    )  # fmt: skip
+    for actor in (people.alf, people.ada):
+        answer = actor.rpc("rag_create_key", key_arguments(collection=name))
+        assert refusal(answer) == (404, "collection_not_found")
+        assert stored(world, actor) == 0
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"name": ""}, {"name": "x" * 101}, {"name": "a\u200bb"}, {"name": "a\u202eb"}, {"name": "\u001b[2J"},
+        {"name": None}, {"name": "a\u0000b"},
+        {"prefix": ""}, {"prefix": None}, {"prefix": "mn_live_"}, {"prefix": "mn_live_abc"},
+        {"prefix": "mn_live_abcde"}, {"prefix": "mn_other_abcd"}, {"prefix": "MN_LIVE_abcd"},
+        {"prefix": "mn_live_ab d"}, {"prefix": "mn_live_abcd\n"}, {"prefix": "x mn_live_abcd"},
+        {"hash": ""}, {"hash": None}, {"hash": "a" * 63}, {"hash": "a" * 65}, {"hash": "A" * 64},
+        {"hash": "g" * 64}, {"hash": "a" * 64 + "\n"},
+        {"scopes": []}, {"scopes": None}, {"scopes": ["everything"]}, {"scopes": ["documents:read", "x"]},
+        {"scopes": [None]}, {"scopes": ["documents:read", None]}, {"scopes": ["Documents:read"]},
+        {"scopes": [""]}, {"scopes": ["*"]},
+        {"expires_at": LONG_AGO}, {"expires_at": "-infinity"}, {"expires_at": "infinity"},
+        {"expires_at": "9999-12-31T00:00:00Z"}, {"expires_at": "20000-01-01T00:00:00Z"},
+        {"expires_at": "tomorrow-ish"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_value_out_of_bounds_makes_no_key(people: People, world: World, fault: dict[str, Any]):
+    answer = people.ann.rpc("rag_create_key", key_arguments(**fault))
+    assert answer.status_code == 400, answer.text
+    assert stored(world, people.ann) == 0
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        {"name": "x"}, {"name": "x" * 100}, {"name": "Ключ 🔑"}, {"prefix": "mn_test_A-_9"},
+        {"prefix": "mn_admin_abcd"}, {"prefix": "sk_abcd"}, {"expires_at": "9999-12-30T00:00:00Z"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_value_at_its_bounds_makes_a_key(people: People, fine: dict[str, Any]):
+    (name,) = fine
+    row = created(people.ann, **fine)
+    assert row[name].replace("+00:00", "Z") == fine[name]
+
+
+# BUG: cardinality() and <@ look through dimensions. A nested list is no list of scopes: the functions
+# cannot show such a key, and an admin's list fails with it.
+def test_a_list_of_lists_of_scopes_makes_no_key(people: People, world: World):
+    answer = people.ann.rpc("rag_create_key", key_arguments(scopes=[["documents:read"]]))
+    assert answer.status_code == 400, answer.text
+    assert stored(world, people.ann) == 0
+
+
+# BUG: a list of scopes has no upper bound: a hundred keys of a member's may hold any number of megabytes.
+def test_a_list_of_scopes_longer_than_all_scopes_makes_no_key(people: People, world: World):
+    answer = people.ann.rpc("rag_create_key", key_arguments(scopes=["documents:read"] * 10_000))
+    assert answer.status_code == 400, answer.text
+    assert stored(world, people.ann) == 0
+
+
+def test_a_hash_that_is_there_already_makes_no_second_key_and_tells_nothing_of_the_first(
+    people: People, world: World
+):
+    digest = fresh()
+    first = created(people.bob, digest, name="bob's")
+    answer = people.ann.rpc("rag_create_key", key_arguments(hash=digest))
+    assert answer.status_code == 409
+    for hidden in (first["id"], people.bob.id, people.bolt.id, "bob's"):
+        assert hidden not in answer.text
+    assert stored(world, people.ann) == 0
+
+
+def many(world: World, actor: Actor, number: int) -> None:
+    """That many keys of this user's, at once."""
+    assert actor.org
+    world.sql(
+        "insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes) "
+        "select %s, %s, 'one of many', 'sk_abcd', encode(sha256(gen_random_uuid()::text::bytea), 'hex'), "
+        "array['chat:read'] from generate_series(1, %s)",
+        actor.org.id, actor.id, number,
+    )  # fmt: skip
+
+
+def test_a_hundred_keys_are_enough_until_one_is_revoked(people: People, world: World):
+    many(world, people.ann, 99)
+    last = created(people.ann)
+    assert refusal(people.ann.rpc("rag_create_key", key_arguments())) == (400, "too_many_keys")
+    assert created(people.alf)["owner_id"] == people.alf.id, "each has a hundred of their own"
+    assert rows(people.ann.rpc("rag_revoke_key", {"key_id": last["id"]}))
+    created(people.ann)
+    assert refusal(people.ann.rpc("rag_create_key", key_arguments())) == (400, "too_many_keys")
+
+
+def create_in(connection: psycopg.Connection[Any], actor: Actor) -> str | None:
+    """The SQLSTATE that making a key ended with, in a transaction that stays open."""
+    new = key_arguments()
+    become(connection, actor)
+    try:
+        connection.execute(
+            "select public.rag_create_key(%s, %s, %s, %s)",
+            [new["name"], new["prefix"], new["hash"], new["scopes"]],
+        )
+    except psycopg.DatabaseError as refused:
+        return refused.sqlstate
+    return None
+
+
+def wait_for_end_or_lock(world: World, thread: threading.Thread, pid: int) -> None:
+    while thread.is_alive():
+        waiting = world.sql("select wait_event_type = 'Lock' from pg_stat_activity where pid = %s", pid)
+        if waiting == [(True,)]:
+            return
+        time.sleep(0.01)
+
+
+# BUG: both count 99 before either is there.
+def test_the_hundredth_key_made_twice_at_once_is_made_once(people: People, world: World):
+    many(world, people.ann, 99)
+    outcomes: list[str | None] = []
+
+    def second(connection: psycopg.Connection[Any]) -> None:
+        outcomes.append(create_in(connection, people.ann))
+        connection.commit()
+
+    url = world.stack.database_url()
+    with psycopg.connect(url) as one, psycopg.connect(url) as two:
+        outcomes.append(create_in(one, people.ann))
+        thread = threading.Thread(target=second, args=(two,))
+        thread.start()
+        wait_for_end_or_lock(world, thread, two.info.backend_pid)
+        one.commit()
+        thread.join()
+    assert stored(world, people.ann) == 100
+    assert outcomes == [None, "PT400"]
+
+
+def test_the_scope_admin_is_for_admins_of_that_org(people: People, world: World):
+    assert created(people.ada, scopes=["admin"])["scopes"] == ["admin"]
+    world.sql("insert into rag.members values (%s, %s, 'member')", people.bolt.id, people.ada.id)
+    for actor, org in ((people.ann, people.acme), (people.kim, people.acme), (people.ada, people.bolt)):
+        for scopes in (["admin"], ["documents:read", "admin"]):
+            answer = actor.rpc("rag_create_key", key_arguments(scopes=scopes, org_id=org.id))
+            assert refusal(answer) == (403, "admin_required")
+    assert stored(world, people.ann) == stored(world, people.kim) == 0
+    assert stored(world, people.ada) == 1
+
+
+@pytest.mark.parametrize("function", ["rag_create_key", "rag_rotate_key"])
+@pytest.mark.parametrize("name", ["requests_per_minute", "owner_id", "id", "created_at", "collection_id"])
+def test_no_function_takes_what_a_caller_does_not_decide(
+    people: People, world: World, function: str, name: str
+):
+    """PostgREST finds no function that has such an argument."""
+    key = created(people.ann)
+    arguments = key_arguments() if function == "rag_create_key" else rotation(key["id"])
+    value = 1_000_000 if name == "requests_per_minute" else people.bob.id
+    assert people.ann.rpc(function, {**arguments, name: value}).status_code == 404
+    assert stored(world, people.ann) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "requests_per_minute = 1000000", "scopes = array['admin']", "hash = repeat('0', 64)",
+        "org_id = gen_random_uuid()", "collection_id = null", "name = 'mine'", "created_at = now()",
+    ],
+)  # fmt: skip
+def test_not_even_in_sql_does_an_owner_change_what_their_key_may_do(
+    people: People, world: World, change: str
+):
+    created(people.ann)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.ann, f"update rag.api_keys set {change}")
+
+
+def test_not_even_in_sql_is_a_key_deleted_or_made_for_somebody_else(people: People, world: World):
+    created(people.ann)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.ann, "delete from rag.api_keys")
+    for actor in (people.ada, people.alf):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(
+                actor,
+                "insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes) "
+                "values (%s, %s, 'x', 'sk_abcd', %s, array['admin'])",
+                people.acme.id, people.ann.id, fresh(),
+            )  # fmt: skip
+    assert stored(world, people.ann) == 1
+
+
+# -- list ---------------------------------------------------------------------------------------------
+
+
+def test_owners_list_their_own_keys_and_admins_all_of_their_org(people: People):
+    ann, ada, bob = created(people.ann), created(people.ada), created(people.bob)
+    kim = [created(people.kim, org_id=org.id) for org in (people.acme, people.bolt)]
+    assert ids(listed(people.ann)) == {ann["id"]}
+    assert ids(listed(people.bob)) == {bob["id"]}
+    assert ids(listed(people.kim)) == ids(kim)
+    assert ids(listed(people.ada)) == {ann["id"], ada["id"], kim[0]["id"]}
+    assert listed(people.alf) == listed(people.sam) == []
+
+
+def ids(keys: list[dict[str, Any]]) -> set[str]:
+    return {key["id"] for key in keys}
+
+
+def test_working_keys_come_first_and_then_the_newest(people: People, world: World):
+    names = ["revoked", "old", "expired", "new"]
+    keys = {name: created(people.ann, name=name, expires_at="2999-01-01T00:00:00Z") for name in names}
+    for age, name in enumerate(reversed(names)):
+        world.sql(
+            "update rag.api_keys set created_at = now() - make_interval(days => %s) where id = %s",
+            age, keys[name]["id"],
+        )  # fmt: skip
+    people.ann.rpc("rag_revoke_key", {"key_id": keys["revoked"]["id"]})
+    world.sql("update rag.api_keys set expires_at = %s where id = %s", LONG_AGO, keys["expired"]["id"])
+    assert [key["name"] for key in listed(people.ann)] == ["new", "old", "expired", "revoked"]
+
+
+def test_one_key_is_listed_by_its_id_and_anothers_is_not(people: People):
+    keys = [created(people.ann) for _ in range(2)]
+    assert listed(people.ann, key_id=keys[0]["id"]) == [keys[0]]
+    assert listed(people.ada, key_id=keys[0]["id"]) == [keys[0]]
+    for actor in (people.alf, people.bob, people.sam):
+        assert listed(actor, key_id=keys[0]["id"]) == []
+    assert listed(people.ann, key_id=str(uuid4())) == []
+    assert people.ann.rpc("rag_list_keys", {"key_id": "x"}).status_code == 400
+
+
+# -- rotate -------------------------------------------------------------------------------------------
+
+
+def test_a_rotated_key_ends_at_once_and_the_new_one_is_the_same_but_for_itself(people: People, world: World):
+    people.ann.put([vector(1)], collection="manuals")
+    before, after = fresh(), fresh()
+    old = created(people.ann, before, name="CI", scopes=["chat:read"], collection="manuals")
+    world.sql("update rag.api_keys set requests_per_minute = 7 where id = %s", old["id"])
+    (new,) = rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], hash=after)))
+    assert set(new) == SHOWN
+    assert {**new, "id": 0, "prefix": 0, "created_at": 0} == {**old, "id": 0, "prefix": 0, "created_at": 0}
+    assert new["id"] != old["id"]
+    assert new["prefix"] == "mn_live_wxyz"
+    (ended,) = listed(people.ann, key_id=old["id"])
+    assert about(ended["revoked_at"], datetime.now(UTC))
+    assert opened(people.ann, before) == []
+    (key,) = opened(people.ann, after)
+    assert (key["key_id"], key["requests_per_minute"]) == (new["id"], 7)
+
+
+def test_with_an_overlap_both_work_until_it_is_over(people: People, world: World):
+    before, after = fresh(), fresh()
+    old = created(people.ann, before)
+    rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], hash=after, overlap_seconds=3600)))
+    (ending,) = listed(people.ann, key_id=old["id"])
+    assert ending["revoked_at"] is None
+    assert about(ending["expires_at"], datetime.now(UTC) + timedelta(hours=1))
+    assert [len(opened(people.ann, digest)) for digest in (before, after)] == [1, 1]
+    world.sql("update rag.api_keys set expires_at = expires_at - interval '1 hour' where id = %s", old["id"])
+    assert [len(opened(people.ann, digest)) for digest in (before, after)] == [0, 1]
+
+
+def test_an_overlap_never_prolongs_the_old_key(people: People):
+    soon = datetime.now(UTC) + timedelta(minutes=5)
+    old = created(people.ann, expires_at=soon.isoformat())
+    rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=604_800)))
+    (ending,) = listed(people.ann, key_id=old["id"])
+    assert moment(ending["expires_at"]) == soon
+
+
+def test_a_lifetime_is_carried_over_from_the_day_of_the_rotation(people: People, world: World):
+    old = created(people.ann, expires_at=(datetime.now(UTC) + timedelta(days=30)).isoformat())
+    world.sql(
+        "update rag.api_keys set created_at = created_at - interval '10 days', "
+        "expires_at = expires_at - interval '10 days' where id = %s",
+        old["id"],
+    )
+    (new,) = rows(people.ann.rpc("rag_rotate_key", rotation(old["id"])))
+    assert about(new["expires_at"], datetime.now(UTC) + timedelta(days=30))
+
+
+def test_a_key_without_an_end_rotates_into_one_without(people: People):
+    old = created(people.ann)
+    (new,) = rows(people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=60)))
+    assert new["expires_at"] is None
+
+
+@pytest.mark.parametrize("overlap", [-1, 604_801, None, -(2**31), 2**31 - 1])
+def test_an_overlap_over_a_week_or_below_zero_rotates_nothing(people: People, overlap: int | None):
+    old = created(people.ann)
+    answer = people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=overlap))
+    assert refusal(answer) == (400, "invalid_overlap")
+    assert listed(people.ann) == [old]
+
+
+@pytest.mark.parametrize("who", ["admin", "member", "outsider", "owner who left"])
+def test_only_the_owner_rotates_and_others_find_no_such_key(people: People, world: World, who: str):
+    """An admin's rotation would put a key that acts as somebody else into the admin's hands."""
+    key = created(people.ann)
+    actors = {
+        "admin": people.ada,
+        "member": people.alf,
+        "outsider": people.bob,
+        "owner who left": people.ann,
+    }
+    if who == "owner who left":
+        world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    answer = actors[who].rpc("rag_rotate_key", rotation(key["id"]))
+    assert refusal(answer) == (404, "key_not_found")
+    assert stored(world, people.ann) == 1
+
+
+@pytest.mark.parametrize("state", ["revoked", "expired", "unknown"])
+def test_a_key_that_has_ended_is_not_rotated(people: People, world: World, state: str):
+    key = created(people.ann)
+    if state == "revoked":
+        people.ann.rpc("rag_revoke_key", {"key_id": key["id"]})
+    elif state == "expired":
+        world.sql("update rag.api_keys set expires_at = now() where id = %s", key["id"])
+    key_id = str(uuid4()) if state == "unknown" else key["id"]
+    answer = people.ann.rpc("rag_rotate_key", rotation(key_id))
+    assert refusal(answer) == (404, "key_not_found")
+    assert stored(world, people.ann) == 1
+
+
+@pytest.mark.parametrize("fault", [{"prefix": "x"}, {"hash": "x"}, {"prefix": None}, {"hash": None}], ids=str)
+def test_a_rotation_that_fails_leaves_the_old_key_as_it_was(people: People, fault: dict[str, Any]):
+    old = created(people.ann)
+    assert people.ann.rpc("rag_rotate_key", rotation(old["id"], **fault)).status_code == 400
+    assert listed(people.ann) == [old]
+
+
+def rotated_at_once(actor: Actor, key_id: str, overlap_seconds: int, times: int = 2) -> list[int]:
+    """The statuses of that many rotations from as many threads."""
+    barrier = threading.Barrier(times)
+
+    def rotate(_: int) -> int:
+        barrier.wait()
+        arguments = rotation(key_id, overlap_seconds=overlap_seconds)
+        return actor.rpc("rag_rotate_key", arguments).status_code
+
+    with ThreadPoolExecutor(times) as pool:
+        return sorted(pool.map(rotate, range(times)))
+
+
+@pytest.mark.parametrize("times", [2, 8])
+def test_a_key_rotated_at_once_gives_one_new_key(people: People, times: int):
+    key = created(people.ann)
+    assert rotated_at_once(people.ann, key["id"], 0, times) == [200] + [404] * (times - 1)
+    assert sum(row["revoked_at"] is None for row in listed(people.ann)) == 1
+
+
+# BUG: with an overlap the old key is not ended, so a second rotation finds it again.
+def test_a_key_rotated_twice_at_once_with_an_overlap_gives_one_new_key(people: People):
+    key = created(people.ann)
+    assert rotated_at_once(people.ann, key["id"], 3600) == [200, 404]
+    assert len(listed(people.ann)) == 2
+
+
+# BUG: the same one after the other: rotations with an overlap make more keys than the hundred.
+def test_rotations_make_no_more_keys_than_there_may_be(people: People, world: World):
+    many(world, people.ann, 99)
+    key = created(people.ann)
+    for _ in range(3):
+        people.ann.rpc("rag_rotate_key", rotation(key["id"], overlap_seconds=604_800))
+    # The hundred, and the one new key beside the old one while both work.
+    assert stored(world, people.ann) <= 101
+
+
+# -- revoke -------------------------------------------------------------------------------------------
+
+
+def test_a_revoked_key_opens_nothing_and_revoking_it_again_is_fine(people: People):
+    digest = fresh()
+    key = created(people.ann, digest)
+    assert len(opened(people.ann, digest)) == 1
+    assert people.ann.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is True
+    (first,) = listed(people.ann)
+    assert about(first["revoked_at"], datetime.now(UTC))
+    assert opened(people.ann, digest) == []
+    assert people.ann.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is True
+    assert listed(people.ann) == [first], "it ended when it ended"
+
+
+def test_an_admin_revokes_a_members_key_and_that_of_one_who_left(people: People, world: World):
+    keys = {actor.id: created(actor) for actor in (people.ann, people.alf)}
+    world.sql("delete from rag.members where user_id = %s", people.alf.id)
+    for key in keys.values():
+        assert people.ada.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is True
+    assert all(key["revoked_at"] for key in listed(people.ada))
+
+
+def test_anothers_key_and_one_that_is_not_are_not_there_to_revoke(people: People):
+    key = created(people.ann)
+    for actor in (people.alf, people.bob, people.kim, people.sam):
+        assert actor.rpc("rag_revoke_key", {"key_id": key["id"]}).json() is False
+    assert people.ann.rpc("rag_revoke_key", {"key_id": str(uuid4())}).json() is False
+    assert people.ann.rpc("rag_revoke_key", {"key_id": None}).json() is False
+    assert listed(people.ann) == [key]
+
+
+# -- open ---------------------------------------------------------------------------------------------
+
+
+def test_a_key_opens_to_what_it_stands_for(people: People, world: World):
+    people.ann.put([vector(1)], collection="manuals")
+    digest = fresh()
+    key = created(
+        people.ann, digest, scopes=["chat:read"], collection="manuals", expires_at="2999-01-01T00:00:00Z"
+    )
+    world.sql("update rag.api_keys set requests_per_minute = 9 where id = %s", key["id"])
+    ((collection,),) = world.sql("select id::text from rag.collections where org_id = %s", people.acme.id)
+    assert opened(people.ann, digest) == [
+        {
+            "key_id": key["id"],
+            "org_id": people.acme.id,
+            "owner_id": people.ann.id,
+            "collection_id": collection,
+            "scopes": ["chat:read"],
+            "requests_per_minute": 9,
+            "expires_at": "2999-01-01T00:00:00+00:00",
+        }
+    ]
+
+
+def test_opening_a_key_notes_when_and_a_refused_opening_does_not(people: People, world: World):
+    digest = fresh()
+    key = created(people.ann, digest)
+    opened(people.ann, digest)
+    (used,) = listed(people.ann)
+    assert about(used["last_used_at"], datetime.now(UTC))
+    world.sql(
+        "update rag.api_keys set last_used_at = %s, expires_at = now() where id = %s", LONG_AGO, key["id"]
+    )
+    assert opened(people.ann, digest) == []
+    assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [
+        (moment(LONG_AGO),)
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["revoked_at = now()", "expires_at = now() - interval '1 day'", "expires_at = now()"],
+)
+def test_a_key_that_has_ended_opens_to_nothing(people: People, world: World, change: str):
+    digest = fresh()
+    key = created(people.ann, digest)
+    assert len(opened(people.ann, digest)) == 1
+    world.sql(f"update rag.api_keys set {change} where id = %s", key["id"])
+    assert opened(people.ann, digest) == []
+
+
+def test_a_key_that_never_was_opens_to_nothing(people: People):
+    created(people.ann)
+    assert opened(people.ann, fresh()) == []
+
+
+@pytest.mark.parametrize(
+    "digest", [None, "", "%", "*", "null", 7, True, [], ["x"], {}, {"hash": "x"}, "0" * 64], ids=str
+)
+def test_a_claim_that_is_no_keys_hash_opens_nothing(people: People, world: World, digest: Any):
+    own = fresh()
+    key = created(people.ann, own)
+    assert opened(people.ann, digest) == []
+    assert opened(people.ann, [own]) == opened(people.ann, {"hash": own}) == []
+    assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [(None,)]
+
+
+def test_a_users_own_token_opens_nothing(people: People, world: World):
+    digest = fresh()
+    created(people.ann, digest)
+    for actor in (people.ann, people.ada, people.bob):
+        assert rows(actor.rpc("rag_open_key")) == []
+        assert actor.rpc("rag_open_key", {"hash": digest}).status_code == 404
+        assert rows(actor.rpc("rag_open_key", token=actor.token(key_hash=digest))) == []
+    assert world.sql("select last_used_at from rag.api_keys where hash = %s", digest) == [(None,)]
+
+
+def test_the_token_that_finds_a_key_sees_that_one_row_and_nothing_else(people: People, world: World):
+    people.ann.put([vector(1)])
+    digest = fresh()
+    key = created(people.ann, digest)
+    created(people.ann)
+    claims: dict[str, Any] = {"sub": None, "rag": {"key_hash": digest}}
+    seen = world.as_user(people.ann, "select id::text from rag.api_keys", **claims)
+    assert seen == [(key["id"],)]
+    for table in ("orgs", "members", "collections", "documents", "chunks", "rate_limits", "request_counts"):
+        assert world.as_user(people.ann, f"select * from rag.{table}", **claims) == []
+    token = finder(people.ann, digest)
+    assert rows(people.ann.rpc("rag_list_keys", token=token)) == []
+    assert people.ann.rpc("rag_revoke_key", {"key_id": key["id"]}, token=token).json() is False
+    assert people.ann.rpc("rag_match", {"query_vector": vector(1)}, token=token).json() == []
+    assert people.ann.rpc("rag_rotate_key", rotation(key["id"]), token=token).status_code == 404
+    assert people.ann.rpc("rag_create_key", key_arguments(), token=token).status_code == 404
+    answer = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)]), token=token)
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("gone", ["org", "owner", "collection"])
+def test_a_key_goes_with_its_org_its_owner_and_its_collection(people: People, world: World, gone: str):
+    people.ann.put([vector(1)], collection="manuals")
+    digest = fresh()
+    created(people.ann, digest, collection="manuals")
+    other = created(people.bob)
+    statement, parameter = {
+        "org": ("delete from rag.orgs where id = %s", people.acme.id),
+        "owner": ("delete from auth.users where id = %s", people.ann.id),
+        "collection": ("delete from rag.collections where org_id = %s", people.acme.id),
+    }[gone]
+    world.sql(statement, parameter)
+    assert stored(world, people.ann) == 0
+    assert opened(people.bob, digest) == []
+    assert listed(people.bob) == [other]
