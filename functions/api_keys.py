@@ -10,16 +10,18 @@ from shared import keys
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, require_keys, with_scope
 from shared.dialects import api_keys as wire
+from shared.keyring import KeyRing
 from shared.types import Principal, Scope
 
 app = create_app(wire, "api-keys", searches=False)
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
-only_with_keys = [Depends(require_keys)]
+# Asked after the caller: parameters are resolved in their order.
+KeysOn = Annotated[KeyRing, Depends(require_keys)]
 
 
-@app.post("/api/keys", status_code=201, dependencies=only_with_keys)
-def create(caller: Manager, core: Core, body: wire.NewKeyRequest) -> wire.Created:
+@app.post("/api/keys", status_code=201)
+def create(caller: Manager, _: KeysOn, core: Core, body: wire.NewKeyRequest) -> wire.Created:
     return wire.Created.of_new(keys.create(core.database, caller, body.kind, body.wanted()))
 
 
@@ -28,9 +30,13 @@ def index(caller: Manager, core: Core) -> wire.Keys:
     return wire.Keys.of(keys.listed(core.database, caller))
 
 
-@app.post("/api/keys/{key_id}/rotate", status_code=201, dependencies=only_with_keys)
+@app.post("/api/keys/{key_id}/rotate", status_code=201)
 def rotate(
-    caller: Manager, core: Core, key_id: UUID, body: Annotated[wire.RotateRequest | None, Body()] = None
+    caller: Manager,
+    _: KeysOn,
+    core: Core,
+    key_id: UUID,
+    body: Annotated[wire.RotateRequest | None, Body()] = None,
 ) -> wire.Created:
     overlap = body.overlap_seconds if body else 0
     return wire.Created.of_new(keys.rotate(core.database, caller, str(key_id), overlap))

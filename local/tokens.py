@@ -19,7 +19,7 @@ def issuer(url: str) -> str:
 
 
 def user_token(
-    key: SigningKey, url: str, user_id: str, email: str | None = None, seconds: int = 86_400, **claims: Any
+    key: SigningKey, url: str, user_id: str, email: str | None = None, /, seconds: int = 86_400, **claims: Any
 ) -> str:
     """A signed-in user's access token, valid for `seconds`; `claims` override or add."""
     now = int(time.time())

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
@@ -29,6 +30,14 @@ EXPOSED_HEADERS = [
     "Retry-After",
     "X-Request-Id",
 ]
+# FastAPI has spans of its own, with paths and queries as they came; ours are in spans.py.
+NO_TELEMETRY: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
 
 
 class Dialect(Protocol):
@@ -41,7 +50,7 @@ def create_app(dialect: Dialect, function: str, *, searches: bool = True) -> Fas
     """The app of a function, named by its slug, whose errors wear the dialect's envelope. Routes are added
     by the function's file. One that neither searches nor answers starts without what only that needs."""
     configure()
-    app = FastAPI(lifespan=_start, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(lifespan=_start, docs_url=None, redoc_url=None, openapi_url=None, telemetry=NO_TELEMETRY)
     app.state.function, app.state.searches = function, searches
 
     def render(error: RagError) -> Response:

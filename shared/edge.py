@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.errors import RagError
+from shared.keys import is_key
 from shared.logs import request_ended
 from shared.spans import export
 from shared.trace import Trace, current
@@ -34,7 +35,9 @@ class Edge:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else str(uuid4())
+        # A key in the wrong header has the form of an id, and must not end up in the log.
+        own = _REQUEST_ID.fullmatch(given) and not is_key(given)
+        request_id = given if own else str(uuid4())
         trace = Trace(request_id, self._function, scope["method"])
         state = scope.setdefault("state", {})
         state["trace"] = trace

@@ -43,6 +43,11 @@ class Window:
     def remaining(self) -> int:
         return max(0, self.allowed - self.hits) if self.admitted else 0
 
+    @property
+    def tightness(self) -> tuple[bool, int]:
+        """What sorts the window first that refused, and then the one with the least room."""
+        return self.admitted, self.remaining
+
 
 @dataclass
 class Spending:
@@ -69,13 +74,13 @@ class Spending:
             raise DatabaseFailed
         for window in map(Window.of, rows):
             known = self.windows.get(window.seconds)
-            if known is None or window.remaining < known.remaining:
+            if known is None or window.tightness < known.tightness:
                 self.windows[window.seconds] = window
 
     @property
     def tightest(self) -> Window:
         """The window that refused, or else the one with the least room."""
-        return min(self.windows.values(), key=lambda window: (window.admitted, window.remaining))
+        return min(self.windows.values(), key=lambda window: window.tightness)
 
     def headers(self) -> dict[str, str]:
         """The X-RateLimit headers: whole numbers, the reset as a Unix timestamp in seconds."""
@@ -153,6 +158,9 @@ def spend(request: Request, spending: Spending) -> None:
     token = _spending.set(spending)
     try:
         _admit(request=request)
+        if getattr(request.state, "view_rate_limit", None) is None:
+            # slowapi passes over limits that it cannot read; nobody is let through by that.
+            raise DatabaseFailed
     except RateLimitExceeded:
         wait = max(1, spending.tightest.resets_at - int(time()))
         raise RateLimited(headers={"Retry-After": str(wait)}) from None

@@ -1,10 +1,11 @@
 """A request's trace as OpenTelemetry spans: one for the request, one a step inside it.
 
-Nothing of OpenTelemetry is imported unless a collector is configured. Spans are made when the request has
+Neither SDK nor exporter is imported unless a collector is configured. Spans are made when the request has
 ended, from the times that its trace holds, so the steps know nothing of them.
 """
 
 from collections.abc import Mapping
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from shared.trace import Trace
@@ -12,6 +13,7 @@ from shared.trace import Trace
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
+FLUSH_SECONDS = 2
 _provider: "TracerProvider | None" = None
 
 
@@ -29,14 +31,19 @@ def start(endpoint: str | None) -> None:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     provider = TracerProvider(resource=Resource.create({"service.name": "rag"}), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces", timeout=5)))
+    provider.add_span_processor(
+        BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces", timeout=FLUSH_SECONDS))
+    )
     _provider = provider
 
 
-def flush(milliseconds: int = 2000) -> None:
-    """Wait until what ended is sent: before a Lambda freezes."""
+def flush() -> None:
+    """Wait until what ended is sent, at most FLUSH_SECONDS: before a Lambda freezes."""
     if _provider is not None:
-        _provider.force_flush(milliseconds)
+        # The SDK's own time-out has no effect yet.
+        sending = Thread(target=_provider.force_flush, daemon=True)
+        sending.start()
+        sending.join(FLUSH_SECONDS)
 
 
 def export(trace: Trace, headers: Mapping[str, str]) -> None:

@@ -8,12 +8,15 @@ create function rag.has_scope(variadic wanted text[])
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
-  select case coalesce(jsonb_typeof(token.scopes), 'null')
-    when 'null' then true
-    when 'array' then token.scopes ?| (wanted || array['admin'])
+  select case
+    when coalesce(jsonb_typeof(token.claim), 'null') = 'null' then true
+    when jsonb_typeof(token.claim) <> 'object' then false
+    when coalesce(jsonb_typeof(token.claim -> 'scopes'), 'null') = 'null' then true
+    when jsonb_typeof(token.claim -> 'scopes') = 'array'
+      then token.claim -> 'scopes' ?| (wanted || array['admin'])
     else false
   end
-  from (select auth.jwt() -> 'rag' -> 'scopes') as token (scopes);
+  from (select auth.jwt() -> 'rag') as token (claim);
 $$;
 
 -- The one collection that the token is bound to; null when it is not, no collection's id when it is to
@@ -24,10 +27,13 @@ language sql stable security invoker set search_path = ''
 as $$
   select case
     when coalesce(jsonb_typeof(token.claim), 'null') = 'null' then null
-    when token.claim #>> '{}' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then (token.claim #>> '{}')::uuid
+    when jsonb_typeof(token.claim) = 'object'
+      and coalesce(jsonb_typeof(token.claim -> 'collection'), 'null') = 'null' then null
+    when token.claim ->> 'collection' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+      then (token.claim ->> 'collection')::uuid
     else '00000000-0000-0000-0000-000000000000'
   end
-  from (select auth.jwt() -> 'rag' -> 'collection') as token (claim);
+  from (select auth.jwt() -> 'rag') as token (claim);
 $$;
 
 -- Whose budget a request spends: the API key's own, or the user's.
@@ -38,6 +44,23 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
-revoke all on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id()
-  from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id() to authenticated;
+-- Two claims of tokens without a user, which widen nothing but these: the hash of the API key that is
+-- looked up, and the leave to read the sums of /metrics.
+create function rag.sought_hash()
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select auth.jwt() -> 'rag' ->> 'key_hash';
+$$;
+
+create function rag.reads_metrics()
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
+$$;
+
+revoke all on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
+  rag.reads_metrics() from public, anon, service_role;
+grant execute on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
+  rag.reads_metrics() to authenticated;

@@ -12,6 +12,9 @@ create table rag.orgs (
   created_at timestamptz not null default now()
 );
 
+-- Renaming a tier.
+create index orgs_by_tier on rag.orgs (tier);
+
 create table rag.members (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   user_id uuid not null references auth.users (id) on delete cascade,

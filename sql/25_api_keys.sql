@@ -13,8 +13,9 @@ create table rag.api_keys (
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
   -- SHA-256 of the whole key, whose 256 random bits need no slower hash.
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-  scopes text[] not null check (cardinality(scopes) > 0 and scopes <@ array['documents:read',
-    'documents:write', 'retrievals:read', 'chat:read', 'collections:manage', 'admin']),
+  scopes text[] not null check (array_ndims(scopes) = 1 and cardinality(scopes) between 1 and 6
+    and scopes <@ array['documents:read', 'documents:write', 'retrievals:read', 'chat:read',
+      'collections:manage', 'admin']),
   -- Null is every collection that the owner may use.
   collection_id uuid,
   -- Set by the deployer: this key's own limit a minute over the functions that take keys.
@@ -24,11 +25,17 @@ create table rag.api_keys (
   -- As exact as the functions' caches of a minute.
   last_used_at timestamptz,
   revoked_at timestamptz,
+  -- When a new key took its place; it may still go on for a while.
+  replaced_at timestamptz,
   primary key (org_id, id),
   -- rag_open_key: a key is found by its hash, before anybody knows its org.
   constraint api_keys_hash unique (hash),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
 );
+
+-- Deleting a user, or a collection, with the keys that go with it.
+create index api_keys_by_owner on rag.api_keys (owner_id);
+create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
 
 alter table rag.api_keys enable row level security;
 alter table rag.api_keys force row level security;
@@ -39,11 +46,11 @@ create policy "owners and admins use their keys, and a key finds itself" on rag.
   using ((org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
-    or hash = (select auth.jwt() -> 'rag' ->> 'key_hash'))
+    or hash = (select rag.sought_hash()))
   with check ((org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
-    or hash = (select auth.jwt() -> 'rag' ->> 'key_hash'));
+    or hash = (select rag.sought_hash()));
 
 -- An admin's key for somebody else would act in that person's name.
 create policy "keys are made for oneself" on rag.api_keys
@@ -63,7 +70,26 @@ create policy "a bound key stays in its collection" on rag.api_keys
 grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
   on rag.api_keys to authenticated;
-grant update (last_used_at, expires_at, revoked_at) on rag.api_keys to authenticated;
+grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
+
+create function rag.key_only_ends()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if new.revoked_at is distinct from coalesce(old.revoked_at, new.revoked_at)
+    or new.replaced_at is distinct from coalesce(old.replaced_at, new.replaced_at)
+    or coalesce(new.expires_at, 'infinity') > coalesce(old.expires_at, 'infinity')
+  then
+    raise exception 'a key that has ended stays so' using errcode = 'PT400', detail = 'key_ended';
+  end if;
+  return new;
+end;
+$$;
+
+-- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
+create trigger key_only_ends before update on rag.api_keys
+  for each row execute function rag.key_only_ends();
 
 -- What a list shows of a key.
 create type rag.api_key as (
@@ -120,9 +146,13 @@ begin
     raise exception 'the scope admin is for the org''s admins' using errcode = 'PT403', detail = 'admin_required';
   elsif expires_at <= now() then
     raise exception 'expires_at is in the past' using errcode = 'PT400', detail = 'invalid_expiry';
-  elsif 100 <= (select count(*) from rag.api_keys as present
+  end if;
+  -- One at a time for each owner, so that two at once do not both see room for the last.
+  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
+  if 100 <= (select count(*) from rag.api_keys as present
     where present.org_id = rag_create_key.org_id and present.owner_id = auth.uid()
-      and present.revoked_at is null) then
+      and present.revoked_at is null and present.replaced_at is null
+      and (present.expires_at is null or present.expires_at > now())) then
     raise exception 'there are 100 keys already; revoke one first' using errcode = 'PT400', detail = 'too_many_keys';
   end if;
 
@@ -166,7 +196,7 @@ begin
   select * into old
   from rag.api_keys as present
   where present.org_id = any (array(select rag.current_org_ids())) and present.id = key_id
-    and present.owner_id = auth.uid() and present.revoked_at is null
+    and present.owner_id = auth.uid() and present.revoked_at is null and present.replaced_at is null
     and (present.expires_at is null or present.expires_at > now())
   for update;
   if not found then
@@ -174,7 +204,7 @@ begin
   end if;
 
   update rag.api_keys as ending
-  set revoked_at = case when overlap_seconds = 0 then now() end,
+  set replaced_at = now(), revoked_at = case when overlap_seconds = 0 then now() end,
     expires_at = case when overlap_seconds = 0 then old.expires_at
       else least(old.expires_at, now() + make_interval(secs => overlap_seconds)) end
   where ending.org_id = old.org_id and ending.id = old.id;
@@ -209,16 +239,16 @@ returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scop
 language sql volatile security invoker set search_path = ''
 as $$
   update rag.api_keys set last_used_at = now()
-  where hash = (select auth.jwt() -> 'rag' ->> 'key_hash') and revoked_at is null
+  where hash = (select rag.sought_hash()) and revoked_at is null
     and (expires_at is null or expires_at > now())
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
 
-revoke all on function rag.shown(rag.api_keys), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
+revoke all on function rag.key_only_ends(), rag.shown(rag.api_keys), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
   public.rag_create_key(text, text, text, text[], uuid, text, timestamptz),
   public.rag_rotate_key(uuid, text, text, integer), public.rag_open_key()
   from public, anon, service_role;
-grant execute on function rag.shown(rag.api_keys), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
+grant execute on function rag.key_only_ends(), rag.shown(rag.api_keys), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
   public.rag_create_key(text, text, text, text[], uuid, text, timestamptz),
   public.rag_rotate_key(uuid, text, text, integer), public.rag_open_key()
   to authenticated;

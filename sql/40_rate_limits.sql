@@ -40,14 +40,15 @@ alter table rag.request_counts force row level security;
 
 create policy "callers count their own requests, metrics read all" on rag.request_counts
   for all to authenticated
-  using (user_id = (select auth.uid()) or (select auth.jwt() -> 'rag' ->> 'metrics') = 'true')
+  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
 
 grant select, insert, update on rag.request_counts to authenticated;
 
 -- Under which limits the caller stands: the deployment's own for the bucket (`requests` in
 -- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
--- day. Of several orgs' tiers the most generous counts.
+-- day. Of several orgs' tiers the most generous counts. (A user has one day for all orgs: a key of an org
+-- with a smaller tier finds it spent by what the user asked elsewhere.)
 create function rag.limits_of_caller(bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
 language sql stable security invoker set search_path = ''
@@ -133,6 +134,8 @@ declare
 begin
   if auth.uid() is null or coalesce(requests, 0) < 1 or coalesce(amount, 0) not between 1 and 1000 then
     return;
+  elsif bucket not in ('rag', 'api') or window_seconds not in (1, 60, 3600, 86400) then
+    raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
   end if;
 
   -- The minute before the day, always: two requests lock their rows in the same order.
@@ -156,7 +159,7 @@ begin
   end if;
 
   insert into rag.request_counts as present (user_id, function, outcome, total)
-  values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, amount)
+  values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, 1)
   on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
 end;
 $$;
@@ -169,7 +172,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total)
   from rag.request_counts
-  where (select auth.jwt() -> 'rag' ->> 'metrics') = 'true'
+  where (select rag.reads_metrics())
   group by function, outcome;
 $$;
 

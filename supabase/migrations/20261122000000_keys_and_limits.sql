@@ -27,6 +27,7 @@ insert into rag.tiers (name, requests_per_day) values
   ('standard', null), ('free', 100), ('developer', 10000), ('professional', 100000);
 
 alter table rag.orgs add column tier text not null default 'standard' references rag.tiers (name) on update cascade;
+create index orgs_by_tier on rag.orgs (tier);
 
 -- What a token says about itself beyond its user. A user's own token says nothing here and is not narrowed.
 -- The short-lived token that stands for an API key carries {"rag": {"org", "collection", "scopes", "key",
@@ -38,12 +39,15 @@ create function rag.has_scope(variadic wanted text[])
 returns boolean
 language sql stable security invoker set search_path = ''
 as $$
-  select case coalesce(jsonb_typeof(token.scopes), 'null')
-    when 'null' then true
-    when 'array' then token.scopes ?| (wanted || array['admin'])
+  select case
+    when coalesce(jsonb_typeof(token.claim), 'null') = 'null' then true
+    when jsonb_typeof(token.claim) <> 'object' then false
+    when coalesce(jsonb_typeof(token.claim -> 'scopes'), 'null') = 'null' then true
+    when jsonb_typeof(token.claim -> 'scopes') = 'array'
+      then token.claim -> 'scopes' ?| (wanted || array['admin'])
     else false
   end
-  from (select auth.jwt() -> 'rag' -> 'scopes') as token (scopes);
+  from (select auth.jwt() -> 'rag') as token (claim);
 $$;
 
 -- The one collection that the token is bound to; null when it is not, no collection's id when it is to
@@ -54,10 +58,13 @@ language sql stable security invoker set search_path = ''
 as $$
   select case
     when coalesce(jsonb_typeof(token.claim), 'null') = 'null' then null
-    when token.claim #>> '{}' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then (token.claim #>> '{}')::uuid
+    when jsonb_typeof(token.claim) = 'object'
+      and coalesce(jsonb_typeof(token.claim -> 'collection'), 'null') = 'null' then null
+    when token.claim ->> 'collection' ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+      then (token.claim ->> 'collection')::uuid
     else '00000000-0000-0000-0000-000000000000'
   end
-  from (select auth.jwt() -> 'rag' -> 'collection') as token (claim);
+  from (select auth.jwt() -> 'rag') as token (claim);
 $$;
 
 -- Whose budget a request spends: the API key's own, or the user's.
@@ -68,9 +75,26 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
-revoke all on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id()
-  from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id() to authenticated;
+-- Two claims of tokens without a user, which widen nothing but these: the hash of the API key that is
+-- looked up, and the leave to read the sums of /metrics.
+create function rag.sought_hash()
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select auth.jwt() -> 'rag' ->> 'key_hash';
+$$;
+
+create function rag.reads_metrics()
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
+$$;
+
+revoke all on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
+  rag.reads_metrics() from public, anon, service_role;
+grant execute on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
+  rag.reads_metrics() to authenticated;
 
 create or replace function rag.admin_org_ids()
 returns setof uuid
@@ -146,8 +170,9 @@ create table rag.api_keys (
   prefix text not null check (prefix ~ '^(mn_live|mn_test|mn_admin|sk)_[A-Za-z0-9_-]{4}$'),
   -- SHA-256 of the whole key, whose 256 random bits need no slower hash.
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-  scopes text[] not null check (cardinality(scopes) > 0 and scopes <@ array['documents:read',
-    'documents:write', 'retrievals:read', 'chat:read', 'collections:manage', 'admin']),
+  scopes text[] not null check (array_ndims(scopes) = 1 and cardinality(scopes) between 1 and 6
+    and scopes <@ array['documents:read', 'documents:write', 'retrievals:read', 'chat:read',
+      'collections:manage', 'admin']),
   -- Null is every collection that the owner may use.
   collection_id uuid,
   -- Set by the deployer: this key's own limit a minute over the functions that take keys.
@@ -157,11 +182,17 @@ create table rag.api_keys (
   -- As exact as the functions' caches of a minute.
   last_used_at timestamptz,
   revoked_at timestamptz,
+  -- When a new key took its place; it may still go on for a while.
+  replaced_at timestamptz,
   primary key (org_id, id),
   -- rag_open_key: a key is found by its hash, before anybody knows its org.
   constraint api_keys_hash unique (hash),
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
 );
+
+-- Deleting a user, or a collection, with the keys that go with it.
+create index api_keys_by_owner on rag.api_keys (owner_id);
+create index api_keys_by_collection on rag.api_keys (org_id, collection_id);
 
 alter table rag.api_keys enable row level security;
 alter table rag.api_keys force row level security;
@@ -172,11 +203,11 @@ create policy "owners and admins use their keys, and a key finds itself" on rag.
   using ((org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
-    or hash = (select auth.jwt() -> 'rag' ->> 'key_hash'))
+    or hash = (select rag.sought_hash()))
   with check ((org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))))
-    or hash = (select auth.jwt() -> 'rag' ->> 'key_hash'));
+    or hash = (select rag.sought_hash()));
 
 -- An admin's key for somebody else would act in that person's name.
 create policy "keys are made for oneself" on rag.api_keys
@@ -196,7 +227,26 @@ create policy "a bound key stays in its collection" on rag.api_keys
 grant select on rag.api_keys to authenticated;
 grant insert (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at, requests_per_minute)
   on rag.api_keys to authenticated;
-grant update (last_used_at, expires_at, revoked_at) on rag.api_keys to authenticated;
+grant update (last_used_at, expires_at, revoked_at, replaced_at) on rag.api_keys to authenticated;
+
+create function rag.key_only_ends()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if new.revoked_at is distinct from coalesce(old.revoked_at, new.revoked_at)
+    or new.replaced_at is distinct from coalesce(old.replaced_at, new.replaced_at)
+    or coalesce(new.expires_at, 'infinity') > coalesce(old.expires_at, 'infinity')
+  then
+    raise exception 'a key that has ended stays so' using errcode = 'PT400', detail = 'key_ended';
+  end if;
+  return new;
+end;
+$$;
+
+-- Whatever the caller may update: no key comes back, and none lives longer than it was made for.
+create trigger key_only_ends before update on rag.api_keys
+  for each row execute function rag.key_only_ends();
 
 -- What a list shows of a key.
 create type rag.api_key as (
@@ -253,9 +303,13 @@ begin
     raise exception 'the scope admin is for the org''s admins' using errcode = 'PT403', detail = 'admin_required';
   elsif expires_at <= now() then
     raise exception 'expires_at is in the past' using errcode = 'PT400', detail = 'invalid_expiry';
-  elsif 100 <= (select count(*) from rag.api_keys as present
+  end if;
+  -- One at a time for each owner, so that two at once do not both see room for the last.
+  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
+  if 100 <= (select count(*) from rag.api_keys as present
     where present.org_id = rag_create_key.org_id and present.owner_id = auth.uid()
-      and present.revoked_at is null) then
+      and present.revoked_at is null and present.replaced_at is null
+      and (present.expires_at is null or present.expires_at > now())) then
     raise exception 'there are 100 keys already; revoke one first' using errcode = 'PT400', detail = 'too_many_keys';
   end if;
 
@@ -299,7 +353,7 @@ begin
   select * into old
   from rag.api_keys as present
   where present.org_id = any (array(select rag.current_org_ids())) and present.id = key_id
-    and present.owner_id = auth.uid() and present.revoked_at is null
+    and present.owner_id = auth.uid() and present.revoked_at is null and present.replaced_at is null
     and (present.expires_at is null or present.expires_at > now())
   for update;
   if not found then
@@ -307,7 +361,7 @@ begin
   end if;
 
   update rag.api_keys as ending
-  set revoked_at = case when overlap_seconds = 0 then now() end,
+  set replaced_at = now(), revoked_at = case when overlap_seconds = 0 then now() end,
     expires_at = case when overlap_seconds = 0 then old.expires_at
       else least(old.expires_at, now() + make_interval(secs => overlap_seconds)) end
   where ending.org_id = old.org_id and ending.id = old.id;
@@ -342,16 +396,16 @@ returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scop
 language sql volatile security invoker set search_path = ''
 as $$
   update rag.api_keys set last_used_at = now()
-  where hash = (select auth.jwt() -> 'rag' ->> 'key_hash') and revoked_at is null
+  where hash = (select rag.sought_hash()) and revoked_at is null
     and (expires_at is null or expires_at > now())
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
 
-revoke all on function rag.shown(rag.api_keys), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
+revoke all on function rag.key_only_ends(), rag.shown(rag.api_keys), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
   public.rag_create_key(text, text, text, text[], uuid, text, timestamptz),
   public.rag_rotate_key(uuid, text, text, integer), public.rag_open_key()
   from public, anon, service_role;
-grant execute on function rag.shown(rag.api_keys), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
+grant execute on function rag.key_only_ends(), rag.shown(rag.api_keys), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
   public.rag_create_key(text, text, text, text[], uuid, text, timestamptz),
   public.rag_rotate_key(uuid, text, text, integer), public.rag_open_key()
   to authenticated;
@@ -402,14 +456,15 @@ alter table rag.request_counts force row level security;
 
 create policy "callers count their own requests, metrics read all" on rag.request_counts
   for all to authenticated
-  using (user_id = (select auth.uid()) or (select auth.jwt() -> 'rag' ->> 'metrics') = 'true')
+  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
   with check (user_id = (select auth.uid()));
 
 grant select, insert, update on rag.request_counts to authenticated;
 
 -- Under which limits the caller stands: the deployment's own for the bucket (`requests` in
 -- `window_seconds`), unless a tier or, before all others, the API key sets one a minute; and the tier's by
--- day. Of several orgs' tiers the most generous counts.
+-- day. Of several orgs' tiers the most generous counts. (A user has one day for all orgs: a key of an org
+-- with a smaller tier finds it spent by what the user asked elsewhere.)
 create function rag.limits_of_caller(bucket text, requests integer, window_seconds integer)
 returns table (caller_id uuid, bucket text, requests integer, window_seconds integer)
 language sql stable security invoker set search_path = ''
@@ -495,6 +550,8 @@ declare
 begin
   if auth.uid() is null or coalesce(requests, 0) < 1 or coalesce(amount, 0) not between 1 and 1000 then
     return;
+  elsif bucket not in ('rag', 'api') or window_seconds not in (1, 60, 3600, 86400) then
+    raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
   end if;
 
   -- The minute before the day, always: two requests lock their rows in the same order.
@@ -518,7 +575,7 @@ begin
   end if;
 
   insert into rag.request_counts as present (user_id, function, outcome, total)
-  values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, amount)
+  values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, 1)
   on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
 end;
 $$;
@@ -531,7 +588,7 @@ language sql stable security invoker set search_path = ''
 as $$
   select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total)
   from rag.request_counts
-  where (select auth.jwt() -> 'rag' ->> 'metrics') = 'true'
+  where (select rag.reads_metrics())
   group by function, outcome;
 $$;
 

@@ -4,13 +4,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import httpx
 import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from functions import api_keys, metrics, rag_answer, rag_search
-from local.stack import Stack
 from shared.config import Settings
 from shared.pipeline import Pipeline
 from tests.actors import Actor, World, hit_arguments
@@ -50,13 +48,14 @@ def grown(client: TestClient, before: dict[tuple[str, str], float]) -> dict[tupl
     return {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
 
 
-def test_without_a_token_in_the_settings_there_are_no_metrics(stack: Stack, people: People):
-    plain = httpx.get(f"{stack.url}/metrics")
-    assert plain.status_code == 404
-    assert plain.json()["error"]["code"] == "not_found"
-    for bearer in (TOKEN, "None", people.ada.token()):
-        answer = httpx.get(f"{stack.url}/metrics", headers={"Authorization": f"Bearer {bearer}"})
-        assert (answer.status_code, answer.text) == (404, plain.text)
+def test_without_a_token_in_the_settings_there_are_no_metrics(settings: Settings, people: People):
+    with made(settings) as core, served(metrics.app, core) as client:
+        plain = client.get("/metrics")
+        assert plain.status_code == 404
+        assert plain.json()["error"]["code"] == "not_found"
+        for bearer in (TOKEN, "None", people.ada.token()):
+            answer = client.get("/metrics", headers={"Authorization": f"Bearer {bearer}"})
+            assert (answer.status_code, answer.text) == (404, plain.text)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_an_answer_that_is_withheld_generates_nothing(people: People):
         ("GET", "/api/rag/answer", None, {}, (405, "/api/rag/answer", "method_not_allowed", [])),
         ("OPTIONS", "/api/rag/answer", None, {}, (204, None, None, [])),
         ("GET", "/health", None, {}, (200, "/health", None, [])),
-        ("GET", "/metrics", None, {}, (404, "/metrics", "not_found", [])),
+        ("GET", "/metrics", None, {}, (401, "/metrics", "unauthorized", [])),
         ("GET", "/api/keys", None, {}, (200, "/api/keys", None, SEARCH_STEPS[:2])),
         ("DELETE", "/api/keys/11111111-1111-1111-1111-111111111111", None, {},
          (404, "/api/keys/{key_id}", "key_not_found", SEARCH_STEPS[:2])),

@@ -15,7 +15,7 @@ from functions import api_keys, rag_answer, rag_search
 from local.stack import Stack
 from local.tools import ROOT
 from shared.app import lambda_handler
-from shared.callers import pipeline
+from shared.callers import pipeline_of_process
 from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from tests.conftest import People
@@ -310,8 +310,8 @@ def handled(stack: Stack, monkeypatch: pytest.MonkeyPatch, settings: dict[str, s
 
     for name, value in {**stack.function_environment(), **settings}.items():
         monkeypatch.setenv(name, value)
-    pipeline.cache_clear()
-    core = pipeline()
+    pipeline_of_process.cache_clear()
+    core = pipeline_of_process()
     try:
         began = time.monotonic()
         answer = lambda_handler(health.app)(EVENT, None)
@@ -319,6 +319,6 @@ def handled(stack: Stack, monkeypatch: pytest.MonkeyPatch, settings: dict[str, s
     finally:
         core.close()
         spans.start(None)
-        pipeline.cache_clear()
+        pipeline_of_process.cache_clear()
     assert answer["statusCode"] == 200
     return spent

@@ -31,10 +31,13 @@ INTERNAL = {
     "rag.current_org_ids()",
     "rag.ensure_collection(uuid,uuid,text)",
     "rag.has_scope(text[])",
+    "rag.key_only_ends()",
     "rag.limits_of_caller(text,integer,integer)",
     "rag.memberships()",
+    "rag.reads_metrics()",
     "rag.shown(rag.api_keys)",
     "rag.shows_only(text)",
+    "rag.sought_hash()",
 }
 # An owner with BYPASSRLS is bound by no policy inside a definer function: each one needs a reason here.
 SECURITY_DEFINER: dict[str, str] = {}
@@ -58,7 +61,7 @@ COLUMN_GRANTS = {
     "api_keys": {
         "INSERT": {"org_id", "owner_id", "name", "prefix", "hash", "scopes", "collection_id", "expires_at",
                    "requests_per_minute"},
-        "UPDATE": {"last_used_at", "expires_at", "revoked_at"},
+        "UPDATE": {"last_used_at", "expires_at", "revoked_at", "replaced_at"},
     }
 }  # fmt: skip
 TENANT_TABLES = {"api_keys", "collections", "documents", "chunks"}
@@ -102,7 +105,7 @@ MEMBERSHIP = (
 )
 # A key is also seen by the token that looks it up, which knows its hash.
 EXPRESSIONS = dict.fromkeys(TENANT_TABLES, MEMBERSHIP) | {
-    "api_keys": f"({MEMBERSHIP} OR (hash = ( SELECT ((auth.jwt() -> 'rag'::text) ->> 'key_hash'::text))))"
+    "api_keys": f"({MEMBERSHIP} OR (hash = ( SELECT rag.sought_hash() AS sought_hash)))"
 }
 
 OURS = """
@@ -145,6 +148,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
     assert functions(world, "provolatile = 'v'") == {
         "rag.count_hits(uuid,text,integer,integer,integer)",
         "rag.ensure_collection(uuid,uuid,text)",
+        "rag.key_only_ends()",
         "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
         "rag_delete_document(uuid)",
         "rag_hit(text,text,integer,integer,integer)",

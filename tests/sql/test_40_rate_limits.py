@@ -442,7 +442,7 @@ def test_requests_are_counted_by_function_and_outcome_for_their_user(people: Peo
     assert outcomes_of(world, people.ann) == {
         ("rag-search", "admitted"): 3,
         ("rag-search", "limited"): 2,
-        ("rag-answer", "admitted"): 12,
+        ("rag-answer", "admitted"): 3,
         ("api-keys", "admitted"): 1,
         ("api-keys", "limited"): 1,
     }
