@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export SUPABASE_TELEMETRY_DISABLED := 1
 
-.PHONY: help demo serve test check format migration package eval clean
+.PHONY: help demo serve test check format migration package bench eval clean
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
@@ -13,6 +13,7 @@ help:
 	@echo "make check      format, lint, types, tests: what CI runs"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
+	@echo "make bench      speed, cold starts, memory, ten minutes of load (bench/results.jsonl; half an hour)"
 	@echo "make eval DATA=dir      fit the confidence thresholds on a labelled set of questions"
 
 demo: .venv/ready node_modules/ready
@@ -41,6 +42,9 @@ migration: .venv/ready node_modules/ready
 
 package: .venv/ready node_modules/ready
 	@$(BIN)/python -m local.package
+
+bench: .venv/ready node_modules/ready
+	@$(BIN)/python -m bench $(PARTS)
 
 eval: .venv/ready node_modules/ready
 	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/eval_confidence.py"; exit 2; }

@@ -10,7 +10,7 @@ from shared.callers import Core
 from shared.dialects import rag
 from shared.metrics import CONTENT_TYPE, admit_operator, exposition
 
-app = create_app(rag, "metrics", searches=False)
+app = create_app(rag, "metrics", searches=False, errors=(404,))
 
 
 @app.get("/metrics")

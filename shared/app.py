@@ -3,13 +3,16 @@
 A function file says `app = create_app(dialect)`, adds its routes, and `handler = lambda_handler(app)`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
+from http import HTTPStatus
 from typing import Any, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.telemetry import TelemetryConfig
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
@@ -30,6 +33,8 @@ EXPOSED_HEADERS = [
     "Retry-After",
     "X-Request-Id",
 ]
+# What every function may answer, beside its success.
+ERRORS = (400, 401, 413, 429, 500, 503)
 # FastAPI has spans of its own, with paths and queries as they came; ours are in spans.py.
 NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
@@ -43,14 +48,32 @@ NO_TELEMETRY: TelemetryConfig = {
 class Dialect(Protocol):
     """What an API family chooses for itself about errors: the envelope."""
 
+    @property
+    def ErrorBody(self) -> type[BaseModel]: ...  # noqa: N802  # a class
+
     def error_body(self, error: RagError) -> dict[str, Any]: ...
 
 
-def create_app(dialect: Dialect, function: str, *, searches: bool = True) -> FastAPI:
+def create_app(
+    dialect: Dialect, function: str, *, searches: bool = True, errors: Iterable[int] = ()
+) -> FastAPI:
     """The app of a function, named by its slug, whose errors wear the dialect's envelope. Routes are added
-    by the function's file. One that neither searches nor answers starts without what only that needs."""
+    by the function's file. One that neither searches nor answers starts without what only that needs.
+    `errors` are the statuses that its description names beyond those that every function may give."""
     configure()
-    app = FastAPI(lifespan=_start, docs_url=None, redoc_url=None, openapi_url=None, telemetry=NO_TELEMETRY)
+    app = FastAPI(
+        title=function,
+        lifespan=_start,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        telemetry=NO_TELEMETRY,
+        responses={
+            status: {"model": dialect.ErrorBody, "description": HTTPStatus(status).phrase}
+            for status in sorted({*ERRORS, *errors})
+        },
+    )
+    app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
     app.state.function, app.state.searches = function, searches
 
     def render(error: RagError) -> Response:
@@ -81,6 +104,15 @@ def create_app(dialect: Dialect, function: str, *, searches: bool = True) -> Fas
     )
     app.add_middleware(Edge, function=function)
     return app
+
+
+def _described(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The app's OpenAPI description, without the 422 that FastAPI adds and that nobody here ever gives."""
+    description = describe()
+    for operations in description["paths"].values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)
+    return description
 
 
 @asynccontextmanager

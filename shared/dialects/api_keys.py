@@ -6,11 +6,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
-from shared.dialects.rag import error_body
+from shared.dialects.rag import ErrorBody, error_body
 from shared.keys import NewKey
 from shared.types import Scope
 
-__all__ = ["Created", "Key", "Keys", "NewKeyRequest", "RotateRequest", "error_body"]
+__all__ = ["Created", "ErrorBody", "Key", "Keys", "NewKeyRequest", "RotateRequest", "error_body"]
 
 
 class NewKeyRequest(BaseModel):

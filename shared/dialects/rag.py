@@ -17,6 +17,18 @@ INSUFFICIENT = (
 SourceType = Literal["transcript", "email", "doc", "faq", "web"]
 
 
+class ErrorDetail(BaseModel):
+    code: str
+    message: str
+
+
+class ErrorBody(BaseModel):
+    """Every error, whatever its status."""
+
+    status: Literal["error"]
+    error: ErrorDetail
+
+
 def error_body(error: RagError) -> dict[str, Any]:
     return {"status": "error", "error": {"code": error.code, "message": str(error)}}
 

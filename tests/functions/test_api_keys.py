@@ -240,7 +240,7 @@ def test_people_list_their_own_keys_and_admins_all_of_their_org(people: People):
     assert listed(people.sam) == []
 
 
-# BUG: a list of lists of scopes is stored, and then no list that holds it can be shown.
+# A list of lists of scopes is stored, and then no list that holds it can be shown.
 def test_a_key_that_a_member_made_past_the_functions_does_not_break_an_admins_list(people: People):
     good = create(people.alf)
     spoiled = {
@@ -790,14 +790,14 @@ def test_without_a_signing_key_a_stranger_learns_no_more_than_elsewhere(keyless:
         assert_refused(client.get(PATH, headers={"Authorization": "Bearer x"}), 401, "unauthorized")
 
 
-# BUG: whether keys are on is asked before who asks, so a stranger is told, and nothing is counted.
+# Whether keys are on is asked before who asks, so a stranger is told, and nothing is counted.
 def test_without_a_signing_key_a_stranger_who_makes_a_key_is_401(keyless: Pipeline):
     with served(api_keys.app, keyless) as client:
         assert_refused(client.post(PATH, json=asked_for()), 401, "unauthorized")
         assert_refused(client.post(f"{PATH}/{uuid4()}/rotate"), 401, "unauthorized")
 
 
-# BUG: for the same reason a user's 503 says nothing of their limit.
+# For the same reason a user's 503 says nothing of their limit.
 def test_without_a_signing_key_a_refusal_still_says_where_the_limit_stands(people: People, keyless: Pipeline):
     with served(api_keys.app, keyless) as client:
         answer = client.post(

@@ -106,7 +106,7 @@ def test_the_day_decides_where_the_minute_has_room_and_the_other_way_round(peopl
     assert through(people.alf, 5, "2/minute") == [True] * 2 + [False] * 3
 
 
-# BUG: a limit of the deployment's by day has the same length as the tier's day. Of two windows of one
+# A limit of the deployment's by day has the same length as the tier's day. Of two windows of one
 # length only one is kept, and where both have nothing left it is the first, which let the request through:
 # from there on nothing is refused, since the day's refusal gives the other its count back each time.
 def test_a_deployments_limit_by_day_does_not_hide_the_tiers(people: People, world: World):
@@ -147,7 +147,7 @@ def test_an_answer_that_tells_of_no_window_lets_nobody_through(answer: Any):
     assert not lets_through(answer)
 
 
-# BUG: slowapi logs a ValueError that comes out of the limits, and goes on without them.
+# Slowapi logs a ValueError that comes out of the limits, and goes on without them.
 @pytest.mark.parametrize(
     "answer",
     [

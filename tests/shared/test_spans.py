@@ -212,7 +212,7 @@ print(answer.status_code)
 """
 
 
-# BUG: FastAPI has telemetry of its own, on unless it is told otherwise: with this variable, or a provider
+# FastAPI has telemetry of its own, on unless it is told otherwise: with this variable, or a provider
 # that somebody else in the process sets, it sends metrics, and spans with the path and the query as written.
 def test_no_variable_makes_a_library_send_more_than_we_do(stack: Stack):
     with StandIn() as stand_in:
@@ -295,7 +295,7 @@ def test_on_lambda_spans_are_sent_before_the_process_freezes(stack: Stack, monke
     assert request.name == "GET /health"
 
 
-# BUG: the batch processor's force_flush ignores its time-out, and waits as long as the exporter does.
+# The batch processor's force_flush ignores its time-out, and waits as long as the exporter does.
 def test_on_lambda_a_slow_collector_delays_a_response_by_two_seconds_at_most(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ):

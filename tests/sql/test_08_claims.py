@@ -80,13 +80,13 @@ def test_scopes_count_only_where_they_belong(people: People, world: World):
     assert asked(world, people, "rag.has_scope('chat:read')", **claims) is True
 
 
-# BUG: -> 'scopes' of a string, a number or an array is null, which reads as "not narrowed".
+# -> 'scopes' of a string, a number or an array is null, which reads as "not narrowed".
 @pytest.mark.parametrize("claim", UNREADABLE, ids=str)
 def test_a_claim_that_is_no_object_has_no_scope(people: People, world: World, claim: Any):
     assert asked(world, people, "rag.has_scope('documents:read')", rag=claim) is False
 
 
-# BUG: the same with the collection; only rag.current_org_ids() closes what this leaves open.
+# The same with the collection; only rag.current_org_ids() closes what this leaves open.
 @pytest.mark.parametrize("claim", UNREADABLE, ids=str)
 def test_a_claim_that_is_no_object_is_bound_to_no_collection_that_is(
     people: People, world: World, claim: Any

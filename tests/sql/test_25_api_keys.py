@@ -194,7 +194,7 @@ def test_a_value_at_its_bounds_makes_a_key(people: People, fine: dict[str, Any])
     assert row[name].replace("+00:00", "Z") == fine[name]
 
 
-# BUG: cardinality() and <@ look through dimensions. A nested list is no list of scopes: the functions
+# Cardinality() and <@ look through dimensions. A nested list is no list of scopes: the functions
 # cannot show such a key, and an admin's list fails with it.
 def test_a_list_of_lists_of_scopes_makes_no_key(people: People, world: World):
     answer = people.ann.rpc("rag_create_key", key_arguments(scopes=[["documents:read"]]))
@@ -202,7 +202,7 @@ def test_a_list_of_lists_of_scopes_makes_no_key(people: People, world: World):
     assert stored(world, people.ann) == 0
 
 
-# BUG: a list of scopes has no upper bound: a hundred keys of a member's may hold any number of megabytes.
+# A list of scopes has no upper bound: a hundred keys of a member's may hold any number of megabytes.
 def test_a_list_of_scopes_longer_than_all_scopes_makes_no_key(people: People, world: World):
     answer = people.ann.rpc("rag_create_key", key_arguments(scopes=["documents:read"] * 10_000))
     assert answer.status_code == 400, answer.text
@@ -264,7 +264,7 @@ def wait_for_end_or_lock(world: World, thread: threading.Thread, pid: int) -> No
         time.sleep(0.01)
 
 
-# BUG: both count 99 before either is there.
+# Both count 99 before either is there.
 def test_the_hundredth_key_made_twice_at_once_is_made_once(people: People, world: World):
     many(world, people.ann, 99)
     outcomes: list[str | None] = []
@@ -501,14 +501,14 @@ def test_a_key_rotated_at_once_gives_one_new_key(people: People, times: int):
     assert sum(row["revoked_at"] is None for row in listed(people.ann)) == 1
 
 
-# BUG: with an overlap the old key is not ended, so a second rotation finds it again.
+# With an overlap the old key is not ended, so a second rotation finds it again.
 def test_a_key_rotated_twice_at_once_with_an_overlap_gives_one_new_key(people: People):
     key = created(people.ann)
     assert rotated_at_once(people.ann, key["id"], 3600) == [200, 404]
     assert len(listed(people.ann)) == 2
 
 
-# BUG: the same one after the other: rotations with an overlap make more keys than the hundred.
+# The same one after the other: rotations with an overlap make more keys than the hundred.
 def test_rotations_make_no_more_keys_than_there_may_be(people: People, world: World):
     many(world, people.ann, 99)
     key = created(people.ann)

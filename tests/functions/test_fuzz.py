@@ -1,0 +1,101 @@
+"""Whatever fits a function's own OpenAPI description, or just does not: no 5xx, no undocumented answer.
+
+Over HTTP, at the process that a container starts, with a user's token, with an API key and with none.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import (
+    content_type_conformance,
+    not_a_server_error,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from functions.server import SLUGS
+from local.processes import free_port, start, wait_until
+from local.stack import Stack
+from local.tools import ROOT
+from tests.actors import World
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+# Derandomized, so that a run can be repeated; few, since every search of them embeds.
+fuzzing = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+UNLIMITED = {"RAG_RATE_LIMIT": "1000000/minute", "RAG_API_RATE_LIMIT": "1000000/minute"}
+
+
+@dataclass(frozen=True)
+class Deployed:
+    url: str
+    credentials: dict[str, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def deployed(stack: Stack) -> Iterator[Deployed]:
+    """All functions as one process, and whom it knows."""
+    port = free_port()
+    environment = {**stack.function_environment(), **UNLIMITED, "PORT": str(port), "PYTHONPATH": str(ROOT)}
+    log = stack.folder / "logs" / "fuzzed.log"
+    child = start([sys.executable, "-m", "functions.server"], environment, log)
+    url = f"http://127.0.0.1:{port}"
+    world = World(stack)
+    try:
+        wait_until(lambda: answers(url), child, log)
+        admin = world.user(world.org(), role="admin")
+        bearer = {"Authorization": f"Bearer {admin.token()}"}
+        made = httpx.post(f"{url}/api/keys", json={"name": "fuzz", "scopes": ["admin"]}, headers=bearer)
+        key = {"Authorization": f"Bearer {made.json()['key']}"}
+        yield Deployed(url, {"nobody": {}, "a user": bearer, "a key": key})
+    finally:
+        world.close()
+        child.stop()
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def operations() -> list[tuple[str, str, str]]:
+    """Every function's, by slug, path and method."""
+    return [
+        (slug, path, method)
+        for slug, module in SLUGS.items()
+        for path, methods in import_module(module).app.openapi()["paths"].items()
+        for method in methods
+    ]
+
+
+@pytest.mark.parametrize("who", ["nobody", "a user", "a key"])
+@pytest.mark.parametrize(("slug", "path", "method"), operations())
+def test_no_request_gets_a_5xx_or_an_answer_that_is_not_described(
+    deployed: Deployed, slug: str, path: str, method: str, who: str
+):
+    description = import_module(SLUGS[slug]).app.openapi()
+    operation = schemathesis.openapi.from_dict(description)[path][method.upper()]
+    seen: set[int] = set()
+
+    @fuzzing
+    @given(case=operation.as_strategy())
+    def ask(case: Any) -> None:
+        answer = case.call(base_url=deployed.url, headers=deployed.credentials[who])
+        case.validate_response(answer, checks=CHECKS)
+        seen.add(answer.status_code)
+
+    ask()
+    assert seen
