@@ -50,6 +50,7 @@ def prepared(stage: Stage) -> dict[str, str]:
     return {
         "BENCH_VECTOR": json.dumps(vector),
         "BENCH_MODEL": stage.core.embedder.model,
+        "BENCH_POSTGREST": f"http://127.0.0.1:{stage.stack.state.postgrest_port}",
         # Any key keeps the local model out of the process, as in a deployment; nothing is asked of it.
         "OPENAI_API_KEY": "none",
     }

@@ -1,6 +1,7 @@
 """What bench/http_path.py compares, each served by its own uvicorn: our function, and a bare handler.
 
-Embedding is excluded from both: one vector, made beforehand, stands for every query.
+Embedding is excluded from both: one vector, made beforehand, stands for every query. Both speak to PostgREST
+itself: the local gateway is Python too, and what it costs would hide what we cost.
 """
 
 import json
@@ -16,7 +17,7 @@ from functions import rag_search
 from shared.callers import pipeline_of_process
 
 VECTOR: list[float] = json.loads(os.environ["BENCH_VECTOR"])
-REST = f"{os.environ['SUPABASE_URL']}/rest/v1/rpc"
+POSTGREST = os.environ["BENCH_POSTGREST"]
 
 
 class Prepared:
@@ -35,7 +36,9 @@ class Prepared:
 
 @asynccontextmanager
 async def _with_prepared(app: FastAPI) -> AsyncIterator[None]:
-    pipeline_of_process().embedder = Prepared()
+    core = pipeline_of_process()
+    core.embedder = Prepared()
+    core.database._address = POSTGREST
     yield
     pipeline_of_process().close()
 
@@ -52,6 +55,6 @@ def search(body: dict[str, Any], authorization: Annotated[str, Header()]) -> dic
     """The least that gives the same rows: one counter call, one match, the rows as they come."""
     headers = {"Authorization": authorization, "apikey": os.environ["SUPABASE_ANON_KEY"]}
     counter = {"function": "rag-search", "bucket": "rag", "requests": 1_000_000, "window_seconds": 60}
-    _client.post(f"{REST}/rag_hit", json=counter, headers=headers)
+    _client.post(f"{POSTGREST}/rpc/rag_hit", json=counter, headers=headers)
     matching = {"query_vector": VECTOR, "top_k": body["top_k"], "filters": {"model": Prepared.model}}
-    return {"results": _client.post(f"{REST}/rag_match", json=matching, headers=headers).json()}
+    return {"results": _client.post(f"{POSTGREST}/rpc/rag_match", json=matching, headers=headers).json()}

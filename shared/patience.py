@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def patient_client(seconds: float, limits: httpx.Limits | None = None) -> httpx.
     """A client whose single waits take at most `seconds`, and whose requests obey `within`."""
     import httpcore
 
-    transport = httpx.HTTPTransport(limits=limits or httpx.Limits())
+    transport = httpx.HTTPTransport(verify=_trusted(), limits=limits or httpx.Limits())
     _bind(transport, httpcore)
     return httpx.Client(transport=transport, timeout=seconds)
 
@@ -53,10 +54,16 @@ def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenA
     from openai import OpenAI
 
     # The openai package has moved on to the next generation of httpx.
-    transport = httpx2.HTTPTransport()
+    transport = httpx2.HTTPTransport(verify=_trusted())
     _bind(transport, httpcore2)
     client = httpx2.Client(transport=transport, timeout=seconds)
     return OpenAI(api_key=key, base_url=address, http_client=client, max_retries=0, **more)
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Whom HTTPS trusts: read once, since it takes longer than a request."""
+    return httpx.create_ssl_context()
 
 
 def _bind(transport: Any, core: ModuleType) -> None:

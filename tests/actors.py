@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +19,12 @@ from shared.types import Principal
 
 MODEL = "all-MiniLM-L6-v2"
 DIMENSIONS = 1536
+
+
+@cache
+def client() -> httpx.Client:
+    """One for all actors, since making one takes longer than most requests; conftest.py closes it."""
+    return httpx.Client(timeout=30)
 
 
 @dataclass(frozen=True)
@@ -47,16 +54,14 @@ class Actor:
 
     def post(self, path: str, body: Any = None, *, token: str | None = None) -> httpx.Response:
         """POST to the stack's gateway as this user."""
-        return httpx.post(f"{self.stack.url}{path}", json=body, headers=self.headers(token), timeout=30)
+        return client().post(f"{self.stack.url}{path}", json=body, headers=self.headers(token))
 
     def request(
         self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str
     ) -> httpx.Response:
         """Any request to the stack's gateway as this user, or with another bearer."""
         address = f"{self.stack.url}{path}"
-        return httpx.request(
-            method, address, json=body, headers={**self.headers(token), **headers}, timeout=30
-        )
+        return client().request(method, address, json=body, headers={**self.headers(token), **headers})
 
     def key_token(self, **claims: Any) -> str:
         """What an API key of this user's is exchanged for: narrowed to their org, and by the claims."""

@@ -10,7 +10,7 @@ from local.stack import DEFAULT_FOLDER, Stack
 from shared.config import Settings
 from shared.embed import Embedder, local_embedder
 from shared.pipeline import Pipeline
-from tests.actors import Actor, Org, World
+from tests.actors import Actor, Org, World, client
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +32,8 @@ def stack(request: pytest.FixtureRequest, _alone: None) -> Iterator[Stack]:
     try:
         yield running.up(0, durable=False)
     finally:
+        client().close()
+        client.cache_clear()
         running.remove()
 
 
