@@ -17,11 +17,14 @@ class Request:
     path: str
     headers: dict[str, str]
     body: bytes = b""
+    expects: int = 200
 
     @classmethod
-    def of(cls, path: str, token: str, body: object = None, method: str = "POST") -> "Request":
+    def of(
+        cls, path: str, token: str, body: object = None, method: str = "POST", expects: int = 200
+    ) -> "Request":
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        return cls(method, path, headers, b"" if body is None else json.dumps(body).encode())
+        return cls(method, path, headers, b"" if body is None else json.dumps(body).encode(), expects)
 
 
 @dataclass
@@ -30,6 +33,8 @@ class Outcome:
 
     seconds: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
+    # Answers of another status than their request expects; a broken connection has the status 0.
+    unexpected: int = 0
     elapsed: float = 0.0
 
     @property
@@ -43,6 +48,7 @@ class Outcome:
     def add(self, other: "Outcome") -> None:
         self.seconds += other.seconds
         self.statuses += other.statuses
+        self.unexpected += other.unexpected
         self.elapsed += other.elapsed
 
 
@@ -63,15 +69,18 @@ def drive(url: str, clients: int, next_request: Callable[[int, int], Request | N
                 connection.request(request.method, request.path, request.body, request.headers)
                 answer = connection.getresponse()
                 answer.read()
-                own.statuses[answer.status] += 1
+                status = answer.status
             except (OSError, http.client.HTTPException):
                 connection.close()
-                own.statuses[0] += 1
+                status = 0
+            own.statuses[status] += 1
+            own.unexpected += status != request.expects
             own.seconds.append(perf_counter() - started)
         connection.close()
         with lock:
             total.seconds += own.seconds
             total.statuses += own.statuses
+            total.unexpected += own.unexpected
 
     threads = [threading.Thread(target=run, args=(client,)) for client in range(clients)]
     started = perf_counter()

@@ -13,7 +13,7 @@ from shared.dialects import api_keys as wire
 from shared.keyring import KeyRing
 from shared.types import Principal, Scope
 
-app = create_app(wire, "api-keys", searches=False, errors=(403, 404))
+app = create_app(wire, "api-keys", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503))
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
 # Asked after the caller: parameters are resolved in their order.

@@ -10,10 +10,10 @@ from shared.callers import Core
 from shared.dialects import rag
 from shared.embed import DIMENSIONS
 
-app = create_app(rag, "health")
+app = create_app(rag, "health", errors=(500,))
 
 
-@app.get("/health")
+@app.get("/health", responses={503: {"description": "The same report, of a database that is gone"}})
 def health(core: Core) -> JSONResponse:
     reachable = core.database.is_reachable()
     settings = core.settings
@@ -30,8 +30,8 @@ def health(core: Core) -> JSONResponse:
             "source": _source(settings.lovable_api_key, settings.rag_gateway_url),
         },
         "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
-        # Of this process: where functions are deployed apart, those that take keys say it themselves.
-        "api_keys": core.key_ring.algorithm if core.key_ring else "off",
+        # Where functions are deployed apart this one holds no signing key: /api/keys/health knows.
+        "api_keys": core.key_ring.algorithm if core.key_ring else "not in this process",
     }
     return JSONResponse(report, 200 if reachable else 503)
 

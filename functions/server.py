@@ -39,7 +39,7 @@ class Functions:
     def __init__(self, slugs: Iterable[str]) -> None:
         self.apps: list[FastAPI] = [import_module(SLUGS[slug]).app for slug in slugs]
         # Without routes: it has only the frame's answer to a path that nobody serves.
-        self._nobody = create_app(rag, "server")
+        self._nobody = create_app(rag, "server", errors=(404,))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         for app in self.apps:

@@ -33,7 +33,7 @@ def create(client: httpx.Client, options: argparse.Namespace) -> None:
         "kind": options.kind,
         "org_id": options.org and org_id_of(options.org),
         "collection": options.collection,
-        "expires_at": (datetime.now(UTC) + timedelta(days=days)).isoformat() if days else None,
+        "expires_at": (datetime.now(UTC) + timedelta(days=days)).isoformat() if days is not None else None,
     }
     _shown_once(_json(client.post("/api/keys", json=body)))
 
@@ -54,7 +54,7 @@ def listing(client: httpx.Client, options: argparse.Namespace) -> None:
         cells = [key[name] for name in ("id", "name", "prefix")]
         cells += [" ".join(key["scopes"]), key["collection"] or "all"]
         cells += [(key[name] or "never")[:16] for name in ("expires_at", "last_used_at")]
-        table.add_row(*cells, "revoked" if key["revoked_at"] else "")
+        table.add_row(*cells, _state(key))
     Console(soft_wrap=True).print(table)
 
 
@@ -81,6 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     revoking = actions.add_parser("revoke", parents=[owner], help="end a key")
     revoking.set_defaults(action=revoke)
     revoking.add_argument("id")
+
+
+def _state(key: dict[str, Any]) -> str:
+    if key["revoked_at"]:
+        return "revoked"
+    expires_at = key["expires_at"]
+    return "expired" if expires_at and datetime.fromisoformat(expires_at) <= datetime.now(UTC) else "works"
 
 
 def _headers(stack: Stack, options: argparse.Namespace) -> dict[str, str]:

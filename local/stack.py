@@ -29,6 +29,9 @@ DEFAULT_FOLDER = ROOT / ".local"
 DEFAULT_PORT = 54321
 # Keys and addresses of model providers that the developer may have set; nothing else leaks in.
 PASSED_ON = ("RAG_", "OPENAI_", "LOVABLE_")
+# For `local keys --url`: an owner's token of some deployment.
+NOT_PASSED_ON = {"RAG_TOKEN"}
+POOL_SIZES = ("PGRST_DB_POOL", "PGRST_DB_POOL_ACQUISITION_TIMEOUT")
 # How tokens are signed, as projects of Supabase have it: with a shared secret, or with a key pair.
 KEYS = ("hs256", "es256", "rs256")
 
@@ -257,7 +260,7 @@ class Stack:
 
     def _gateway_environment(self) -> dict[str, str]:
         return {
-            **{name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)},
+            **{name: value for name, value in os.environ.items() if _passed_on(name)},
             "PYTHONPATH": str(ROOT),
             **self.function_environment(),
             "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{self.state.postgrest_port}",
@@ -288,8 +291,8 @@ class Stack:
             "PGRST_SERVER_HOST": "127.0.0.1",
             "PGRST_SERVER_PORT": str(self.state.postgrest_port),
             "PGRST_LOG_LEVEL": "warn",
-            # The developer's own come last: a pool of another size, say.
-            **{name: value for name, value in os.environ.items() if name.startswith("PGRST_")},
+            # The developer's own sizes come last; no address and no secret does.
+            **{name: os.environ[name] for name in POOL_SIZES if name in os.environ},
         }
 
     # -- memory ---------------------------------------------------------------------------------------
@@ -329,6 +332,10 @@ class Stack:
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def _passed_on(name: str) -> bool:
+    return name.startswith(PASSED_ON) and name not in NOT_PASSED_ON
 
 
 def _answers(address: str) -> bool:

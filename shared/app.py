@@ -33,8 +33,6 @@ EXPOSED_HEADERS = [
     "Retry-After",
     "X-Request-Id",
 ]
-# What every function may answer, beside its success.
-ERRORS = (400, 401, 413, 429, 500, 503)
 # FastAPI has spans of its own, with paths and queries as they came; ours are in spans.py.
 NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
@@ -54,12 +52,10 @@ class Dialect(Protocol):
     def error_body(self, error: RagError) -> dict[str, Any]: ...
 
 
-def create_app(
-    dialect: Dialect, function: str, *, searches: bool = True, errors: Iterable[int] = ()
-) -> FastAPI:
+def create_app(dialect: Dialect, function: str, *, errors: Iterable[int], searches: bool = True) -> FastAPI:
     """The app of a function, named by its slug, whose errors wear the dialect's envelope. Routes are added
     by the function's file. One that neither searches nor answers starts without what only that needs.
-    `errors` are the statuses that its description names beyond those that every function may give."""
+    `errors` are the statuses that its description names beside its success."""
     configure()
     app = FastAPI(
         title=function,
@@ -70,7 +66,7 @@ def create_app(
         telemetry=NO_TELEMETRY,
         responses={
             status: {"model": dialect.ErrorBody, "description": HTTPStatus(status).phrase}
-            for status in sorted({*ERRORS, *errors})
+            for status in errors
         },
     )
     app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
@@ -130,6 +126,9 @@ def _started(app: FastAPI) -> Pipeline:
     core = pipeline_of_process()
     if app.state.searches:
         core.prepare()
+    else:
+        # Those that do not search sign: with a malformed key they do not start.
+        _ = core.signer
     return core
 
 

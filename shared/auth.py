@@ -23,7 +23,7 @@ MAXIMUM_LENGTH = 8 * 1024
 # Three parts of base64url and nothing else: jose would skip over characters that do not belong.
 _TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
 # Hosted projects' HS256 tokens name their key in base64, which has slashes. Nothing is looked up by it.
-_SECRET_ID = re.compile(r"[A-Za-z0-9+/]{16}")
+_SECRET_ID = re.compile(r"[A-Za-z0-9+][A-Za-z0-9+/]{15}")
 
 
 class Verifier:

@@ -4,6 +4,7 @@ A handler of the rag pair takes a `Caller`, one of any other function an `Annota
 with_scope(...)]`. Whoever arrives in a handler is somebody, is within the limits, and may do this.
 """
 
+import hmac
 from functools import cache
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from limits import parse
 
 from shared import spans
 from shared.config import read_settings
-from shared.errors import ApiKeysOff, Forbidden
+from shared.errors import ApiKeysOff, Forbidden, NotFound, Unauthorized
 from shared.keyring import KeyRing
 from shared.keys import is_key
 from shared.limit import Spending, spend
@@ -63,6 +64,19 @@ def with_scope(*scopes: Scope) -> Any:
         return caller
 
     return Depends(allowed)
+
+
+def _operator(core: Core, authorization: Authorization = None) -> None:
+    expected = core.settings.rag_metrics_token
+    if expected is None:
+        raise NotFound
+    bearer = f"Bearer {expected.get_secret_value()}"
+    if not hmac.compare_digest((authorization or "").encode(), bearer.encode()):
+        raise Unauthorized("The token of the metrics is required.")
+
+
+# For a route of the operator's: raises NotFound where no RAG_METRICS_TOKEN is set, Unauthorized without it.
+operators_only = Depends(_operator)
 
 
 def require_keys(core: Core) -> KeyRing:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.errors import RagError
-from shared.keys import is_key
+from shared.keys import holds_key
 from shared.logs import request_ended
 from shared.spans import export
 from shared.trace import Trace, current
@@ -36,7 +36,7 @@ class Edge:
             return
         given = Headers(scope=scope).get("x-request-id", "")
         # A key in the wrong header has the form of an id, and must not end up in the log.
-        own = _REQUEST_ID.fullmatch(given) and not is_key(given)
+        own = _REQUEST_ID.fullmatch(given) and not holds_key(given)
         request_id = given if own else str(uuid4())
         trace = Trace(request_id, self._function, scope["method"])
         state = scope.setdefault("state", {})
@@ -123,7 +123,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         declared = Headers(scope=scope).get("content-length", "")
-        too_large = declared.isdigit() and int(declared) > MAX_BODY_BYTES
+        too_large = declared.isdecimal() and int(declared) > MAX_BODY_BYTES
         taken = 0
 
         async def take() -> Message:

@@ -6,35 +6,48 @@ CACHED_SECONDS.
 """
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
-from threading import Lock
+from threading import Lock, Semaphore
+from typing import Any
 
-from cachetools import TLRUCache
+from cachetools import LRUCache
 
-from shared.errors import Unauthorized
+from shared.errors import DatabaseFailed, DatabaseTimedOut, Unauthorized
 from shared.keys import hash_of
 from shared.postgrest import Database
-from shared.sign import LIFETIME_SECONDS, Signer
+from shared.sign import LIFETIME_SECONDS, UNTRUSTED, Signer
 from shared.types import Principal
 
 CACHED_SECONDS = 40.0
 CACHED_KEYS = 10_000
 # The token of a look-up is used at once.
 LOOK_UP_SECONDS = 10
+# How many look-ups a process has under way at most: made-up keys come without a limit of their own.
+LOOK_UPS = 8
+PATIENCE_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    principal: Principal
+    since: float
+    seconds: float
 
 
 class KeyRing:
     """Exchanges keys for principals. Safe to use from many threads."""
 
-    def __init__(self, database: Database, signer: Signer) -> None:
+    def __init__(self, database: Database, signer: Signer, *, clock: Callable[[], float] = time.time) -> None:
+        """The clock is the wall's, as the tokens' is: a monotonic one stands still while a machine sleeps."""
         self._database = database
         self._signer = signer
         self.algorithm = signer.algorithm
+        self._clock = clock
         self._lock = Lock()
-        # Values are (principal, seconds to keep it).
-        self._known: TLRUCache[str, tuple[Principal, float]] = TLRUCache(
-            CACHED_KEYS, ttu=lambda _, value, now: now + value[1], timer=time.monotonic
-        )
+        self._looking_up = Semaphore(LOOK_UPS)
+        self._known: LRUCache[str, _Opened] = LRUCache(CACHED_KEYS)
 
     def principal(self, key: str) -> Principal:
         """Whom the key stands for, with the token to act with.
@@ -45,15 +58,16 @@ class KeyRing:
         digest = hash_of(key)
         with self._lock:
             known = self._known.get(digest)
-        if known is None:
+        # A clock that was set back makes what is known old, not young.
+        if known is None or not 0 <= self._clock() - known.since < known.seconds:
             known = self._exchange(digest)
             with self._lock:
                 self._known[digest] = known
-        return known[0]
+        return known.principal
 
-    def _exchange(self, digest: str) -> tuple[Principal, float]:
-        finder = Principal("", self._signer.token(LOOK_UP_SECONDS, rag={"key_hash": digest}))
-        rows = self._database.call(finder, "rag_open_key", {}, again=True)
+    def _exchange(self, digest: str) -> _Opened:
+        since = self._clock()
+        rows = self._look_up(digest)
         if not rows:
             raise Unauthorized("The API key is not valid.")
         (key,) = rows
@@ -67,7 +81,20 @@ class KeyRing:
         }
         token = self._signer.token(min(LIFETIME_SECONDS, left), sub=key["owner_id"], rag=claims)
         principal = Principal(key["owner_id"], token, frozenset(key["scopes"]), key["key_id"])
-        return principal, min(CACHED_SECONDS, left)
+        return _Opened(principal, since, min(CACHED_SECONDS, left))
+
+    def _look_up(self, digest: str) -> list[dict[str, Any]]:
+        if not self._looking_up.acquire(timeout=PATIENCE_SECONDS):
+            raise DatabaseTimedOut(because="too many keys at once")
+        try:
+            finder = Principal("", self._signer.token(LOOK_UP_SECONDS, rag={"key_hash": digest}))
+            rows: list[dict[str, Any]] = self._database.call(finder, "rag_open_key", {}, again=True)
+        except Unauthorized:
+            # Ours is the token that was refused, not the caller's key.
+            raise DatabaseFailed(because=UNTRUSTED) from None
+        finally:
+            self._looking_up.release()
+        return rows
 
 
 def _seconds_until(moment: str | None) -> float:

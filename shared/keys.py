@@ -27,6 +27,11 @@ def is_key(credential: str) -> bool:
     return _KEY.fullmatch(credential) is not None
 
 
+def holds_key(text: str) -> bool:
+    """Whether there is a key somewhere in it."""
+    return _KEY.search(text) is not None
+
+
 def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 

@@ -15,6 +15,8 @@ def configure() -> None:
     logger, whose handlers (Lambda brings one) would write it a second time."""
     if log.handlers:
         return
+    # It says in plain text, with the user's id, what our own line says.
+    logging.getLogger("slowapi").disabled = True
     handler = logging.StreamHandler()
     handler.setFormatter(
         JsonFormatter(

@@ -4,9 +4,12 @@ httpx bounds each read, so a server that drips a byte a second is waited for wit
 operation is given what is left of the whole.
 """
 
+import math
+import socket
 import ssl
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -18,7 +21,7 @@ import httpx
 if TYPE_CHECKING:
     from openai import OpenAI
 
-_end: ContextVar[float] = ContextVar("end", default=float("inf"))
+_end: ContextVar[float] = ContextVar("end", default=math.inf)
 
 
 @contextmanager
@@ -61,6 +64,11 @@ def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenA
 
 
 @cache
+def _resolver() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(8, thread_name_prefix="resolver")
+
+
+@cache
 def _trusted() -> ssl.SSLContext:
     """Whom HTTPS trusts: read once, since it takes longer than a request."""
     return httpx.create_ssl_context()
@@ -96,6 +104,8 @@ class _Stream:
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> "_Stream":
+        if seconds_left() <= 0:
+            raise self._core.ConnectTimeout
         return _Stream(self._stream.start_tls(ssl_context, server_hostname, _at_most(timeout)), self._core)
 
     def get_extra_info(self, info: str) -> Any:
@@ -110,12 +120,38 @@ class _Backend:
         self._core = core
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> _Stream:
-        if seconds_left() <= 0:
-            raise self._core.ConnectTimeout
-        stream = self._backend.connect_tcp(host, port, timeout=_at_most(timeout), **options)
-        return _Stream(stream, self._core)
+        """To the first of the host's addresses that answers: they share the time, where the operating
+        system would give it to each."""
+        deadline = time.monotonic() + min(seconds_left(), timeout if timeout is not None else math.inf)
+        addresses = self._resolve(host, port, deadline)
+        for number, address in enumerate(addresses):
+            share = (deadline - time.monotonic()) / (len(addresses) - number)
+            if share <= 0:
+                break
+            own = None if share == math.inf else share
+            try:
+                return _Stream(self._backend.connect_tcp(address, port, timeout=own, **options), self._core)
+            except (self._core.ConnectError, self._core.ConnectTimeout):
+                if number == len(addresses) - 1:
+                    raise
+        raise self._core.ConnectTimeout
+
+    def _resolve(self, host: str, port: int, deadline: float) -> list[str]:
+        """The host's addresses. In a thread, since a name server that hangs cannot be told to stop."""
+        left = deadline - time.monotonic()
+        asking = _resolver().submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        try:
+            found = asking.result(None if left == math.inf else max(0.0, left))
+        except TimeoutError:
+            raise self._core.ConnectTimeout from None
+        except OSError as unknown:
+            raise self._core.ConnectError(str(unknown)) from None
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 def _at_most(timeout: float | None) -> float | None:
     left = seconds_left()
-    return timeout if left == float("inf") else min(left, timeout if timeout is not None else left)
+    if left == math.inf:
+        return timeout
+    # Never zero, which a socket would take for "do not wait at all" and fail otherwise.
+    return max(0.001, left if timeout is None else min(left, timeout))

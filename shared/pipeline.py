@@ -24,7 +24,7 @@ from shared.keyring import KeyRing
 from shared.match import match
 from shared.policy import JUDGED, cite, judge, thresholds_for
 from shared.postgrest import Database
-from shared.sign import signer_for
+from shared.sign import Signer, signer_for
 from shared.trace import step
 from shared.types import Answer, Confidence, Found, Principal, Query, Thresholds
 
@@ -95,8 +95,12 @@ class Pipeline:
     @cached_property
     def key_ring(self) -> KeyRing | None:
         """Exchanges API keys; None without a key to sign with. The rag pair takes none and never asks."""
-        signer = signer_for(self.settings)
-        return KeyRing(self.database, signer) if signer else None
+        return KeyRing(self.database, self.signer) if self.signer else None
+
+    @cached_property
+    def signer(self) -> Signer | None:
+        """Signs our own tokens. Raises ConfigurationError for a key that cannot."""
+        return signer_for(self.settings)
 
     def search(self, caller: Principal, query: Query) -> Found:
         """The caller's best matches. Raises a RagError."""

@@ -21,8 +21,10 @@ PATIENCE_SECONDS = 70.0
 PAUSES = (0.1, 0.3, 0.8)
 # What a gateway says in PostgREST's place; the call may have arrived there.
 NO_ANSWER = {None, "502", "503", "504"}
-# PostgREST had no connection, or Postgres ended it with the transaction: nothing was done.
-NOT_DONE = {"PGRST000", "PGRST001", "PGRST002", "57P01", "57P02", "57P03", "08000", "08001", "08003", "08006"}
+# There was no connection to begin with: nothing was done.
+NOT_DONE = {"PGRST000", "PGRST002", "57P03", "08001"}
+# The connection was lost, or ended, under way, perhaps just after the commit.
+PERHAPS_DONE = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
 
 
 class Database:
@@ -70,8 +72,8 @@ class Database:
             return client.rpc(function, arguments).execute().data
         except APIError as refused:
             error = error_from_sql(refused.code, refused.message, refused.details)
-            if refused.code in NOT_DONE | NO_ANSWER:
-                raise _Unavailable(error, begun=refused.code in NO_ANSWER) from None
+            if refused.code in NOT_DONE | PERHAPS_DONE | NO_ANSWER:
+                raise _Unavailable(error, begun=refused.code not in NOT_DONE) from None
             raise error from None
         except httpx.ConnectError as broken:
             raise _Unavailable(DatabaseFailed(), begun=False) from broken

@@ -10,10 +10,14 @@ import time
 from typing import Any
 
 from jose import jwk, jwt
+from jose.exceptions import JOSEError
 
 from shared.config import Settings
+from shared.errors import ConfigurationError
 
 LIFETIME_SECONDS = 60
+# What the log says when the project refuses a token of ours.
+UNTRUSTED = "the project does not trust the key that signs here"
 
 
 class Signer:
@@ -34,13 +38,16 @@ class Signer:
 
 
 def signer_for(settings: Settings) -> Signer | None:
-    """The signer that the settings allow; None, and API keys are off, when they hold no key to sign with."""
+    """The signer that the settings allow; None, and API keys are off, when they hold no key to sign with.
+
+    Raises ConfigurationError for one that cannot sign.
+    """
     secret = settings.rag_signing_key or settings.supabase_jwt_secret
     if secret is None:
         return None
-    key = secret.get_secret_value()
-    return Signer(
-        json.loads(key) if secret is settings.rag_signing_key else key,
-        settings.issuer,
-        settings.supabase_jwt_audience,
-    )
+    text = secret.get_secret_value()
+    key = json.loads(text) if secret is settings.rag_signing_key else text
+    try:
+        return Signer(key, settings.issuer, settings.supabase_jwt_audience)
+    except (JOSEError, TypeError, ValueError):
+        raise ConfigurationError("RAG_SIGNING_KEY: its numbers are no private key") from None

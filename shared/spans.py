@@ -29,8 +29,14 @@ def start(endpoint: str | None) -> None:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-    provider = TracerProvider(resource=Resource.create({"service.name": "rag"}), shutdown_on_exit=False)
+    provider = TracerProvider(
+        # Whatever the caller's traceparent says: who is watched is not for callers to decide.
+        sampler=ALWAYS_ON,
+        resource=Resource.create({"service.name": "rag"}),
+        shutdown_on_exit=False,
+    )
     provider.add_span_processor(
         BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces", timeout=FLUSH_SECONDS))
     )

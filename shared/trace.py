@@ -31,7 +31,9 @@ class Trace:
     request_id: str
     function: str
     method: str
-    started: int = field(default_factory=time.time_ns)
+    # From the steady clock that steps are measured with to the wall's, in nanoseconds.
+    offset: int = field(default_factory=lambda: time.time_ns() - time.perf_counter_ns())
+    started: int = field(init=False)
     steps: list[Step] = field(default_factory=list)
     # How it ended: the route's template (a path may hold anything), the status (0: no response).
     route: str | None = None
@@ -41,8 +43,15 @@ class Trace:
     error: str | None = None
     because: str | None = None
 
+    def __post_init__(self) -> None:
+        self.started = self.now()
+
+    def now(self) -> int:
+        """Nanoseconds since the epoch; never less than before, whatever is done to the machine's clock."""
+        return self.offset + time.perf_counter_ns()
+
     def end(self, route: str | None, status: int) -> None:
-        self.route, self.status, self.ended = route, status, time.time_ns()
+        self.route, self.status, self.ended = route, status, self.now()
 
     def milliseconds(self) -> dict[str, float]:
         """By step, in the order of their first beginning."""
@@ -59,9 +68,11 @@ current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 def step(name: str) -> Iterator[None]:
     """Time what happens inside as a step of the request at hand; outside of a request it only happens."""
     trace = current.get()
-    started = time.time_ns()
+    if trace is None:
+        yield
+        return
+    started = trace.now()
     try:
         yield
     finally:
-        if trace is not None:
-            trace.steps.append(Step(name, started, time.time_ns()))
+        trace.steps.append(Step(name, started, trace.now()))

@@ -36,6 +36,7 @@ create policy "a key changes collections with collections:manage" on rag.collect
   using ((select rag.has_scope('collections:manage')))
   with check ((select rag.has_scope('collections:manage')));
 
+-- Its documents go with it, whether or not the key may write documents.
 create policy "a key deletes collections with collections:manage" on rag.collections
   as restrictive for delete to authenticated
   using ((select rag.has_scope('collections:manage')));

@@ -118,6 +118,7 @@ create policy "a key changes collections with collections:manage" on rag.collect
   using ((select rag.has_scope('collections:manage')))
   with check ((select rag.has_scope('collections:manage')));
 
+-- Its documents go with it, whether or not the key may write documents.
 create policy "a key deletes collections with collections:manage" on rag.collections
   as restrictive for delete to authenticated
   using ((select rag.has_scope('collections:manage')));
@@ -179,7 +180,7 @@ create table rag.api_keys (
   requests_per_minute integer check (requests_per_minute > 0),
   created_at timestamptz not null default now(),
   expires_at timestamptz check (expires_at < '9999-12-31Z'),
-  -- As exact as the functions' caches of a minute.
+  -- As exact as the functions' caches, which keep a key for less than a minute.
   last_used_at timestamptz,
   revoked_at timestamptz,
   -- When a new key took its place; it may still go on for a while.
@@ -209,10 +210,11 @@ create policy "owners and admins use their keys, and a key finds itself" on rag.
       or org_id = any (array(select rag.admin_org_ids()))))
     or hash = (select rag.sought_hash()));
 
--- An admin's key for somebody else would act in that person's name.
-create policy "keys are made for oneself" on rag.api_keys
+-- An admin's key for somebody else would act in that person's name; and a key that could make keys would
+-- outlive its own end in them. (The caller of a key's token is the key.)
+create policy "keys are made for oneself, by oneself" on rag.api_keys
   as restrictive for insert to authenticated
-  with check (owner_id = (select auth.uid()));
+  with check (owner_id = (select rag.caller_id()));
 
 create policy "a key manages keys with the scope for it" on rag.api_keys
   as restrictive for all to authenticated
@@ -248,6 +250,12 @@ $$;
 create trigger key_only_ends before update on rag.api_keys
   for each row execute function rag.key_only_ends();
 
+revoke all on function rag.key_only_ends() from public, anon, service_role;
+grant execute on function rag.key_only_ends() to authenticated;
+
+-- What owners and admins do with API keys, and what the functions do with one that arrives. All run as their
+-- caller; row security decides whose keys are whose.
+
 -- What a list shows of a key.
 create type rag.api_key as (
   id uuid, org_id uuid, owner_id uuid, name text, prefix text, scopes text[], collection text,
@@ -277,6 +285,30 @@ as $$
   limit 1000;
 $$;
 
+-- Refuses, with a reason, a key that would be one too many or not made by its owner. Locks, so that two at
+-- once do not both see room for the last.
+create function rag.require_room_for_a_key(org_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if rag.caller_id() <> auth.uid() then
+    raise exception 'API keys are made with a user''s own token'
+      using errcode = 'PT403', detail = 'user_required';
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
+  if 100 <= (
+    select count(*)
+    from rag.api_keys
+    where api_keys.org_id = require_room_for_a_key.org_id and owner_id = auth.uid()
+      and revoked_at is null and (expires_at is null or expires_at > now())
+  ) then
+    raise exception 'there are 100 working keys already; revoke one first'
+      using errcode = 'PT400', detail = 'too_many_keys';
+  end if;
+end;
+$$;
+
 -- A new key of the caller's, in their only org unless it is named. collection is the name of one, or null
 -- for all.
 create function public.rag_create_key(
@@ -300,18 +332,12 @@ begin
   if org_id is null or org_id not in (select rag.current_org_ids()) then
     raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
   elsif 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
-    raise exception 'the scope admin is for the org''s admins' using errcode = 'PT403', detail = 'admin_required';
+    raise exception 'the scope admin is for the org''s admins'
+      using errcode = 'PT403', detail = 'admin_required';
   elsif expires_at <= now() then
     raise exception 'expires_at is in the past' using errcode = 'PT400', detail = 'invalid_expiry';
   end if;
-  -- One at a time for each owner, so that two at once do not both see room for the last.
-  perform pg_advisory_xact_lock(hashtextextended('rag.api_keys ' || auth.uid()::text, 0));
-  if 100 <= (select count(*) from rag.api_keys as present
-    where present.org_id = rag_create_key.org_id and present.owner_id = auth.uid()
-      and present.revoked_at is null and present.replaced_at is null
-      and (present.expires_at is null or present.expires_at > now())) then
-    raise exception 'there are 100 keys already; revoke one first' using errcode = 'PT400', detail = 'too_many_keys';
-  end if;
+  perform rag.require_room_for_a_key(org_id);
 
   if collection is not null then
     select named.id into bound
@@ -346,10 +372,11 @@ declare
   made rag.api_keys;
 begin
   if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
-    raise exception 'overlap_seconds must be between 0 and 604800' using errcode = 'PT400', detail = 'invalid_overlap';
+    raise exception 'overlap_seconds must be between 0 and 604800'
+      using errcode = 'PT400', detail = 'invalid_overlap';
   end if;
 
-  -- Taken for update: of two rotations at once the second finds it ended.
+  -- Taken for update: of two rotations at once the second finds it replaced.
   select * into old
   from rag.api_keys as present
   where present.org_id = any (array(select rag.current_org_ids())) and present.id = key_id
@@ -365,6 +392,8 @@ begin
     expires_at = case when overlap_seconds = 0 then old.expires_at
       else least(old.expires_at, now() + make_interval(secs => overlap_seconds)) end
   where ending.org_id = old.org_id and ending.id = old.id;
+  -- After the old one has ended; one that goes on for a while counts.
+  perform rag.require_room_for_a_key(old.org_id);
 
   insert into rag.api_keys (org_id, owner_id, name, prefix, hash, scopes, collection_id, expires_at,
     requests_per_minute)
@@ -401,11 +430,11 @@ as $$
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
 
-revoke all on function rag.key_only_ends(), rag.shown(rag.api_keys), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
+revoke all on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
   public.rag_create_key(text, text, text, text[], uuid, text, timestamptz),
   public.rag_rotate_key(uuid, text, text, integer), public.rag_open_key()
   from public, anon, service_role;
-grant execute on function rag.key_only_ends(), rag.shown(rag.api_keys), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
+grant execute on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
   public.rag_create_key(text, text, text, text[], uuid, text, timestamptz),
   public.rag_rotate_key(uuid, text, text, integer), public.rag_open_key()
   to authenticated;

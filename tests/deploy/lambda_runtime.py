@@ -18,7 +18,7 @@ def echo() -> Any:
     from shared.app import create_app, lambda_handler
     from shared.dialects import rag
 
-    app = create_app(rag, "echo")
+    app = create_app(rag, "echo", errors=())
 
     @app.post("/echo")
     async def tell(request: Request) -> JSONResponse:

@@ -16,7 +16,7 @@ from tests.conftest import People
 @pytest.fixture
 def streaming(core: Pipeline) -> TestClient:
     """A function that streams three tokens, and one that breaks after the first."""
-    app = create_app(rag, "rag-answer")
+    app = create_app(rag, "rag-answer", errors=())
 
     async def tokens(*, breaks: bool) -> AsyncIterator[str]:
         yield "data: one\n\n"

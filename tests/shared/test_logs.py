@@ -232,7 +232,7 @@ logging.getLogger().addHandler(root)
 from shared.app import create_app
 from shared.dialects import rag
 for name in ("one", "two"):
-    create_app(rag, name)
+    create_app(rag, name, errors=())
 logging.getLogger("rag").info("said once", extra={"request_id": "r"})
 """
 

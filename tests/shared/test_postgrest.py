@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, Unauthorized
-from shared.postgrest import NOT_DONE, PAUSES, Database
+from shared.postgrest import NOT_DONE, PAUSES, PERHAPS_DONE, Database
 from shared.types import Principal
 from tests.stand_in import Reply, StandIn
 
@@ -53,13 +53,21 @@ def test_what_surely_did_not_happen_is_tried_again(server: StandIn, database: Da
 
 
 def test_tries_end(server: StandIn, database: Database):
-    server.replies(refused("PGRST001"))
+    server.replies(refused("PGRST000"))
     with pytest.raises(DatabaseFailed):
         call(database)
     assert len(server.requests) == ALL_TRIES
 
 
-@pytest.mark.parametrize("reply", [Reply(drop=True), Reply(status=502, body=b"<html>"), refused(None)])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(drop=True),
+        Reply(status=502, body=b"<html>"),
+        refused(None),
+        *map(refused, sorted(PERHAPS_DONE)),
+    ],
+)
 def test_what_may_have_happened_is_tried_again_only_where_twice_does_no_harm(
     server: StandIn, database: Database, reply: Reply
 ):
@@ -105,7 +113,7 @@ def test_the_time_out_bounds_the_whole_call(server: StandIn, reply: Reply):
 
 
 def test_tries_and_pauses_count_towards_the_time_out(server: StandIn):
-    server.replies(refused("PGRST001"))
+    server.replies(refused("PGRST000"))
     database = Database(server.url, "the anon key", timeout_seconds=0.25)
     try:
         with pytest.raises(DatabaseFailed):

@@ -35,6 +35,7 @@ INTERNAL = {
     "rag.limits_of_caller(text,integer,integer)",
     "rag.memberships()",
     "rag.reads_metrics()",
+    "rag.require_room_for_a_key(uuid)",
     "rag.shown(rag.api_keys)",
     "rag.shows_only(text)",
     "rag.sought_hash()",
@@ -70,7 +71,7 @@ NARROWING = {
     "api_keys": {
         "a bound key stays in its collection",
         "a key manages keys with the scope for it",
-        "keys are made for oneself",
+        "keys are made for oneself, by oneself",
     },
     "collections": {
         "a bound key stays in its collection",
@@ -149,6 +150,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag.count_hits(uuid,text,integer,integer,integer)",
         "rag.ensure_collection(uuid,uuid,text)",
         "rag.key_only_ends()",
+        "rag.require_room_for_a_key(uuid)",
         "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
         "rag_delete_document(uuid)",
         "rag_hit(text,text,integer,integer,integer)",
