@@ -1,20 +1,20 @@
 """How long importing each function takes, with what takes longest, against FastAPI and httpx alone.
 
 In the packages of a deployment and no others: the folder that `make package` builds for Lambda. A fresh
-interpreter each time, contenders in turns; what is read from disk was read before.
+interpreter each time, contenders in turns; what is read from disk was read before. The best of all rounds
+counts: whatever else the machine does can only add to it.
 """
 
 import re
 import subprocess
 import sys
 from pathlib import Path
-from statistics import median
 
 from bench.figures import Figure
 from bench.stage import Stage
 from local import package
 
-ROUNDS = 15
+ROUNDS = 20
 BASELINE = "fastapi, httpx"
 TIMED = "import time; t = time.perf_counter(); import {}; print((time.perf_counter() - t) * 1000)"
 LARGEST = 6
@@ -32,13 +32,13 @@ def measure(_: Stage) -> list[Figure]:
             milliseconds = float(python("-c", TIMED.format(contender)).stdout)
             if turn >= 0:
                 taken[contender].append(milliseconds)
-    base = median(taken.pop(BASELINE))
+    base = min(taken.pop(BASELINE))
     return [
         figure
         for contender, milliseconds in taken.items()
         for figure in (
-            Figure(f"import {contender}", median(milliseconds), "ms", base, "<= 1.4", largest(contender)),
-            Figure(f"import {contender}, on its own", median(milliseconds), "ms", goal="<= 500"),
+            Figure(f"import {contender}", min(milliseconds), "ms", base, "<= 1.4", largest(contender)),
+            Figure(f"import {contender}, on its own", min(milliseconds), "ms", goal="<= 500"),
         )
     ]
 

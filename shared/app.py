@@ -5,12 +5,14 @@ A function file says `app = create_app(dialect)`, adds its routes, and `handler 
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import partial, wraps
 from http import HTTPStatus
+from inspect import iscoroutinefunction
 from typing import Any, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
@@ -70,6 +72,7 @@ def create_app(dialect: Dialect, function: str, *, errors: Iterable[int], search
         },
     )
     app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
+    app.router.route_class = _Route
     app.state.function, app.state.searches = function, searches
 
     def render(error: RagError) -> Response:
@@ -100,6 +103,22 @@ def create_app(dialect: Dialect, function: str, *, errors: Iterable[int], search
     )
     app.add_middleware(Edge, function=function)
     return app
+
+
+class _Route(APIRoute):
+    """Renders a handler's model in the handler's own thread, by pydantic itself. FastAPI would send it
+    through another one to validate it once more, which costs a busy process a tenth of its requests."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        @wraps(endpoint)
+        def handle(*arguments: Any, **named: Any) -> Any:
+            answer = endpoint(*arguments, **named)
+            if isinstance(answer, BaseModel):
+                status = options.get("status_code") or 200
+                return Response(answer.model_dump_json(), status, media_type="application/json")
+            return answer
+
+        super().__init__(path, endpoint if iscoroutinefunction(endpoint) else handle, **options)
 
 
 def _described(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:

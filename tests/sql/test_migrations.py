@@ -95,6 +95,31 @@ def test_sql_and_the_migrations_make_equal_catalogues(stack: Stack, declared: st
     assert sorted(by_migrations - by_sql) == []
 
 
+def test_the_later_migrations_keep_what_is_there(stack: Stack, new_database: Callable[[str], str]):
+    """A project that has the first one, with people and documents in it."""
+    first, *later = sorted(migrations.MIGRATIONS.glob("*.sql"))
+    with psycopg.connect(stack.database_url(database=new_database("older"), user="postgres")) as connection:
+        connection.execute(first.read_bytes())
+        connection.execute(
+            "insert into auth.users (id) values ('00000000-0000-4000-8000-000000000001');"
+            "insert into rag.orgs (id, name) values ('00000000-0000-4000-8000-00000000000a', 'Acme');"
+            "insert into rag.members (org_id, user_id) select orgs.id, users.id from rag.orgs, auth.users;"
+            "insert into rag.collections (org_id, name) select id, 'notes' from rag.orgs;"
+            "insert into rag.documents (org_id, collection_id, title, content, content_hash)"
+            "  select org_id, id, 'a title', 'a text', repeat('0', 64) from rag.collections;"
+            "insert into rag.rate_limits values (gen_random_uuid(), 'rag', 60, now(), 7);"
+        )
+        for migration in later:
+            connection.execute(migration.read_bytes())
+        kept = connection.execute(
+            "select orgs.name, orgs.tier, collections.name, documents.title from rag.orgs "
+            "join rag.collections on collections.org_id = orgs.id "
+            "join rag.documents on documents.collection_id = collections.id "
+            "join rag.members on members.org_id = orgs.id"
+        ).fetchall()
+    assert kept == [("Acme", "standard", "notes", "a title")]
+
+
 def test_the_running_stack_is_what_sql_declares(stack: Stack, declared: str):
     """The stack may differ in its settings alone: `up` writes down which model it embeds with."""
     differing = catalogue_of(stack, declared) ^ catalogue_of(stack, "postgres")
