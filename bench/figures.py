@@ -87,6 +87,20 @@ def _rounded(figure: Figure) -> dict[str, Any]:
     }
 
 
+def markdown() -> list[str]:
+    """The results as the README shows them, a row a figure."""
+    rows = []
+    for result in map(json.loads, _lines(str(RESULTS))):
+        figure = Figure(**{name: result[name] for name in ("name", "value", "unit", "baseline", "goal")})
+        beside = "" if figure.baseline is None else f"{figure.baseline:g} {figure.unit}".strip()
+        ratio = "" if figure.baseline is None else f"{figure.compared:.2f}"
+        verdict = {True: "holds", False: "**falls short**", None: ""}[figure.holds]
+        value = f"{figure.value:g} {figure.unit}".strip()
+        cells = (figure.name, value, beside, ratio, figure.goal or "", verdict)
+        rows.append(f"| {' | '.join(cells)} |".replace("  ", " "))
+    return rows
+
+
 def table(part: str, figures: list[Figure], console: Console) -> None:
     shown = Table(
         "figure", "value", "baseline", "ratio", "goal", "", title=part, title_justify="left", box=None

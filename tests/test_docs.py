@@ -4,6 +4,7 @@ import json
 import re
 from importlib import import_module
 
+from bench import figures
 from functions.server import SLUGS
 from local.tools import ROOT
 from shared.config import Settings
@@ -56,3 +57,9 @@ def test_the_thresholds_and_the_readme_s_figures_are_the_measured_ones():
         shares = (measured["answered"][label], measured["answered_with_high_confidence"][label])
         answered, high = (f"{share:.1%}".replace("%", " %") for share in shares)
         assert f"| {answered} | {high} |" in README
+
+
+def test_the_readme_shows_every_figure_as_it_was_measured_last():
+    rows = figures.markdown()
+    assert rows
+    assert [row for row in rows if row not in README] == []

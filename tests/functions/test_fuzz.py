@@ -78,7 +78,7 @@ OPERATIONS = [
     for path, methods in import_module(module).app.openapi()["paths"].items()
     for method in methods
 ]
-# They take nothing, so nothing can be wrong with it; and anybody may ask.
+# Anybody may ask.
 PUBLIC = {"/health", "/api/keys/health"}
 # What is well-formed succeeds here, sooner or later, for whoever may.
 SURE = {
@@ -98,7 +98,8 @@ SURE = {
         (path, method, slug, mode)
         for slug, path, method in OPERATIONS
         for mode in GenerationMode
-        if path not in PUBLIC or mode is GenerationMode.POSITIVE
+        # What takes nothing but a header, any text of which is well-formed, has nothing to be wrong with.
+        if mode is GenerationMode.POSITIVE or method == "post" or "{" in path
     ],
 )
 def test_no_request_gets_a_5xx_or_an_answer_that_is_not_described(
