@@ -329,5 +329,5 @@ def test_health_names_what_the_others_use_without_their_keys(deployed: Lambda, k
     assert (body["embedder"]["model"], body["embedder"]["source"]) == (MODEL, "127.0.0.1")
     assert body["generator"] == {"model": "google/gemini-2.5-flash", "source": "127.0.0.1"}
     # The functions that take keys say it themselves.
-    assert body["api_keys"] == "off"
+    assert body["api_keys"] == "not in this process"
     assert "elsewhere" not in answer["body"]
