@@ -1,0 +1,66 @@
+"""python -m local keys: a key's life from the command line, as its owner."""
+
+import os
+import re
+import subprocess
+import sys
+
+import httpx
+
+from local.stack import Stack
+from local.tools import ROOT
+
+OWNER = "ines@halden.example"
+
+
+def keys(stack: Stack, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "local", "--data", str(stack.folder), "keys", *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": str(stack.folder), "COLUMNS": "300", **variables},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def status(stack: Stack, key: str) -> int:
+    return httpx.get(f"{stack.url}/api/keys", headers={"Authorization": f"Bearer {key}"}).status_code
+
+
+def test_a_key_is_made_listed_rotated_and_revoked(stack: Stack):
+    made = keys(stack, "create", "--user", OWNER, "--name", "from a shell", "--scope", "admin", "--days", "1")
+    assert made.returncode == 0, made.stderr
+    key, told = made.stdout.splitlines()
+    assert status(stack, key) == 200
+    (identity,) = re.findall(r"^id (\S+);", told)
+
+    listed = keys(stack, "list", "--user", OWNER).stdout
+    (row,) = [line for line in listed.splitlines() if identity in line]
+    assert "from a shell" in row
+    assert "works" in row
+    assert key not in listed
+
+    rotated = keys(stack, "rotate", identity, "--user", OWNER)
+    new, told = rotated.stdout.splitlines()
+    (identity,) = re.findall(r"^id (\S+);", told)
+    assert new != key
+    assert keys(stack, "revoke", identity, "--user", OWNER).stdout == "revoked\n"
+    assert status(stack, new) == 401
+
+
+def test_another_deployment_is_reached_with_its_address_and_the_owner_s_token(stack: Stack):
+    token = stack.token(OWNER)
+    arguments = ("create", "--url", stack.url, "--name", "from afar", "--scope", "chat:read")
+    assert keys(stack, *arguments, RAG_TOKEN=token).stdout.startswith("mn_live_")
+    without = keys(stack, *arguments)
+    assert (without.returncode, without.stdout) == (1, "")
+    assert "RAG_TOKEN" in without.stderr
+
+
+def test_what_the_api_refuses_is_said_in_a_line(stack: Stack):
+    refused = keys(stack, "create", "--user", "tomas@halden.example", "--name", "x", "--scope", "admin")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == "error: 403: the scope admin is for the org's admins\n"
+    assert "Traceback" not in keys(stack, "revoke", "not-an-id", "--user", OWNER).stderr
+    assert keys(stack, "list").stderr == "error: whose keys? --user EMAIL\n"
