@@ -16,11 +16,11 @@ from jose import jwt
 from functions import api_keys
 from shared import keyring
 from shared.config import Settings
-from shared.errors import Unauthorized
-from shared.keyring import KeyRing
+from shared.errors import DatabaseFailed, Unauthorized
+from shared.keyring import CACHED_SECONDS, KeyRing
 from shared.keys import hash_of
 from shared.pipeline import Pipeline
-from shared.sign import LIFETIME_SECONDS, signer_for
+from shared.sign import LIFETIME_SECONDS, UNTRUSTED, Signer, signer_for
 from tests.actors import Actor, World, hit_arguments, vector
 from tests.conftest import People
 from tests.functions.serving import counting, made, served
@@ -806,3 +806,38 @@ def test_without_a_signing_key_a_refusal_still_says_where_the_limit_stands(peopl
         )
     assert_refused(answer, 503, "api_keys_off")
     assert limit_of(answer) == (600, 599)
+
+
+class Clock:
+    """The wall's, until somebody sets it."""
+
+    offset = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.offset
+
+
+@pytest.mark.parametrize("offset", [CACHED_SECONDS + 1, 3600.0, -5.0, -3600.0])
+def test_a_key_is_looked_up_anew_when_the_clock_has_moved(people: People, settings: Settings, offset: float):
+    """A machine slept, or its clock was set back: what was known then is old, since its token is."""
+    key, clock = create(people.ann)["key"], Clock()
+    with counting(settings.supabase_url) as (address, asked), made(settings, supabase_url=address) as core:
+        assert core.signer
+        ring = KeyRing(core.database, core.signer, clock=clock)
+        for _ in range(3):
+            ring.principal(key)
+        assert len(asked) == 1
+        clock.offset = offset
+        ring.principal(key)
+        assert len(asked) == 2
+
+
+def test_a_signing_key_that_the_project_does_not_trust_is_our_failure_and_not_the_caller_s(
+    people: People, settings: Settings
+):
+    key = create(people.ann)["key"]
+    with made(settings) as core:
+        stranger = Signer("a secret of another project, long enough", settings.issuer, "authenticated")
+        with pytest.raises(DatabaseFailed) as refused:
+            KeyRing(core.database, stranger).principal(key)
+        assert refused.value.because == UNTRUSTED
