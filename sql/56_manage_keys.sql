@@ -22,11 +22,14 @@ create function public.rag_list_keys(key_id uuid default null)
 returns setof rag.api_key
 language sql stable security invoker set search_path = ''
 as $$
-  select (rag.shown(api_keys)).*
+  -- Joined, not expanded: (f(row)).* would call it once for each column.
+  select shown.*
   from rag.api_keys
-  where org_id = any (array(select rag.current_org_ids()))
-    and (rag_list_keys.key_id is null or id = rag_list_keys.key_id)
-  order by revoked_at is not null or coalesce(expires_at < now(), false), created_at desc, id
+  cross join lateral rag.shown(api_keys) as shown
+  where api_keys.org_id = any (array(select rag.current_org_ids()))
+    and (rag_list_keys.key_id is null or api_keys.id = rag_list_keys.key_id)
+  order by api_keys.revoked_at is not null or coalesce(api_keys.expires_at < now(), false),
+    api_keys.created_at desc, api_keys.id
   limit 1000;
 $$;
 
