@@ -20,10 +20,10 @@ PARTS: dict[str, Callable[[Stage], list[Figure]]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument(
-        "parts", nargs="*", choices=[*PARTS, []], default=[], metavar="PART", help=" ".join(PARTS)
-    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     chosen = parser.parse_args().parts or list(PARTS)
+    if unknown := sorted(set(chosen) - set(PARTS)):
+        parser.error(f"no such part: {', '.join(unknown)}")
     console = Console()
     short = False
     with staged(console) as stage:
