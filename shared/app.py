@@ -1,6 +1,7 @@
 """The frame of every function: who may call, what every response carries, how errors leave.
 
-A function file says `app = create_app(dialect)`, adds its routes, and `handler = lambda_handler(app)`.
+A function file says `app = create_app(dialect, "its-slug", errors=(...))`, adds its routes, and
+`handler = lambda_handler(app)`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable

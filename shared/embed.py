@@ -5,14 +5,13 @@ as it was. A wrong key is an error, never a silent fallback to the local model.
 """
 
 import math
-import time
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from shared.config import Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
-from shared.patience import openai_client, seconds_left, within
+from shared.patience import openai_client, pause_again, within
 from shared.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -93,7 +92,6 @@ class OpenAIEmbedder:
         size = {"dimensions": DIMENSIONS} if self.model.startswith("text-embedding-3") else {}
         pauses = iter(PAUSES)
         while True:
-            pause = next(pauses, math.inf)
             try:
                 return self._client.embeddings.create(
                     model=self.model,
@@ -104,14 +102,13 @@ class OpenAIEmbedder:
             except APITimeoutError:
                 raise
             except APIConnectionError:
-                if pause > seconds_left():
+                if not pause_again(pauses):
                     raise
             except APIStatusError as refused:
                 asked = refused.response.headers.get("retry-after", "")
-                pause = max(pause, float(asked)) if asked.isdecimal() else pause
-                if refused.status_code not in AGAIN or pause > seconds_left():
+                wait = float(asked) if asked.isdecimal() else 0
+                if refused.status_code not in AGAIN or not pause_again(pauses, wait):
                     raise
-            time.sleep(pause)
 
     def count_tokens(self, text: str) -> int:
         return count_tokens(text)

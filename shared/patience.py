@@ -38,6 +38,16 @@ def seconds_left() -> float:
     return _end.get() - time.monotonic()
 
 
+def pause_again(pauses: Iterator[float], at_least: float = 0) -> bool:
+    """Wait for the next of the pauses, or longer, before another try; False, at once, when there is none
+    left or no time for it."""
+    pause = max(next(pauses, math.inf), at_least)
+    if pause > seconds_left():
+        return False
+    time.sleep(pause)
+    return True
+
+
 def patient_client(seconds: float, limits: httpx.Limits | None = None) -> httpx.Client:
     """A client whose single waits take at most `seconds`, and whose requests obey `within`."""
     import httpcore

@@ -4,8 +4,6 @@ One pooled transport a process; a fresh, cheap client object for each call carri
 there is no shared state in which one user's token could meet another's request.
 """
 
-import math
-import time
 from typing import Any
 
 import httpx
@@ -13,7 +11,7 @@ from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
-from shared.patience import patient_client, seconds_left, within
+from shared.patience import patient_client, pause_again, within
 from shared.types import Principal
 
 PATIENCE_SECONDS = 70.0
@@ -60,10 +58,8 @@ class Database:
                 try:
                     return self._once(caller, function, arguments)
                 except _Unavailable as unavailable:
-                    pause = next(pauses, math.inf)
-                    if (unavailable.begun and not again) or pause > seconds_left():
+                    if (unavailable.begun and not again) or not pause_again(pauses):
                         raise unavailable.error from unavailable.__cause__
-                time.sleep(pause)
 
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
         headers = {"apikey": self._anon_key, "Authorization": f"Bearer {caller.token}"}
