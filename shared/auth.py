@@ -26,6 +26,12 @@ _TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
 _SECRET_ID = re.compile(r"[A-Za-z0-9+][A-Za-z0-9+/]{15}")
 
 
+def bearer(authorization: str | None) -> str:
+    """The credential of `Bearer <credential>`, in whatever case and spacing; empty for any other scheme."""
+    scheme, _, credential = (authorization or "").strip().partition(" ")
+    return credential.strip() if scheme.lower() == "bearer" else ""
+
+
 class Verifier:
     """Checks Supabase access tokens: signature, exp, nbf, aud, iss, role and subject."""
 
@@ -45,11 +51,10 @@ class Verifier:
         Raises Unauthorized, saying what is at fault, never its value; KeysUnavailable when the key to
         check with could not be had.
         """
-        scheme, _, token = (authorization or "").strip().partition(" ")
-        token = token.strip()
+        token = bearer(authorization)
         if len(token) > MAXIMUM_LENGTH:
             raise Unauthorized("The token is too long.")
-        if scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
+        if not _TOKEN.fullmatch(token):
             raise Unauthorized
         return _user(self._claims(token), token)
 

@@ -12,6 +12,7 @@ from fastapi import Depends, Header, Request
 from limits import parse
 
 from shared import spans
+from shared.auth import bearer
 from shared.config import read_settings
 from shared.errors import ApiKeysOff, Forbidden, NotFound, Unauthorized
 from shared.keyring import KeyRing
@@ -87,9 +88,9 @@ def require_keys(core: Core) -> KeyRing:
 
 
 def _key_or_user(core: Pipeline, authorization: str | None) -> Principal:
-    scheme, _, credential = (authorization or "").strip().partition(" ")
-    if scheme.lower() == "bearer" and is_key(credential.strip()):
-        return require_keys(core).principal(credential.strip())
+    credential = bearer(authorization)
+    if is_key(credential):
+        return require_keys(core).principal(credential)
     return core.verifier.principal(authorization)
 
 
