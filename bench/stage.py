@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import psutil
 from rich.console import Console
 
 from local.ingest import authorise, core_of, demo_corpus, put
-from local.processes import free_port, start, wait_until
+from local.processes import answers, free_port, start, wait_until
 from local.stack import Stack
 from local.tools import ROOT
 from shared.pipeline import Pipeline
@@ -65,15 +64,7 @@ def serving(stage: Stage, app: str, environment: Mapping[str, str], *options: st
     child = start([*command, *options], {**own, **stage.stack.function_environment(), **environment}, log)
     url = f"http://127.0.0.1:{port}"
     try:
-        wait_until(lambda: _listens(url), child, log)
+        wait_until(lambda: answers(url), child, log)
         yield Server(url, psutil.Process(child.pid))
     finally:
         child.stop()
-
-
-def _listens(url: str) -> bool:
-    try:
-        httpx.get(url)
-    except httpx.TransportError:
-        return False
-    return True

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import psutil
 
 
@@ -102,6 +103,14 @@ def wait_until(ready: Callable[[], bool], child: Child, log: Path, seconds: floa
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
             raise StackError(f"{log.stem} did not start; the end of {log}:\n{tail}")
         time.sleep(0.02)
+
+
+def answers(address: str) -> bool:
+    """Whether something there answers, and not with a failure of its own."""
+    try:
+        return httpx.get(address, timeout=5).status_code < 500
+    except httpx.TransportError:
+        return False
 
 
 def free_port() -> int:

@@ -22,7 +22,7 @@ import psycopg
 
 from local import tokens
 from local.postgres import Postgres
-from local.processes import Child, StackError, free_port, port_is_free, start, wait_until
+from local.processes import Child, StackError, answers, free_port, port_is_free, start, wait_until
 from local.tools import ROOT, npm_program, postgrest_binary, supabase, version_of
 
 DEFAULT_FOLDER = ROOT / ".local"
@@ -174,7 +174,7 @@ class Stack:
         """Whether every process is alive and the gateway answers."""
         names = ("postgres", "postgrest", "gateway")
         alive = all(name in self.state.children and self.state.children[name].process() for name in names)
-        return alive and _answers(f"{self.url}/health")
+        return alive and answers(f"{self.url}/health")
 
     def status(self) -> dict[str, Any]:
         """Everything `status --json` prints: addresses, keys, PIDs, versions, the effective embedder."""
@@ -232,7 +232,7 @@ class Stack:
             ("postgrest", f"http://127.0.0.1:{state.postgrest_port}/"),
             ("gateway", f"{self.url}/health"),
         ):
-            wait_until(partial(_answers, address), state.children[name], logs / f"{name}.log")
+            wait_until(partial(answers, address), state.children[name], logs / f"{name}.log")
         self._tell_the_database_its_model()
 
     def _make_keys(self) -> None:
@@ -336,10 +336,3 @@ class Stack:
 
 def _passed_on(name: str) -> bool:
     return name.startswith(PASSED_ON) and name not in NOT_PASSED_ON
-
-
-def _answers(address: str) -> bool:
-    try:
-        return httpx.get(address, timeout=5).status_code < 500
-    except httpx.TransportError:
-        return False

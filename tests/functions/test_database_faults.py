@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from limits import parse
 
+from local.processes import answers, wait_until
 from local.stack import Stack
 from local.tools import postgrest_binary
 from shared.config import Settings
@@ -88,14 +89,8 @@ def test_postgrest_down_is_an_error_and_up_again_the_next_request_works(fragile:
 def start_postgrest(stack: Stack) -> None:
     stack._spawn("postgrest", [postgrest_binary()], stack._postgrest_environment())
     address = f"http://127.0.0.1:{stack.state.postgrest_port}/"
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            if httpx.get(address).status_code < 500:
-                return
-        except httpx.TransportError:
-            assert time.monotonic() < deadline
-        time.sleep(0.02)
+    log = stack.folder / "logs" / "postgrest.log"
+    wait_until(lambda: answers(address), stack.state.children["postgrest"], log)
 
 
 def test_a_request_that_meets_a_restarting_postgrest_waits_for_it(fragile: Stack, ann: Actor):

@@ -22,7 +22,7 @@ from schemathesis.checks import (
 )
 
 from functions.server import SLUGS
-from local.processes import free_port, start, wait_until
+from local.processes import answers, free_port, start, wait_until
 from local.stack import Stack
 from local.tools import ROOT
 from tests.actors import World
@@ -54,7 +54,7 @@ def deployed(stack: Stack) -> Iterator[Deployed]:
     url = f"http://127.0.0.1:{port}"
     world = World(stack)
     try:
-        wait_until(lambda: answers(url), child, log)
+        wait_until(lambda: answers(f"{url}/health"), child, log)
         admin = world.user(world.org(), role="admin")
         bearer = {"Authorization": f"Bearer {admin.token()}"}
         made = httpx.post(f"{url}/api/keys", json={"name": "fuzz", "scopes": ["admin"]}, headers=bearer)
@@ -63,13 +63,6 @@ def deployed(stack: Stack) -> Iterator[Deployed]:
     finally:
         world.close()
         child.stop()
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health").status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 OPERATIONS = [
