@@ -1,14 +1,30 @@
--- What one deployment decides once, as data: which embedding model its vectors come from, and up to how
--- many rows a match is computed exactly. Written by the deployer in SQL, read by every signed-in caller
--- inside rag_match. One row, the same for all orgs: the one table that has no org.
+-- What one deployment decides once, as data: which embedding model its vectors come from, when a match is
+-- exact, how words are ranked. Written by the deployer in SQL, read by every signed-in caller inside the
+-- match functions. One row, the same for all orgs: the one table that has no org. Figures behind the
+-- defaults: CONTRIBUTING.md and bench/results.
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
   -- The model that rag_match assumes when filters.model does not say.
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
-  -- Below this many candidate rows a match scans them all; above, it asks the HNSW index.
-  exact_rows integer not null default 10000 check (exact_rows >= 0)
+  -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
+  exact_rows integer not null default 10000 check (exact_rows >= 0),
+  -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search).
+  ef_search integer not null default 100 check (ef_search between 1 and 1000),
+  -- The language of documents that do not say theirs.
+  language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
+  -- BM25: how soon repetitions of a word stop counting, and how much long passages are held back.
+  bm25_k1 real not null default 1.5 check (bm25_k1 between 0 and 10),
+  bm25_b real not null default 0.85 check (bm25_b between 0 and 1),
+  -- How much of a passage's score by words is its whole document's.
+  document_share real not null default 0.5 check (document_share between 0 and 1),
+  -- How much of it is whether the words stand together as they were asked.
+  phrase_share real not null default 0.02 check (phrase_share between 0 and 1),
+  -- How much of a hybrid score is the similarity; the rest is the score by words.
+  similarity_share real not null default 0.4 check (similarity_share between 0 and 1),
+  -- How many documents of a word are read at most, those with the most of it first.
+  postings_read integer not null default 1000 check (postings_read between 100 and 1000000)
 );
 
 alter table rag.settings enable row level security;

@@ -17,6 +17,14 @@ create table rag.documents (
   -- The document's own date (of the call, of the mail), not the date of its ingestion. Within what
   -- readers in other languages can represent: one document must not break a whole search.
   occurred_at timestamptz check (occurred_at >= '0001-01-02Z' and occurred_at < '9999-12-31Z'),
+  -- Where it stood before it came here (github, slack), who wrote it, in which state it is (open, merged).
+  origin text check (length(origin) between 1 and 200 and rag.shows_only(origin)),
+  author text check (length(author) between 1 and 200 and rag.shows_only(author)),
+  state text check (length(state) between 1 and 200 and rag.shows_only(state)),
+  labels text[] not null default '{}' check (
+    cardinality(labels) <= 100 and array_position(labels, null) is null
+    and length(array_to_string(labels, '')) <= 10000 and rag.shows_only(array_to_string(labels, ' '))
+  ),
   metadata jsonb not null default '{}' check (
     jsonb_typeof(metadata) = 'object'
     and pg_column_size(metadata) <= 65536
@@ -36,6 +44,10 @@ create table rag.documents (
 create unique index documents_external_id
   on rag.documents (org_id, collection_id, owner_id, external_id) nulls not distinct
   where external_id is not null;
+
+-- The keyword half of rag_search, for the documents that its filters leave; and deleting a collection.
+create index documents_by_scope on rag.documents (org_id, collection_id, source_type, occurred_at)
+  include (owner_id, lang, id);
 
 alter table rag.documents enable row level security;
 alter table rag.documents force row level security;

@@ -33,7 +33,11 @@ alter table rag.chunks alter column embedding set storage plain;
 
 -- rag_match, counting and scanning what the caller and the filters leave.
 create index chunks_by_scope on rag.chunks (org_id, embedding_model, source_type, occurred_at)
-  include (owner_id, lang, collection_id);
+  include (owner_id, lang, collection_id, document_id);
+
+-- The same for one of an org's many collections.
+create index chunks_by_collection on rag.chunks (org_id, collection_id, embedding_model)
+  include (owner_id, lang, source_type, occurred_at, document_id);
 
 -- rag_match, for orgs too large to scan.
 create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops);

@@ -4,7 +4,7 @@
 
 -- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
--- source_type, uri, lang, occurred_at, metadata. A private and a shared document of one external_id are two
+-- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document of one external_id are two
 -- documents: to make one private, put it as private and delete the shared one. chunks: an array of
 -- {content, span_start, span_end, token_count, embedding} in reading order.
 create function public.rag_put_document(document jsonb, chunks jsonb)
@@ -21,8 +21,8 @@ declare
 begin
   select * into input from jsonb_to_record(document) as fields (
     org_id uuid, external_id text, collection text, private boolean, source_type text, title text,
-    uri text, lang text, occurred_at timestamptz, metadata jsonb, content text, content_hash text,
-    embedding_model text);
+    uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
+    metadata jsonb, content text, content_hash text, embedding_model text);
 
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
   if input.org_id is null or input.org_id not in (select rag.current_org_ids()) then
@@ -32,13 +32,15 @@ begin
   home := rag.ensure_collection(input.org_id, auth.uid(), coalesce(input.collection, 'default'));
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
-    uri, lang, occurred_at, metadata, content, content_hash)
+    uri, lang, occurred_at, origin, author, state, labels, metadata, content, content_hash)
   values (input.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
     input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
-    input.occurred_at, coalesce(input.metadata, '{}'), input.content, input.content_hash)
+    input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
+    coalesce(input.metadata, '{}'), input.content, input.content_hash)
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
   do update set source_type = excluded.source_type, title = excluded.title, uri = excluded.uri,
-    lang = excluded.lang, occurred_at = excluded.occurred_at, metadata = excluded.metadata,
+    lang = excluded.lang, occurred_at = excluded.occurred_at, origin = excluded.origin,
+    author = excluded.author, state = excluded.state, labels = excluded.labels, metadata = excluded.metadata,
     content = excluded.content, content_hash = excluded.content_hash, updated_at = clock_timestamp()
   -- An inserted row has no xmax, one that was there was locked by this transaction.
   returning present.*, present.xmax::text <> '0' as was_there into stored;

@@ -1,0 +1,104 @@
+-- What documents are filtered by besides their own columns: origin, author, state, labels, and every entry of
+-- their metadata. jsonb's own operators are not leakproof, and under row security would scan the whole org;
+-- so each value becomes a row that is found by equality. Written by a trigger, read by rag.scope_of.
+
+create table rag.facets (
+  org_id uuid not null,
+  -- A hash of kind and value (rag.facet): as long for a long value as for a short one.
+  facet uuid not null,
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  primary key (org_id, document_id, facet),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+-- rag.scope_of: the documents with a facet.
+create index facets_by_value on rag.facets (org_id, facet) include (document_id, collection_id, owner_id);
+
+alter table rag.facets enable row level security;
+alter table rag.facets force row level security;
+
+create policy "members use their org's facets" on rag.facets
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.facets
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.facets
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.facets
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+grant select, insert, update, delete on rag.facets to authenticated;
+
+-- The first 128 bits of SHA-256 over kind and value. Numbers are equal as numbers: 1.0 is 1.
+create function rag.facet(kind text, value jsonb)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select encode(substr(sha256(convert_to(kind || ':' || case
+    when jsonb_typeof(value) = 'number' then trim_scale((value #>> '{}')::numeric)::text
+    else value::text
+  end, 'UTF8')), 1, 16), 'hex')::uuid;
+$$;
+
+-- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
+-- author.
+create function rag.facets_of(document rag.documents)
+returns setof uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select distinct rag.facet(found.kind, found.value)
+  from (
+    select field.kind, to_jsonb(field.value)
+    from (values ('origin', document.origin), ('author', document.author), ('state', document.state))
+      as field (kind, value)
+    where field.value is not null
+    union all
+    select 'label', to_jsonb(label) from unnest(document.labels) as label
+    union all
+    select 'metadata.' || entry.key, entry.value from jsonb_each(document.metadata) as entry
+  ) as found (kind, value);
+$$;
+
+create function rag.index_facets()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if tg_op = 'UPDATE' then
+    delete from rag.facets where facets.org_id = new.org_id and facets.document_id = new.id;
+  end if;
+  insert into rag.facets (org_id, facet, document_id, collection_id, owner_id)
+  select new.org_id, facet, new.id, new.collection_id, new.owner_id
+  from rag.facets_of(new) as facet;
+  return null;
+end;
+$$;
+
+create trigger index_facets_of_new_documents after insert on rag.documents
+  for each row execute function rag.index_facets();
+
+create trigger index_facets_of_changed_documents
+  after update of origin, author, state, labels, metadata, collection_id, owner_id on rag.documents
+  for each row
+  when ((old.origin, old.author, old.state, old.labels, old.metadata, old.collection_id, old.owner_id)
+    is distinct from
+    (new.origin, new.author, new.state, new.labels, new.metadata, new.collection_id, new.owner_id))
+  execute function rag.index_facets();
+
+revoke all on function rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets() from public, anon, service_role;
+grant execute on function rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets() to authenticated;

@@ -1,0 +1,127 @@
+-- What a search may find besides what row security says: its filters, read and resolved once, and then used
+-- by every way of searching. Conditions are text that the match functions execute with the scope as a
+-- parameter: planned for the filters at hand, and all of them reach an index as row security allows.
+
+-- The filters as they come. Dates are inclusive and mean the document's own date; lang "fr" finds fr-CA too;
+-- of a list one suffices, an empty one is none; metadata are equalities that all must hold. model is the
+-- deployment's by default.
+create type rag.filters as (
+  source_type text, lang text, org_id uuid, date_from timestamptz, date_to timestamptz, model text,
+  source_types text[], collection_id uuid, collection_ids uuid[], origins text[], authors text[],
+  states text[], labels text[], metadata jsonb
+);
+
+-- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
+create type rag.scope as (
+  org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
+  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid
+);
+
+-- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads.
+create function rag.scope_of(filters jsonb)
+returns rag.scope
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  wanted rag.filters;
+  scope rag.scope;
+  groups integer[];
+  facets uuid[];
+begin
+  if not rag.has_scope('retrievals:read', 'chat:read') then
+    raise exception 'the key lacks the scope retrievals:read' using errcode = 'PT403', detail = 'missing_scope';
+  elsif jsonb_typeof(coalesce(filters, '{}')) <> 'object'
+    or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
+    raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
+  end if;
+  wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+
+  scope.org_ids := array(
+    select ids.id from rag.current_org_ids() as ids (id)
+    where wanted.org_id is null or ids.id = wanted.org_id);
+  scope.model := coalesce(wanted.model, (select settings.embedding_model from rag.settings));
+  scope.collection_ids := nullif(wanted.collection_ids, '{}');
+  if wanted.collection_id is not null then
+    scope.collection_ids := array[wanted.collection_id];
+  end if;
+  scope.source_types := nullif(wanted.source_types, '{}');
+  if wanted.source_type is not null then
+    scope.source_types := array[wanted.source_type];
+  end if;
+  scope.lang := lower(wanted.lang);
+  scope.date_from := wanted.date_from;
+  scope.date_to := wanted.date_to;
+
+  -- One facet of each group must be there.
+  select array_agg(found.number), array_agg(rag.facet(found.kind, found.value)) into groups, facets
+  from (
+    select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
+    union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
+    union all select 3, 'state', to_jsonb(value) from unnest(wanted.states) as value
+    union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
+    union all select 4 + entry.number, 'metadata.' || entry.key, entry.value
+      from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
+  ) as found (number, kind, value)
+  where found.value is not null;
+  if facets is not null then
+    scope.document_ids := array(
+      select facets_of.document_id
+      from rag.facets as facets_of
+      join unnest(groups, facets) as asked (number, facet) on asked.facet = facets_of.facet
+      where facets_of.org_id = any (scope.org_ids) and facets_of.facet = any (facets)
+      group by facets_of.org_id, facets_of.document_id
+      having count(distinct asked.number) = (select count(distinct number) from unnest(groups) as number));
+  end if;
+  return scope;
+end;
+$$;
+
+-- Whether a scope asks for nothing but orgs and a model.
+create function rag.has_no_filters(scope rag.scope)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select (scope.collection_ids, scope.source_types, scope.lang, scope.date_from, scope.date_to,
+    scope.document_ids, scope.without_document, scope.without_chunk) is null;
+$$;
+
+create function rag.has_source_types_only(scope rag.scope)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select scope.source_types is not null and (scope.collection_ids, scope.lang, scope.date_from,
+    scope.date_to, scope.document_ids, scope.without_document, scope.without_chunk) is null;
+$$;
+
+-- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
+-- document's id.
+create function rag.conditions(scope rag.scope, document_id text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select concat_ws(' and ',
+    'org_id = any (($1).org_ids)',
+    case when scope.collection_ids is not null then 'collection_id = any (($1).collection_ids)' end,
+    case when scope.source_types is not null then 'source_type = any (($1).source_types)' end,
+    case when scope.lang is not null
+      then '(lower(lang) = ($1).lang or starts_with(lower(lang), ($1).lang || ''-''))' end,
+    case when scope.date_from is not null then 'occurred_at >= ($1).date_from' end,
+    case when scope.date_to is not null then 'occurred_at <= ($1).date_to' end,
+    case when scope.document_ids is not null then format('%I = any (($1).document_ids)', document_id) end,
+    case when scope.without_document is not null then format('%I <> ($1).without_document', document_id) end);
+$$;
+
+create function rag.chunk_conditions(scope rag.scope)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select concat_ws(' and ', rag.conditions(scope, 'document_id'), 'embedding_model = ($1).model',
+    case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
+$$;
+
+revoke all on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
+  rag.has_source_types_only(rag.scope), rag.conditions(rag.scope, text), rag.chunk_conditions(rag.scope)
+  from public, anon, service_role;
+grant execute on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
+  rag.has_source_types_only(rag.scope), rag.conditions(rag.scope, text),
+  rag.chunk_conditions(rag.scope) to authenticated;
