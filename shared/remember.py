@@ -28,7 +28,7 @@ def embed_query(
     """
     if not (seconds and embedder.remote):
         return _embedded(embedder, text)
-    question = {"hash": _hash(caller, embedder.model, text), "max_age_seconds": seconds}
+    question = {"hash": question_hash(caller, embedder.model, text), "max_age_seconds": seconds}
     try:
         known = _recall(database, caller, question)
     except RagError as failed:
@@ -67,7 +67,7 @@ def _embedded(embedder: Embedder, text: str) -> list[float]:
     return vector
 
 
-def _hash(caller: Principal, model: str, text: str) -> str:
-    """JSON keeps the three apart, whatever is in them; with the user in it, equal questions of two users
-    do not show as equal even to somebody who reads the table."""
+def question_hash(caller: Principal, model: str, text: str) -> str:
+    """JSON keeps the three apart, whatever is in them. With the user in it, no list of hashes that was made
+    beforehand fits."""
     return sha256(json.dumps([caller.user_id, model, text]).encode()).hexdigest()

@@ -10,7 +10,7 @@
 -- come back leaves as much, which nobody recalls; a worker that sees all rows may delete what has expired.
 create table rag.query_embeddings (
   user_id uuid not null,
-  -- SHA-256 of the user, the model and the text, made by the functions; the text is stored nowhere.
+  -- SHA-256 of the user, the model and the text, made by the functions. The text is stored nowhere.
   hash text not null check (hash ~ '^[0-9a-f]{64}$'),
   -- As rag_match compares it, so that a question recalled finds exactly what it found at first.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),

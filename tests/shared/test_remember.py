@@ -200,7 +200,7 @@ def test_the_text_is_stored_nowhere_and_its_bare_hash_neither(
         "select hash from rag.query_embeddings where user_id = any (%s)", [people.ann.id, people.alf.id]
     )
     hashes = {found for (found,) in rows}
-    assert len(hashes) == 2, "equal questions of two users do not show as equal"
+    assert len(hashes) == 2, "each user's own"
     assert sha256(QUESTION.encode()).hexdigest() not in hashes
 
 
