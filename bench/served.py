@@ -24,6 +24,7 @@ class Prepared:
     """An embedder that has embedded already."""
 
     model = os.environ["BENCH_MODEL"]
+    remote = False
     window = 8191
     passage_tokens = 512
 

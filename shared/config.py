@@ -108,6 +108,8 @@ class Settings(FrameSettings):
     rag_embedding_url: Address = "https://api.openai.com/v1"
     rag_embedding_model: str = "text-embedding-3-small"
     rag_embedding_timeout_seconds: Seconds = 10
+    # How long a user's questions stay embedded in the database, for a remote embedder; 0 is not at all.
+    rag_query_cache_seconds: Annotated[int, Field(ge=0, le=86_400)] = 3600
 
     # Answers: any OpenAI-compatible gateway with a key, extracted sentences without.
     lovable_api_key: SecretStr | None = None

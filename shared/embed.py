@@ -31,6 +31,11 @@ class Embedder(Protocol):
     def model(self) -> str: ...
 
     @property
+    def remote(self) -> bool:
+        """Whether embedding is a call to a service, which takes its time and may cost money."""
+        ...
+
+    @property
     def window(self) -> int:
         """How many tokens of a text it reads at most."""
         ...
@@ -50,6 +55,7 @@ class Embedder(Protocol):
 class OpenAIEmbedder:
     """Any OpenAI-compatible embeddings endpoint."""
 
+    remote = True
     window = 8191
     passage_tokens = 512
     batch = 128
@@ -147,10 +153,12 @@ def embedder_for(settings: Settings) -> Embedder:
 
 def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
     """Vectors of exactly 1536 finite numbers, a vector a text. Raises EmbeddingFailed."""
-    return [_padded(vector) for vector in embedder.embed(texts)]
+    return [padded(vector) for vector in embedder.embed(texts)]
 
 
-def _padded(vector: list[float]) -> list[float]:
+def padded(vector: list[float]) -> list[float]:
+    """A vector of any embedder's, or whatever came in its place, with 1536 dimensions. Raises
+    EmbeddingFailed for more of them, for what is not finite and for what has no direction."""
     try:
         # One pass over all of them: NaN and infinity survive a sum, and words have no size.
         size = math.fsum(map(abs, vector))

@@ -28,6 +28,7 @@ class MiniLM:
     """Loads in about a third of a second; one serves a whole process and several threads at once."""
 
     model = "all-MiniLM-L6-v2"
+    remote = False
     dimensions = 384
     window = 256
     # It reads 256 tokens but was trained on passages of up to 128, and tells those apart best.

@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 
 from shared.auth import Verifier
 from shared.config import Settings
-from shared.embed import Embedder, embed, embedder_for
+from shared.embed import Embedder, embedder_for
 from shared.errors import ConfigurationError
 from shared.generate import Generator, generator_for
 from shared.jwks import KeySet
@@ -24,6 +24,7 @@ from shared.keyring import KeyRing
 from shared.match import match
 from shared.policy import JUDGED, cite, judge, thresholds_for
 from shared.postgrest import Database
+from shared.remember import embed_query
 from shared.sign import Signer, signer_for
 from shared.trace import step
 from shared.types import Answer, Confidence, Found, Principal, Query, Thresholds
@@ -106,7 +107,8 @@ class Pipeline:
         """The caller's best matches. Raises a RagError."""
         started = time.perf_counter()
         with step("embed"):
-            (vector,) = embed(self.embedder, [query.text])
+            seconds = self.settings.rag_query_cache_seconds
+            vector = embed_query(self.database, self.embedder, caller, query.text, seconds)
         with step("match"):
             matches = match(self.database, caller, vector, self.embedder.model, query)
         return Found(matches, _milliseconds_since(started))

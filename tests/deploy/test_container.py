@@ -127,10 +127,10 @@ def ready(container: Container) -> None:
     assert httpx.get(f"{container.url}/health", timeout=PATIENCE).status_code == 200
 
 
-def search(container: Container, actor: Actor) -> httpx.Response:
+def search(container: Container, actor: Actor, text: str = "What does 1 say?") -> httpx.Response:
     return httpx.post(
         f"{container.url}/api/rag/search",
-        json={"query_text": "What does 1 say?"},
+        json={"query_text": text},
         headers=actor.headers(),
         timeout=PATIENCE,
     )
@@ -222,7 +222,7 @@ def test_sigterm_lets_what_came_be_finished_and_takes_no_more(
     with started(image, settings_given) as container, ThreadPoolExecutor(1) as pool:
         ready(container)
         assert search(container, people.ann).status_code == 200
-        slow = pool.submit(search, container, people.ann)
+        slow = pool.submit(search, container, people.ann, "And what does it not say?")
         wait_for(lambda: len(embeddings.requests) == 2, "the slow request is under way")
         container.process.send_signal(signal.SIGTERM)
         wait_for(lambda: not container.takes_connections(), "it takes no more connections")

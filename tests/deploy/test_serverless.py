@@ -7,6 +7,7 @@ import pytest
 
 from functions.server import SLUGS
 from local.tools import ROOT
+from shared import remember
 from shared.config import FrameSettings, Settings
 from tests.deploy.conftest import CONFIGURATION, Package
 
@@ -51,7 +52,8 @@ def test_every_function_runs_where_the_wheels_are_for(packaged: Package):
 def test_no_function_is_cut_off_before_its_own_timeouts(packaged: Package):
     public_keys = 6
     asking = DEFAULTS.rag_database_timeout_seconds
-    search = public_keys + asking + DEFAULTS.rag_embedding_timeout_seconds + asking
+    embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * remember.PATIENCE_SECONDS
+    search = public_keys + asking + embedding + asking
     timeouts = {slug: found["Timeout"] for slug, found in packaged.functions.items()}
     assert timeouts["rag-search"] > search
     assert timeouts["rag-answer"] > search + DEFAULTS.rag_gateway_timeout_seconds

@@ -23,6 +23,7 @@ DOORS = [*HTTP_DOORS, MATCH]
 FUNCTIONS = [
     "rag_match", "rag_put_document", "rag_delete_document", "rag_hit", "is_org_member", "rag_create_key",
     "rag_list_keys", "rag_rotate_key", "rag_revoke_key", "rag_open_key", "rag_metrics",
+    "rag_recall_embedding", "rag_remember_embedding",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -63,6 +64,8 @@ class Library:
             "rag_revoke_key": {"key_id": self.acme_document},
             "rag_open_key": {},
             "rag_metrics": {},
+            "rag_recall_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
+            "rag_remember_embedding": {"hash": "0" * 64, "embedding": vector(1), "max_age_seconds": 60},
         }
         return self.client.post(f"/rest/v1/rpc/{function}", json=arguments[function], headers=headers)
 

@@ -13,7 +13,7 @@ SHARED = ROOT / "shared"
 LAYERS = (
     ("types", "errors", "config", "trace", "patience"),
     ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks"),
-    ("auth", "sign", "keys", "keyring", "limit", "embed", "chunk", "match", "policy", "extract"),
+    ("auth", "sign", "keys", "keyring", "limit", "embed", "remember", "chunk", "match", "policy", "extract"),
     ("generate", "ingest"),
     ("pipeline", "metrics", "dialects.rag", "dialects.api_keys"),
     ("callers", "edge", "app"),

@@ -19,6 +19,8 @@ EXPOSED = {
     "rag_metrics()",
     "rag_open_key()",
     "rag_put_document(jsonb,jsonb)",
+    "rag_recall_embedding(text,integer)",
+    "rag_remember_embedding(text,extensions.vector,integer)",
     "rag_revoke_key(uuid)",
     "rag_rotate_key(uuid,text,text,integer)",
 }
@@ -56,6 +58,7 @@ GRANTS = {
     # No delete: a count that could be deleted could be started again.
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
     "request_counts": {"SELECT", "INSERT", "UPDATE"},
+    "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
 }
 # Of these a signed-in user may write single columns. What a key may do never changes once it is made.
 COLUMN_GRANTS = {
@@ -98,6 +101,7 @@ UNIQUE_ACROSS_ORGS = {
     "api_keys_hash": "a key is looked up before anybody knows its org; whoever knows a hash knows the key",
     "rate_limits_pkey": "a caller has one budget, whichever orgs they belong to; who it is the token says",
     "request_counts_pkey": "a user's own requests, whichever orgs they belong to",
+    "query_embeddings_pkey": "a user's own questions, seen by nobody else, whichever orgs they belong to",
 }
 MEMBERSHIP = (
     "((org_id = ANY (ARRAY( SELECT rag.current_org_ids() AS current_org_ids)))"
@@ -156,6 +160,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag_hit(text,text,integer,integer,integer)",
         "rag_open_key()",
         "rag_put_document(jsonb,jsonb)",
+        "rag_remember_embedding(text,extensions.vector,integer)",
         "rag_revoke_key(uuid)",
         "rag_rotate_key(uuid,text,text,integer)",
     }

@@ -1,0 +1,262 @@
+"""Attacks on the memory of questions: who asked what, and what somebody else's question becomes."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from local import tokens
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from shared.remember import question_hash
+from shared.sign import Signer
+from shared.types import Principal, Query
+from tests.actors import Actor, World, vector
+from tests.conftest import People
+from tests.isolation.bad_tokens import BAD_TOKENS
+from tests.isolation.library import QUESTION
+from tests.stand_in import Reply, StandIn
+
+HOUR = 3600
+RECALL, REMEMBER = "rag_recall_embedding", "rag_remember_embedding"
+TRUE, WRONG = vector(1), vector(2)
+
+
+@pytest.fixture
+def service() -> Iterator[StandIn]:
+    """The paid API, to which every question is the same."""
+    with StandIn() as server:
+        data = [{"object": "embedding", "index": 0, "embedding": TRUE}]
+        server.replies(Reply(json={"object": "list", "data": data, "model": "m", "usage": {}}))
+        yield server
+
+
+@pytest.fixture
+def core(settings: Settings, service: StandIn) -> Iterator[Pipeline]:
+    """A deployment of the stack's that pays for its embeddings."""
+    remote = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1"}
+    pipeline = Pipeline(settings.model_copy(update=remote))
+    yield pipeline
+    pipeline.close()
+
+
+@pytest.fixture
+def asked(core: Pipeline, people: People) -> str:
+    """Ann has asked the question; the hash under which it is remembered, which everybody can work out."""
+    core.search(people.ann.principal, Query(QUESTION))
+    return question_hash(people.ann.principal, core.embedder.model, QUESTION)
+
+
+def recalled(actor: Actor, digest: str, token: str | None = None) -> Any:
+    answer = actor.rpc(RECALL, {"hash": digest, "max_age_seconds": HOUR}, token=token)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def remember(actor: Actor, digest: str, embedding: list[float], token: str | None = None) -> int:
+    arguments = {"hash": digest, "embedding": embedding, "max_age_seconds": HOUR}
+    return actor.rpc(REMEMBER, arguments, token=token).status_code
+
+
+def others(people: People) -> dict[str, Actor]:
+    return {
+        "a member of her org": people.alf,
+        "its admin": people.ada,
+        "another org": people.bob,
+        "a member of both": people.kim,
+        "a stranger": people.sam,
+    }
+
+
+def close_to(embedding: list[float]) -> object:
+    return pytest.approx(embedding, rel=1e-3, abs=1e-4)
+
+
+def rows_of(world: World, actor: Actor) -> int:
+    ((count,),) = world.sql("select count(*) from rag.query_embeddings where user_id = %s", actor.id)
+    return int(count)
+
+
+everybody_else = pytest.mark.parametrize(
+    "who", ["a member of her org", "its admin", "another org", "a member of both", "a stranger"]
+)
+
+
+@everybody_else
+def test_by_asking_the_same_and_looking_at_the_clock(
+    core: Pipeline, people: People, service: StandIn, asked: str, who: str
+):
+    """Whether it was embedded is what a clock tells: it is, for each who asks it first."""
+    core.search(others(people)[who].principal, Query(QUESTION))
+    assert len(service.requests) == 2
+    core.search(people.ann.principal, Query(QUESTION))
+    assert len(service.requests) == 2
+
+
+@everybody_else
+def test_by_a_forged_hash_straight_through_postgrest(people: People, asked: str, who: str):
+    """Whoever knows her id, the model and the text knows the hash; it opens nothing."""
+    assert recalled(people.ann, asked) == close_to(TRUE)
+    assert recalled(others(people)[who], asked) is None
+
+
+@everybody_else
+def test_by_remembering_a_wrong_vector_under_her_hash(
+    core: Pipeline, people: People, service: StandIn, world: World, asked: str, who: str
+):
+    attacker = others(people)[who]
+    assert remember(attacker, asked, WRONG) == 204, "a row of the attacker's own"
+    assert recalled(attacker, asked) == close_to(WRONG)
+    assert recalled(people.ann, asked) == close_to(TRUE)
+    assert (rows_of(world, people.ann), rows_of(world, attacker)) == (1, 1)
+    people.ann.put([TRUE, WRONG], embedding_model=core.embedder.model)
+    best, *_ = core.search(people.ann.principal, Query(QUESTION)).matches
+    assert best.similarity == pytest.approx(1, abs=1e-3)
+    assert (best.text, len(service.requests)) == ("0", 1)
+
+
+@everybody_else
+def test_by_remembering_a_wrong_vector_before_she_asks(
+    core: Pipeline, people: People, service: StandIn, who: str
+):
+    digest = question_hash(people.ann.principal, core.embedder.model, QUESTION)
+    assert remember(others(people)[who], digest, WRONG) == 204
+    people.ann.put([TRUE, WRONG], embedding_model=core.embedder.model)
+    best, *_ = core.search(people.ann.principal, Query(QUESTION)).matches
+    assert (best.text, len(service.requests)) == ("0", 1)
+
+
+@everybody_else
+def test_by_filling_the_cache_until_hers_falls_out(people: People, world: World, asked: str, who: str):
+    attacker = others(people)[who]
+    for number in range(70):
+        assert remember(attacker, f"{number:064}", WRONG) == 204
+    assert (rows_of(world, attacker), rows_of(world, people.ann)) == (64, 1)
+    assert recalled(people.ann, asked) == close_to(TRUE)
+
+
+def test_by_letting_hers_expire(people: People, world: World, asked: str):
+    """A shortest of ages forgets one's own alone."""
+    world.sql("update rag.query_embeddings set created_at = now() - interval '10 seconds'")
+    arguments = {"hash": "0" * 64, "embedding": WRONG, "max_age_seconds": 1}
+    assert people.alf.rpc(REMEMBER, arguments).status_code == 204
+    assert recalled(people.ann, asked) == close_to(TRUE)
+
+
+@pytest.mark.parametrize("name", ["user_id", "caller", "id", "sub"])
+def test_by_an_argument_that_names_her(people: People, asked: str, name: str):
+    """There is none: PostgREST finds no such function."""
+    arguments = {"hash": asked, "max_age_seconds": HOUR, name: people.ann.id}
+    assert people.alf.rpc(RECALL, arguments).status_code == 404
+    assert people.alf.rpc(REMEMBER, {**arguments, "embedding": WRONG}).status_code == 404
+
+
+@pytest.mark.parametrize("function", [RECALL, REMEMBER])
+def test_as_anon(people: People, asked: str, function: str):
+    arguments: dict[str, Any] = {"hash": asked, "max_age_seconds": HOUR}
+    if function == REMEMBER:
+        arguments["embedding"] = WRONG
+    for token, status in (
+        (people.ann.stack.anon_key, 401),
+        (people.ann.token(role="anon"), 401),
+        (people.ann.token(role="service_role"), 403),
+    ):
+        answer = people.sam.rpc(function, arguments, token=token)
+        assert (answer.status_code, answer.json()["code"]) == (status, "42501"), answer.text
+
+
+@pytest.mark.parametrize("fault", BAD_TOKENS)
+def test_with_a_token_that_is_none(people: People, asked: str, fault: str):
+    token = BAD_TOKENS[fault](people.ann)
+    arguments = {"hash": asked, "max_age_seconds": HOUR}
+    assert people.ann.rpc(RECALL, arguments, token=token).status_code == 401
+    assert remember(people.ann, asked, WRONG, token) == 401
+    assert recalled(people.ann, asked) == close_to(TRUE)
+
+
+def test_by_a_token_without_a_user(people: People, world: World, asked: str):
+    """Such as the functions' own: it has no questions, sees none and leaves none."""
+    for rag in ({"metrics": True}, {"key_hash": "0" * 64}, {"user": people.ann.id}, None):
+        token = people.ann.token(sub=None, rag=rag)
+        assert recalled(people.ann, asked, token) is None
+        assert remember(people.ann, asked, WRONG, token) == 403
+    assert world.sql("select from rag.query_embeddings where user_id is null") == []
+
+
+@pytest.mark.parametrize("claim", ["sub", "user_id", "owner"])
+def test_by_a_forged_claim_within_ones_own_token(people: People, asked: str, claim: str):
+    """Only the token's own subject counts, wherever else her id stands."""
+    token = people.alf.token(rag={claim: people.ann.id}, user_metadata={claim: people.ann.id})
+    assert recalled(people.alf, asked, token) is None
+    stack = people.ann.stack
+    forger = Signer("another-secret-of-at-least-32-characters", tokens.issuer(stack.url), tokens.AUDIENCE)
+    forged = forger.token(60, sub=people.ann.id)
+    assert people.alf.rpc(RECALL, {"hash": asked, "max_age_seconds": HOUR}, token=forged).status_code == 401
+
+
+def test_a_bound_key_recalls_its_owners_questions_and_nobody_elses(
+    core: Pipeline, people: People, service: StandIn, asked: str
+):
+    """Of ann's key, bound to an org, a collection and the least of scopes: an embedding tells it nothing of
+    what it may not see. alf's, with all scopes, finds nothing."""
+    narrow = people.ann.key_token(scopes=["documents:read"], collection=str(uuid4()))
+    assert recalled(people.ann, asked, narrow) == close_to(TRUE)
+    for scopes in (["admin"], ["retrievals:read"], []):
+        assert recalled(people.alf, asked, people.alf.key_token(scopes=scopes)) is None
+    core.search(Principal(people.ann.id, people.ann.key_token()), Query(QUESTION))
+    assert len(service.requests) == 1
+
+
+def test_a_remembered_question_finds_no_more_than_its_asker_may_see_now(
+    core: Pipeline, people: People, world: World, asked: str
+):
+    """What is remembered is where to look, never what was found."""
+    people.alf.put([TRUE], embedding_model=core.embedder.model)
+    assert len(core.search(people.ann.principal, Query(QUESTION)).matches) == 1
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    assert core.search(people.ann.principal, Query(QUESTION)).matches == ()
+
+
+@everybody_else
+def test_at_her_rows_in_sql_past_every_function(people: People, world: World, asked: str, who: str):
+    attacker = others(people)[who]
+    hers = "where user_id = %s returning 1"
+    assert world.as_user(attacker, "select * from rag.query_embeddings") == []
+    for change in (
+        "update rag.query_embeddings set created_at = '1970-01-01'",
+        "delete from rag.query_embeddings",
+    ):
+        assert world.as_user(attacker, f"{change} {hers}", people.ann.id) == []
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(
+            attacker,
+            "insert into rag.query_embeddings values (%s, %s, %s::extensions.vector, now())",
+            people.ann.id,
+            "0" * 64,
+            str(WRONG),
+        )
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(
+            attacker,
+            "insert into rag.query_embeddings values (%s, %s, %s::extensions.vector, now()) "
+            "on conflict (user_id, hash) do update set embedding = excluded.embedding",
+            people.ann.id,
+            asked,
+            str(WRONG),
+        )
+    assert recalled(people.ann, asked) == close_to(TRUE)
+
+
+def test_by_giving_her_a_row_of_ones_own(people: People, world: World, asked: str):
+    assert remember(people.alf, "0" * 64, WRONG) == 204
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.alf, "update rag.query_embeddings set user_id = %s", people.ann.id)
+
+
+def test_by_whether_a_hash_is_taken(people: People, world: World, asked: str):
+    """A unique key over all users would tell by its conflict; this one is the user's own."""
+    insert = "insert into rag.query_embeddings values (%s, %s, %s::extensions.vector, now()) returning 1"
+    assert world.as_user(people.alf, insert, people.alf.id, asked, str(WRONG)) == [(1,)]
