@@ -9,6 +9,7 @@ from shared.app import create_app, lambda_handler
 from shared.callers import Core
 from shared.dialects import rag
 from shared.embed import DIMENSIONS
+from shared.rerank import described
 
 app = create_app(rag, "health", errors=(500,))
 
@@ -29,6 +30,7 @@ def health(core: Core) -> JSONResponse:
             "model": core.generator.model,
             "source": _source(settings.lovable_api_key, settings.rag_gateway_url),
         },
+        "reranker": {**described(settings), "enabled": settings.rerank_enabled},
         "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
         # Where functions are deployed apart this one holds no signing key: /api/keys/health knows.
         "api_keys": core.key_ring.algorithm if core.key_ring else "not in this process",

@@ -7,7 +7,7 @@ A missing key selects the local default (embedder, extractive answers) and is sa
 import json
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from limits import parse_many
@@ -117,6 +117,15 @@ class Settings(FrameSettings):
     rag_gateway_model: str = "google/gemini-2.5-flash"
     rag_gateway_timeout_seconds: Seconds = 30
     rag_context_tokens: Annotated[int, Field(ge=100, le=100_000)] = 3000
+
+    # Reranking, for requests that ask for it, or by default for those that do not say.
+    rerank_enabled: bool = False
+    rerank_provider: Literal["local", "flashrank", "cohere", "jina", "voyage", "mixedbread"] = "local"
+    # Unset means the provider's own (rerank.py, hosted_rerankers.py).
+    rerank_model: str | None = None
+    rerank_api_key: SecretStr | None = None
+    rerank_url: Address | None = None
+    rag_rerank_timeout_seconds: Seconds = 5
 
     # Confidence; unset means the thresholds of the embedding model (policy.py).
     rag_confidence_high_threshold: Share | None = None

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from openai import OpenAI
     from openai.types import CreateEmbeddingResponse
 
+    from shared.minilm import MiniLM
+
 DIMENSIONS = 1536
 # Before a busy or broken endpoint is tried again, in seconds, unless it says how long.
 PAUSES = (0.25, 1.0)
@@ -124,12 +126,18 @@ class OpenAIEmbedder:
 
 
 @cache
-def local_embedder() -> Embedder:
-    """The local model, loaded once a process. Raises ConfigurationError where it is not installed."""
-    try:
-        from shared.minilm import MiniLM
+def local_model() -> "MiniLM":
+    """The local model, loaded once a process, for whatever needs it. Raises ImportError or FileNotFoundError,
+    which say what is missing, where it is not installed."""
+    from shared.minilm import MiniLM
 
-        return MiniLM()
+    return MiniLM()
+
+
+def local_embedder() -> Embedder:
+    """The local model as embedder. Raises ConfigurationError where it is not installed."""
+    try:
+        return local_model()
     except (ImportError, FileNotFoundError) as missing:
         raise ConfigurationError(
             f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({missing})"

@@ -100,6 +100,13 @@ class EmbeddingFailed(RagError):
     code = "embedding_failed"
 
 
+class RerankFailed(RagError):
+    """The matches could not be reranked. Please try again."""
+
+    # Never sent: the order from before stays, and the response says so (rerank.py).
+    code = "rerank_failed"
+
+
 class DatabaseFailed(RagError):
     """The database could not answer. Please try again."""
 

@@ -7,9 +7,11 @@ The model is described here and handed to onnxruntime in memory. Choices that lo
 import importlib.util
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,19 @@ START, END = 101, 102  # [CLS] and [SEP]
 # Padded tokens in a batch. Fewer, and short texts each pay for reading all weights from memory; more, and
 # what passes between the layers no longer fits the CPU's cache (at 4096, a fifth to a half slower).
 BATCH_TOKENS = 256
+
+T = TypeVar("T")
+Floats = npt.NDArray[np.float32]
+Rows = Sequence[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text's vector of length one; and its tokens without special ones, each with its vector in context."""
+
+    vector: Floats
+    ids: list[int]
+    tokens: Floats
 
 
 class MiniLM:
@@ -50,17 +65,18 @@ class MiniLM:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One unit vector of 384 floats a text, in order. Of a long text the first 254 tokens are read."""
-        rows = [[START, *self._encode(text).ids[: self.window - 2], END] for text in texts]
-        batches = list(_batches([len(row) for row in rows]))
-        # Batches side by side use two cores better than one batch split over both. A lone batch, such as a
-        # query, runs in its caller's thread and so never queues behind an ingestion.
-        run = self._pool.map if len(batches) > 1 else map
-        vectors = np.empty((len(rows), self.dimensions), np.float32)
-        results = run(self._run, [[rows[index] for index in batch] for batch in batches])
-        for batch, found in zip(batches, results, strict=True):
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        for batch, found in self._in_batches(texts, self._vectors):
             vectors[batch] = found
         result: list[list[float]] = vectors.tolist()
         return result
+
+    def read(self, texts: Sequence[str], use: Callable[[Reading], T]) -> list[T]:
+        """What `use` makes of each text, in order: token vectors are too many to keep those of all texts."""
+        made: dict[int, T] = {}
+        for batch, found in self._in_batches(texts, lambda rows: list(map(use, self._readings(rows)))):
+            made.update(zip(batch, found, strict=True))
+        return [made[index] for index in range(len(texts))]
 
     def count_tokens(self, text: str) -> int:
         """Without special tokens and not truncated: a text of at most window - 2 is read whole."""
@@ -73,13 +89,30 @@ class MiniLM:
     def _encode(self, text: str) -> Encoding:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
-    def _run(self, rows: Sequence[list[int]]) -> npt.NDArray[np.float32]:
+    def _in_batches(self, texts: Sequence[str], work: Callable[[Rows], T]) -> Iterator[tuple[list[int], T]]:
+        """Indices of texts of like length, and what the work makes of their tokens."""
+        rows = [[START, *self._encode(text).ids[: self.window - 2], END] for text in texts]
+        batches = list(_batches([len(row) for row in rows]))
+        # Batches side by side use two cores better than one batch split over both. A lone batch, such as a
+        # query, runs in its caller's thread and so never queues behind an ingestion.
+        run = self._pool.map if len(batches) > 1 else map
+        return zip(batches, run(work, [[rows[index] for index in batch] for batch in batches]), strict=True)
+
+    def _vectors(self, rows: Rows) -> Floats:
+        return self._run(rows, ["vectors"])[0][:, 0]
+
+    def _readings(self, rows: Rows) -> Iterator[Reading]:
+        vectors, states = self._run(rows, ["vectors", "states6"])
+        for row, vector, tokens in zip(rows, vectors[:, 0], states, strict=True):
+            yield Reading(vector, row[1:-1], tokens[1 : len(row) - 1])
+
+    def _run(self, rows: Rows, outputs: list[str]) -> list[Floats]:
         tokens, mask = np.zeros((2, len(rows), max(map(len, rows))), np.int32)
         for index, row in enumerate(rows):
             tokens[index, : len(row)] = row
             mask[index, : len(row)] = 1
-        vectors: npt.NDArray[np.float32] = self._session.run(None, {"tokens": tokens, "mask": mask})[0]
-        return vectors[:, 0]
+        found: list[Floats] = self._session.run(outputs, {"tokens": tokens, "mask": mask})
+        return found
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -155,10 +188,12 @@ def _model(file: Path) -> bytes:
     return serialised
 
 
+# The last states are an output too, for readings: they are computed anyway, and copied only when asked for.
 # Weights go by their names in the file. FusedMatMul reads them transposed, as they are stored there.
 _HEAD = """
 <ir_version: 9, opset_import: ["": 20, "com.microsoft": 1]>
-minilm (int32[batch, length] tokens, int32[batch, length] mask) => (float[batch, 1, 384] vectors) {
+minilm (int32[batch, length] tokens, int32[batch, length] mask)
+    => (float[batch, 1, 384] vectors, float[batch, length, 384] states6) {
     states0, unused = com.microsoft.EmbedLayerNormalization <epsilon = 1e-12> (
         tokens, , "embeddings.word_embeddings.weight", positions, ,
         "embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias")

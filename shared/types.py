@@ -1,5 +1,6 @@
 """The nouns that the six steps hand on. Wire names appear in `dialects/` only."""
 
+import math
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -60,7 +61,7 @@ class Match:
     """A chunk that the caller may see, with its document's fields.
 
     `similarity` is the cosine to the query, clamped to 0..1; `span` is [start, end) in characters of the
-    document's text.
+    document's text. `score` is what ordered the list, 0..1, non-increasing.
     """
 
     chunk_id: str
@@ -70,12 +71,17 @@ class Match:
     text: str
     span: tuple[int, int]
     similarity: float
+    score: float = field(kw_only=True, default=math.nan)  # the similarity, unless given
     source_type: str
     title: str
     uri: str | None
     lang: str | None
     occurred_at: datetime | None
     metadata: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.score):
+            object.__setattr__(self, "score", self.similarity)
 
 
 class Confidence(StrEnum):

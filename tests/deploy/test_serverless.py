@@ -15,6 +15,7 @@ every_function = pytest.mark.parametrize("slug", SLUGS)
 # Whoever has one of these can spend, sign or read as somebody.
 SECRETS = {
     "OPENAI_API_KEY", "LOVABLE_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY", "RAG_METRICS_TOKEN",
+    "RERANK_API_KEY",
 }  # fmt: skip
 # What the container alone reads.
 OF_THE_SERVER = {"RAG_FUNCTIONS", "PORT"}
@@ -53,7 +54,7 @@ def test_no_function_is_cut_off_before_its_own_timeouts(packaged: Package):
     public_keys = 6
     asking = DEFAULTS.rag_database_timeout_seconds
     embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * remember.PATIENCE_SECONDS
-    search = public_keys + asking + embedding + asking
+    search = public_keys + asking + embedding + asking + DEFAULTS.rag_rerank_timeout_seconds
     timeouts = {slug: found["Timeout"] for slug, found in packaged.functions.items()}
     assert timeouts["rag-search"] > search
     assert timeouts["rag-answer"] > search + DEFAULTS.rag_gateway_timeout_seconds
@@ -73,7 +74,8 @@ def test_health_reads_what_it_reports_where_the_others_read_it(packaged: Package
     health = packaged.variables("health")
     reported = "RAG_EMBEDDING_MODEL", "RAG_EMBEDDING_URL", "RAG_GATEWAY_MODEL", "RAG_GATEWAY_URL"
     thresholds = "RAG_CONFIDENCE_HIGH_THRESHOLD", "RAG_CONFIDENCE_MEDIUM_THRESHOLD"
-    for name in (*reported, *thresholds):
+    reranker = "RERANK_ENABLED", "RERANK_PROVIDER", "RERANK_MODEL", "RERANK_URL"
+    for name in (*reported, *thresholds, *reranker):
         assert health[name] == packaged.variables("rag-answer")[name] == f"<{name}>"
     # And a word for each key that somebody must have.
     for name in ("OPENAI_API_KEY", "LOVABLE_API_KEY"):

@@ -20,6 +20,12 @@ def test_health_names_the_effective_embedder_and_generator(stack: Stack):
     assert body["embedder"] == {"model": "all-MiniLM-L6-v2", "source": "local", "stored_dimensions": 1536}
     assert body["generator"] == {"model": "extractive", "source": "local"}
     assert body["thresholds"] == {"high": 0.52, "medium": 0.41}
+    assert body["reranker"] == {
+        "provider": "local",
+        "model": "all-MiniLM-L6-v2-late-interaction",
+        "source": "local",
+        "enabled": False,
+    }
 
 
 def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Settings):
@@ -54,3 +60,25 @@ def test_an_app_may_be_started_again_in_the_same_process(stack: Stack, monkeypat
     for _ in range(2):
         with TestClient(health.app) as client:
             assert client.get("/health").status_code == 200
+
+
+def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: Settings):
+    changes = {
+        "rerank_provider": "cohere",
+        "rerank_url": "https://proxy.example/team-7f3a/rerank",
+        "rerank_enabled": True,
+    }
+    core = Pipeline(settings.model_copy(update=changes))
+    health.app.dependency_overrides[pipeline] = lambda: core
+    try:
+        answer = TestClient(health.app).get("/health")
+    finally:
+        health.app.dependency_overrides.clear()
+        core.close()
+    assert answer.json()["reranker"] == {
+        "provider": "cohere",
+        "model": "rerank-english-v3.0",
+        "source": "proxy.example",
+        "enabled": True,
+    }
+    assert "7f3a" not in answer.text

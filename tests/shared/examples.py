@@ -21,6 +21,7 @@ def match(
             "text": text,
             "span": (start, start + len(text)),
             "similarity": similarity,
+            "score": similarity,
             "source_type": "doc",
             "title": document,
             "uri": None,

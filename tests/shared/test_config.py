@@ -14,6 +14,7 @@ KEYS = {
     "SUPABASE_JWT_SECRET": "secret-7f3a",
     "OPENAI_API_KEY": "sk-openai-7f3a",
     "LOVABLE_API_KEY": "sk-lovable-7f3a",
+    "RERANK_API_KEY": "rerank-7f3a",
 }
 
 
@@ -106,6 +107,10 @@ MALFORMED = [
     ("RAG_CONTEXT_TOKENS", "99"),
     ("RAG_CONTEXT_TOKENS", "7312.5"),
     ("RAG_CONTEXT_TOKENS", "731200"),
+    ("RERANK_ENABLED", "hunter2"),
+    ("RERANK_PROVIDER", "hunter2"),
+    ("RERANK_URL", "hunter2"),
+    ("RAG_RERANK_TIMEOUT_SECONDS", "-7312"),
     ("RAG_CONFIDENCE_HIGH_THRESHOLD", "75"),
     ("RAG_CONFIDENCE_HIGH_THRESHOLD", "nan"),
     ("RAG_CONFIDENCE_MEDIUM_THRESHOLD", "-0.7312"),

@@ -13,8 +13,9 @@ SHARED = ROOT / "shared"
 LAYERS = (
     ("types", "errors", "config", "trace", "patience"),
     ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks"),
+    ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "keys", "keyring", "limit", "embed", "remember", "chunk", "match", "policy", "extract"),
-    ("generate", "ingest"),
+    ("generate", "ingest", "rerank"),
     ("pipeline", "metrics", "dialects.rag", "dialects.api_keys"),
     ("callers", "edge", "app"),
 )
@@ -25,7 +26,9 @@ LAZY = {
     "mangum": {"app"},
     "supabase": set[str](),
     "opentelemetry": {"spans"},
-    "shared.minilm": {"embed"},
+    "shared.minilm": {"embed", "local_reranker"},
+    "shared.local_reranker": {"rerank"},
+    "shared.cross_encoder": {"rerank"},
 }
 
 

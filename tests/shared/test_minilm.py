@@ -94,6 +94,28 @@ def test_eight_threads_at_once_get_the_vectors_that_one_gets(minilm: MiniLM) -> 
         list(threads.map(work, range(8)))
 
 
+def test_a_reading_has_the_text_s_vector_and_one_for_each_of_its_tokens(minilm: MiniLM) -> None:
+    vectors = minilm.embed(MIXED)
+    readings = minilm.read(MIXED, lambda reading: reading)
+    assert same([reading.vector.tolist() for reading in readings], vectors)
+    for text, reading in zip(MIXED, readings, strict=True):
+        count = min(minilm.count_tokens(text), minilm.window - 2)
+        assert reading.tokens.shape == (count, 384)
+        assert len(reading.ids) == count
+    # In context: the same word in another place is another vector, of the same word's id.
+    first, second = minilm.read(["river bank", "bank account"], lambda reading: reading)
+    assert first.ids[1] == second.ids[0]
+    assert not same([first.tokens[1].tolist()], [second.tokens[0].tolist()])
+
+
+def test_readings_are_used_in_the_order_of_the_texts_and_their_errors_are_raised(minilm: MiniLM) -> None:
+    counts = [min(minilm.count_tokens(text), 254) for text in MIXED]
+    assert minilm.read(MIXED, lambda reading: len(reading.ids)) == counts
+    assert minilm.read([], lambda reading: reading) == []
+    with pytest.raises(ZeroDivisionError):
+        minilm.read(MIXED, lambda reading: 1 // len(reading.ids))
+
+
 def test_tokens_are_counted_without_special_ones_and_beyond_the_window(minilm: MiniLM) -> None:
     assert minilm.count_tokens("lamp") == 1
     assert minilm.count_tokens("lamp " * 1000) == 1000
