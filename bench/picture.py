@@ -3,10 +3,9 @@
 Written as SVG by hand, with no library; the colours are of the viewer's light or dark mode.
 """
 
-import json
 from pathlib import Path
 
-from bench.figures import RESULTS
+from bench.figures import results
 
 PICTURE = Path(__file__).parent / "results" / "tenants.svg"
 TENANTS = ("50,000 chunks", "3,000 chunks", "100 chunks", "50 orgs")
@@ -24,11 +23,7 @@ PANEL = 380
 
 def write() -> None:
     """From what was measured last; nothing when nothing was."""
-    measured = {
-        figure["name"]: figure["value"]
-        for figure in map(json.loads, RESULTS.read_text().splitlines())
-        if figure["part"] == "match"
-    }
+    measured = {result["name"]: result["value"] for result in results("match")}
     if measured:
         PICTURE.parent.mkdir(exist_ok=True)
         PICTURE.write_text(drawn(measured))
