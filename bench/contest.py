@@ -55,19 +55,23 @@ class Paper:
 
     @classmethod
     def of(cls, token: str, orgs: Sequence[Org], count: int, *, rare: bool) -> "Paper":
-        """`count` questions over all chunks of the orgs, or over the rare hundredth only. The orgs ask in
-        turns, as their user would."""
-        asked = np.concatenate([org.queries(-(-count // len(orgs))) for org in orgs])[:count]
-        to_all = {org.number: _to_all(org, asked, rare=rare) for org in orgs}
+        """`count` questions over all chunks of the orgs, or over the rare hundredth only."""
+        queries = asked(orgs, count)
+        to_all = {org.number: _to_all(org, queries, rare=rare) for org in orgs}
         every = np.concatenate(list(to_all.values()), axis=1)
         page = min(TOP_K, int(np.isfinite(every[0]).sum()))
         furthest = np.partition(every, page - 1, axis=1)[:, page - 1]
-        return cls(token, asked, to_all, page, [float(distance) for distance in furthest])
+        return cls(token, queries, to_all, page, [float(distance) for distance in furthest])
 
 
-def _to_all(org: Org, asked: vectors.Halves, *, rare: bool) -> NDArray[np.float32]:
+def asked(orgs: Sequence[Org], count: int) -> vectors.Halves:
+    """Questions of their user, about each org's topics in equal parts."""
+    return np.concatenate([org.queries(-(-count // len(orgs))) for org in orgs])[:count]
+
+
+def _to_all(org: Org, queries: vectors.Halves, *, rare: bool) -> NDArray[np.float32]:
     """Distances of each question to each row of the org; infinite to what the filter leaves out."""
-    found = vectors.distances(org.embeddings(), asked)
+    found = vectors.distances(org.embeddings(), queries)
     if rare:
         found[:, ~is_rare(np.arange(org.chunks, dtype=np.uint64))] = np.inf
     return found
