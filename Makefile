@@ -13,7 +13,8 @@ help:
 	@echo "make check      format, lint, types, tests: what CI runs"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
-	@echo "make bench      speed, cold starts, memory, ten minutes of load (bench/results.jsonl; half an hour)"
+	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
+	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover)"
 	@echo "make eval DATA=dir      fit the confidence thresholds on a labelled set of questions"
 
 demo: .venv/ready node_modules/ready

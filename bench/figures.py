@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results.jsonl"
+TABLED = {"match", "storage", "cutover"}
 PACKAGES = ("fastapi", "httpx", "postgrest", "slowapi", "pydantic", "openai", "uvicorn")
 
 
@@ -87,10 +88,18 @@ def _rounded(figure: Figure) -> dict[str, Any]:
     }
 
 
+def results(part: str | None = None) -> list[dict[str, Any]]:
+    """What was measured last, of one part or of all."""
+    found = map(json.loads, _lines(str(RESULTS)))
+    return [result for result in found if part in (None, result["part"])]
+
+
 def markdown() -> list[str]:
-    """The results as the README shows them, a row a figure."""
+    """The results as the README shows them, a row a figure; those of bench/tables.py have tables there."""
     rows = []
-    for result in map(json.loads, _lines(str(RESULTS))):
+    for result in results():
+        if result["part"] in TABLED:
+            continue
         figure = Figure(**{name: result[name] for name in ("name", "value", "unit", "baseline", "goal")})
         beside = "" if figure.baseline is None else f"{figure.baseline:g} {figure.unit}".strip()
         ratio = "" if figure.baseline is None else f"{figure.compared:.2f}"

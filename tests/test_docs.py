@@ -4,7 +4,7 @@ import json
 import re
 from importlib import import_module
 
-from bench import figures
+from bench import figures, tables
 from functions.server import SLUGS
 from local.tools import ROOT
 from shared.config import Settings
@@ -62,4 +62,9 @@ def test_the_thresholds_and_the_readme_s_figures_are_the_measured_ones():
 def test_the_readme_shows_every_figure_as_it_was_measured_last():
     rows = figures.markdown()
     assert rows
-    assert [row for row in rows if row not in README] == []
+    assert [row for row in rows + tables.match() if row not in README] == []
+
+
+def test_the_decisions_show_what_they_were_measured_by():
+    contributing = (ROOT / "CONTRIBUTING.md").read_text()
+    assert [row for row in tables.storage() + tables.cutover() if row not in contributing] == []

@@ -1,0 +1,84 @@
+"""The figures of parts that have too many for one list, as Markdown tables: python -m bench.tables."""
+
+from bench.figures import results
+from bench.picture import TENANTS
+
+MATCH_HEAD = (
+    "| the caller's | recall | full pages | p50 | best hand-written | ratio | textbook recall | rows | p50 |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+STORAGE_HEAD = (
+    "| embeddings as | table | HNSW | built in | exact, 3,000 rows | exact, 50,000 | HNSW | recall |",
+    "|---|---|---|---|---|---|---|---|",
+)
+STORAGE_FIGURES = (
+    "table",
+    "HNSW size",
+    "HNSW build",
+    "exact, 3,000 rows",
+    "exact, 50,000 rows",
+    "HNSW, 50,000 rows",
+    "recall",
+)
+CUTOVER_HEAD = (
+    "| the caller's rows | exact | ef_search 40, recall | 100 | 200 | 400 |",
+    "|---|---|---|---|---|---|",
+)
+
+
+def match() -> list[str]:
+    """A row a cell of bench/match.py; nothing when it was not measured."""
+    measured = results("match")
+    rows = [*MATCH_HEAD] if measured else []
+    for cell in (f"{tenant}{rare}" for tenant in TENANTS for rare in ("", ", 1 %") if measured):
+        value = {
+            result["name"].removesuffix(f", {cell}"): result["value"]
+            for result in measured
+            if result["name"].endswith(f", {cell}")
+        }
+        page = next(name for name in value if name.startswith("textbook rows"))
+        best = next(result["baseline"] for result in measured if result["name"] == f"p50, {cell}")
+        cells = (
+            cell,
+            f"{value['recall']:.3f}",
+            f"{value['full pages']:.0%}".replace("%", " %"),
+            f"{value['p50']:.3g} ms",
+            f"{best:.3g} ms",
+            f"{value['p50'] / best:.2f}",
+            f"{value['textbook recall']:.2f}",
+            f"{value[page]:.1f}{page.removeprefix('textbook rows')}",
+            f"{value['textbook p50']:.3g} ms",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def storage() -> list[str]:
+    """A row a kind of bench/storage.py; nothing when it was not measured."""
+    kinds: dict[str, dict[str, str]] = {}
+    for result in results("storage"):
+        kind, _, figure = result["name"].partition(": ")
+        cells = kinds.setdefault(kind, {})
+        cells[figure] = f"{result['value']:.3g} {result['unit']}"
+        if result["note"]:
+            cells["recall"] = result["note"].removeprefix("recall ")
+    rows = [*STORAGE_HEAD] if kinds else []
+    for kind, cells in kinds.items():
+        rows.append(f"| {' | '.join([kind, *(cells.get(figure, '') for figure in STORAGE_FIGURES)])} |")
+    return rows
+
+
+def cutover() -> list[str]:
+    """A row a size of bench/cutover.py: the exact scan's time, and each ef_search's with its recall."""
+    sizes: dict[str, list[str]] = {}
+    for result in results("cutover"):
+        size = result["name"].partition(", ")[2]
+        cells = sizes.setdefault(size, [size, f"{result['baseline']:.3g} ms"])
+        cells.append(f"{result['value']:.3g} ms, {result['note'].removeprefix('recall ')}")
+    rows = [*CUTOVER_HEAD] if sizes else []
+    return rows + [f"| {' | '.join(cells)} |" for cells in sizes.values()]
+
+
+if __name__ == "__main__":
+    for table in (match(), storage(), cutover()):
+        print("\n".join([*table, ""]))

@@ -1,0 +1,142 @@
+"""A throw-away stack with many tenants' chunks in one table: one large org, one middling, one small, and
+many other small ones.
+
+Loaded by COPY as the superuser, past the API and its triggers, the HNSW index made afterwards: what is
+measured is reading. bench/vectors.py says what the embeddings are like.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from bench.rows import Org, chunk_columns, copy, document_columns
+from bench.vectors import BATCH
+from local import tokens
+from local.postgres import SUPERUSER
+from local.stack import Stack
+
+LARGE = Org(1, 50_000, 1500)
+MIDDLING = Org(2, 3_000, 1000)
+SMALL = Org(3, 100, 100)
+# Memory for data and for building an index: more than either needs, so that neither is what is measured.
+SETTINGS = {
+    "shared_buffers": "6GB",
+    "maintenance_work_mem": "3GB",
+    "max_parallel_maintenance_workers": "2",
+    "max_wal_size": "8GB",
+}
+INDEX = "create index chunks_by_embedding on rag.chunks using hnsw (embedding extensions.halfvec_cosine_ops)"
+
+
+def others(chunks: int, orgs: int, first: int = 10) -> list[Org]:
+    """That many chunks spread evenly over that many small orgs."""
+    share, rest = divmod(chunks, orgs)
+    return [Org(first + number, share + (number < rest), 100) for number in range(orgs)]
+
+
+@dataclass
+class Tenants:
+    stack: Stack
+    connection: psycopg.Connection[Any]
+    model: str
+    orgs: list[Org] = field(default_factory=list)
+
+    @property
+    def postgrest(self) -> str:
+        return f"http://127.0.0.1:{self.stack.state.postgrest_port}"
+
+    def add(self, orgs: Sequence[Org]) -> None:
+        """The orgs with all their rows."""
+        made = [(org.id, f"Org {org.number}") for org in orgs]
+        with self.connection.cursor() as cursor:
+            cursor.executemany("insert into rag.orgs (id, name) values (%s, %s)", made)
+            cursor.executemany(
+                "insert into rag.collections (org_id, id, name) values (%s, %s, 'default')",
+                [(org.id, org.id) for org in orgs],
+            )
+        with self.untriggered("rag.documents"), self.untriggered("rag.chunks"):
+            for org in orgs:
+                copy(self.connection, "rag.documents", document_columns(org))
+                embeddings = org.embeddings()
+                for first in range(0, org.chunks, BATCH):
+                    part = embeddings[first : first + BATCH]
+                    copy(self.connection, "rag.chunks", chunk_columns(org, part, first, self.model))
+        self.orgs += orgs
+
+    @contextmanager
+    def untriggered(self, table: str) -> Iterator[None]:
+        """Without what would fill other tables with every row; foreign keys are checked all the same."""
+        self.connection.execute(f"alter table {table} disable trigger user")
+        yield
+        self.connection.execute(f"alter table {table} enable trigger user")
+
+    def user(self, name: str, orgs: Sequence[Org]) -> UUID:
+        """A member of those orgs."""
+        row = self.connection.execute(
+            "insert into auth.users (email) values (%s) returning id", [f"{name}@bench.example"]
+        ).fetchone()
+        assert row is not None
+        user_id: UUID = row[0]
+        with self.connection.cursor() as cursor:
+            cursor.executemany(
+                "insert into rag.members (org_id, user_id) values (%s, %s)",
+                [(org.id, user_id) for org in orgs],
+            )
+        return user_id
+
+    def token(self, user_id: UUID, role: str = "authenticated") -> str:
+        return tokens.user_token(self.stack.signing_key, self.stack.url, str(user_id), role=role)
+
+    def without_index(self) -> None:
+        self.connection.execute("drop index if exists rag.chunks_by_embedding")
+
+    def with_index(self) -> float:
+        """Make it and settle the tables; the seconds that the index took."""
+        started = perf_counter()
+        self.connection.execute(INDEX)
+        taken = perf_counter() - started
+        self.connection.execute("vacuum analyze")
+        self.connection.execute("checkpoint")
+        return taken
+
+    def show_functions(self) -> None:
+        """PostgREST reads anew which functions there are, and has read them on return."""
+        self.connection.execute("notify pgrst, 'reload schema'")
+        sleep(1)
+
+    def number(self, query: str) -> float:
+        (value,) = self.connection.execute(query).fetchone() or (0,)
+        return float(value)
+
+
+@contextmanager
+def tenants() -> Iterator[Tenants]:
+    """An empty stack with its schema, taken away afterwards."""
+    with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
+        stack = Stack(Path(folder))
+        try:
+            stack.up(0, durable=False, seed=False)
+            _configure(stack)
+            with psycopg.connect(stack.database_url(SUPERUSER), autocommit=True) as connection:
+                row = connection.execute("select embedding_model from rag.settings").fetchone()
+                made = Tenants(stack, connection, str((row or [""])[0]))
+                made.without_index()
+                yield made
+        finally:
+            stack.remove()
+
+
+def _configure(stack: Stack) -> None:
+    """Some settings need another start."""
+    with psycopg.connect(stack.database_url(SUPERUSER), autocommit=True) as connection:
+        for name, value in SETTINGS.items():
+            connection.execute(f"alter system set {name} = '{value}'")
+    stack.down()
+    stack.up(0, durable=False, seed=False)
