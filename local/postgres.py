@@ -21,6 +21,11 @@ from local.processes import Child, StackError, is_alive
 
 SUPERUSER = "supabase_admin"
 VERSIONS = {16: "pginstall", 18: "pginstall18"}
+# Sorted by code point, and with the letters of all languages, as keyword search needs and hosted projects have.
+LOCALES = {
+    16: ("--locale", "C.UTF-8"),
+    18: ("--locale-provider", "builtin", "--locale", "C.UTF-8"),
+}
 _NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 
 
@@ -118,7 +123,7 @@ class Postgres:
         try:
             self.run(
                 "initdb", "--pgdata", self.data, "--username", SUPERUSER, "--pwfile", secret,
-                "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync",
+                "--auth", "scram-sha-256", "--encoding", "UTF8", *LOCALES[self.version], "--no-sync",
             )  # fmt: skip
         finally:
             secret.unlink()

@@ -26,6 +26,7 @@ _NOTHING = re.compile("[\\s\u034f\u200c\u200d\ufe00-\ufe0f]*")
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.
 TITLE_TOKENS = 32
 SPECIAL_TOKENS = 2
+MAX_LABELS, MAX_LABEL = 100, 100
 # Which metadata values may fill a field: those that the columns take.
 _FIELDS = {
     "source_type": re.compile(r"[A-Za-z0-9_-]{1,64}"),
@@ -33,6 +34,9 @@ _FIELDS = {
     "uri": re.compile(r"https?://\S{1,1990}"),
     "url": re.compile(r"https?://\S{1,1990}"),
     "date": re.compile(r".{10,40}"),
+    "source": re.compile(r".{1,200}"),
+    "author": re.compile(r".{1,200}"),
+    "state": re.compile(r".{1,200}"),
 }
 
 
@@ -54,6 +58,10 @@ class NewDocument:
     uri: str | None = None
     lang: str | None = None
     occurred_at: datetime | None = None
+    origin: str | None = None
+    author: str | None = None
+    state: str | None = None
+    labels: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def with_fields_of_metadata(self) -> "NewDocument":
@@ -62,7 +70,10 @@ class NewDocument:
         said = {
             name: value
             for name, value in self.metadata.items()
-            if isinstance(value, str) and (field := _FIELDS.get(name)) and field.fullmatch(value)
+            if isinstance(value, str)
+            and (field := _FIELDS.get(name))
+            and field.fullmatch(value)
+            and not _INVISIBLE.search(value)
         }
         return replace(
             self,
@@ -70,6 +81,10 @@ class NewDocument:
             lang=self.lang or said.get("lang"),
             uri=self.uri or said.get("uri") or said.get("url"),
             occurred_at=self.occurred_at or _moment(said.get("date")),
+            origin=self.origin or said.get("source"),
+            author=self.author or said.get("author"),
+            state=self.state or said.get("state"),
+            labels=self.labels or _labels(self.metadata.get("labels")),
         )
 
 
@@ -105,6 +120,10 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
             "uri": document.uri,
             "lang": document.lang,
             "occurred_at": document.occurred_at.isoformat() if document.occurred_at else None,
+            "origin": document.origin,
+            "author": document.author,
+            "state": document.state,
+            "labels": document.labels,
             "metadata": document.metadata,
             "content": text,
             "content_hash": hashlib.sha256(text.encode()).hexdigest(),
@@ -140,6 +159,18 @@ def _moment(date: str | None) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _labels(said: object) -> tuple[str, ...]:
+    """The labels, when all of them can be some; else they stay metadata."""
+    if not isinstance(said, list) or len(said) > MAX_LABELS:
+        return ()
+    labels = tuple(
+        label
+        for label in said
+        if isinstance(label, str) and 0 < len(label) <= MAX_LABEL and not _INVISIBLE.search(label)
+    )
+    return labels if len(labels) == len(said) else ()
 
 
 def short_title(embedder: Embedder, title: str) -> str:

@@ -1,28 +1,62 @@
 """Step four: which chunks, in which order. SQL decides; this module only asks and reads."""
 
+import re
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from shared.postgrest import Database
-from shared.types import Match, Principal, Query
+from shared.types import Match, Mode, Page, Principal, Query
+
+# One word with a digit in it, or with what joins the parts of paths, addresses and names.
+_IDENTIFIER = re.compile(r"(?=.*[\d./:@#_])\w[\w./:@#&+-]*[\w+#]")
 
 
 def match(
-    database: Database, caller: Principal, vector: list[float], model: str, query: Query
-) -> tuple[Match, ...]:
-    """The caller's top_k nearest chunks of that embedding model, best first.
+    database: Database, caller: Principal, vector: list[float] | None, model: str, query: Query
+) -> Page:
+    """The caller's top_k chunks of that embedding model, best first.
 
-    `vector` has 1536 dimensions. Raises a RagError.
+    `vector` has 1536 dimensions; None will do where words alone decide. Raises a RagError.
     """
-    filters = {
+    arguments: dict[str, Any] = {
+        "query_vector": vector,
+        "top_k": query.top_k,
+        "filters": {**_filters(query), "model": model},
+    }
+    function = "rag_match"
+    if query.mode is not Mode.SEMANTIC or query.neighbours or query.half_life_days:
+        function = "rag_search"
+        arguments |= {
+            "query_text": query.text,
+            "mode": query.mode,
+            "expand_context": query.neighbours,
+            "half_life_days": query.half_life_days,
+        }
+    rows = database.call(caller, function, arguments, again=True)
+    return Page(
+        matches=tuple(map(_match, rows)),
+        exact=all(row["exact"] for row in rows),
+        considered=rows[0]["considered"] if rows else 0,
+    )
+
+
+def is_identifier(text: str) -> bool:
+    """Whether the text is one name of something (INC-4821, a/b, v1.2.3, a mail address), not a question."""
+    return len(text) <= 200 and _IDENTIFIER.fullmatch(text) is not None
+
+
+def holds(found: Match, identifier: str) -> bool:
+    """Whether the match has that identifier in its text or title, in whatever case."""
+    return identifier.casefold() in f"{found.title}\n{found.text}".casefold()
+
+
+def _filters(query: Query) -> dict[str, Any]:
+    return {
         name: value.isoformat() if isinstance(value, datetime) else value
         for name, value in asdict(query.filters).items()
-        if value is not None
+        if value
     }
-    arguments = {"query_vector": vector, "top_k": query.top_k, "filters": {**filters, "model": model}}
-    rows = database.call(caller, "rag_match", arguments, again=True)
-    return tuple(_match(row) for row in rows)
 
 
 def _match(row: dict[str, Any]) -> Match:
@@ -34,10 +68,16 @@ def _match(row: dict[str, Any]) -> Match:
         text=row["content"],
         span=(row["span_start"], row["span_end"]),
         similarity=row["similarity"],
+        score=row["score"],
         source_type=row["source_type"],
         title=row["title"],
         uri=row["uri"],
         lang=row["lang"],
         occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
         metadata=row["metadata"],
+        collection_id=row["collection_id"],
+        origin=row["origin"],
+        author=row["author"],
+        state=row["state"],
+        labels=tuple(row["labels"]),
     )

@@ -21,15 +21,27 @@ from shared.errors import ConfigurationError
 from shared.generate import Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
-from shared.match import match
+from shared.match import holds, is_identifier, match
 from shared.policy import JUDGED, cite, judge, thresholds_for
 from shared.postgrest import Database
 from shared.remember import embed_query
+from shared.rerank import Reranked, Reranker, rerank, reranker_for
 from shared.sign import Signer, signer_for
 from shared.trace import step
-from shared.types import Answer, Confidence, Found, Principal, Query, Thresholds
+from shared.types import (
+    Answer,
+    Confidence,
+    Found,
+    Mode,
+    Page,
+    Principal,
+    Query,
+    Thresholds,
+)
 
 log = logging.getLogger("rag")
+# How many matches a reranker is given at least.
+RERANKED = 50
 
 
 @runtime_checkable
@@ -66,6 +78,10 @@ class Pipeline:
         return generator_for(self.settings, self.embedder)
 
     @cached_property
+    def reranker(self) -> Reranker | None:
+        return reranker_for(self.settings)
+
+    @cached_property
     def thresholds(self) -> Thresholds:
         """Raises ConfigurationError when medium would begin above high."""
         thresholds = thresholds_for(
@@ -85,7 +101,7 @@ class Pipeline:
         not the first request. Raises ConfigurationError."""
         if "thresholds" in vars(self):
             return
-        _ = self.thresholds, self.generator
+        _ = self.thresholds, self.generator, self.reranker
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
         if self.settings.openai_api_key is None:
@@ -106,12 +122,43 @@ class Pipeline:
     def search(self, caller: Principal, query: Query) -> Found:
         """The caller's best matches. Raises a RagError."""
         started = time.perf_counter()
-        with step("embed"):
-            seconds = self.settings.rag_query_cache_seconds
-            vector = embed_query(self.database, self.embedder, caller, query.text, seconds)
+        wanted = self.settings.rerank_enabled if query.rerank is None else query.rerank
+        # A reranker has more to choose from than the caller wants to see.
+        wider = replace(query, top_k=max(query.top_k, RERANKED)) if wanted else query
+        page = self._named(caller, query)
+        if page is not None:
+            ordered = Reranked(page.matches, None, failed=False)
+        else:
+            page = self._matched(caller, wider)
+            ordered = Reranked(page.matches, None, failed=wanted)
+            if wanted and self.reranker:
+                with step("rerank"):
+                    ordered = rerank(self.reranker, query.text, page.matches)
+        return Found(
+            ordered.matches[: query.top_k],
+            page.exact,
+            page.considered,
+            _milliseconds_since(started),
+            ordered.model,
+            ordered.failed,
+        )
+
+    def _named(self, caller: Principal, query: Query) -> Page | None:
+        """What holds the identifier that the query is, without an embedding; None when nothing does."""
+        if query.mode is Mode.SEMANTIC or not is_identifier(query.text):
+            return None
         with step("match"):
-            matches = match(self.database, caller, vector, self.embedder.model, query)
-        return Found(matches, _milliseconds_since(started))
+            page = match(self.database, caller, None, self.embedder.model, replace(query, mode=Mode.KEYWORD))
+        return page if page.matches and holds(page.matches[0], query.text) else None
+
+    def _matched(self, caller: Principal, query: Query) -> Page:
+        vector = None
+        if query.mode is not Mode.KEYWORD:
+            with step("embed"):
+                seconds = self.settings.rag_query_cache_seconds
+                vector = embed_query(self.database, self.embedder, caller, query.text, seconds)
+        with step("match"):
+            return match(self.database, caller, vector, self.embedder.model, query)
 
     def answer(self, caller: Principal, query: Query) -> Answer:
         """An answer with citations, or, below medium confidence, the citations alone. Raises a RagError."""
@@ -133,7 +180,7 @@ class Pipeline:
         """Close the connections; the pipeline is of no use after this."""
         self.database.close()
         # Those that were made, and hold connections: the local ones hold none.
-        for part in (vars(self).get("embedder"), vars(self).get("generator")):
+        for part in (vars(self).get(name) for name in ("embedder", "generator", "reranker")):
             if isinstance(part, Closeable):
                 part.close()
 

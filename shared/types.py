@@ -1,6 +1,6 @@
 """The nouns that the six steps hand on. Wire names appear in `dialects/` only."""
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -38,30 +38,58 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a search is narrowed by; dates are inclusive and mean the document's own date."""
+    """What a search is narrowed by; nothing given is nothing asked.
 
-    source_type: str | None = None
+    Of a list one suffices; metadata are equalities that all must hold. Dates are inclusive and mean the
+    document's own date; a lang finds its variants too.
+    """
+
+    source_types: tuple[str, ...] = ()
     lang: str | None = None
     org_id: str | None = None
     date_from: datetime | None = None
     date_to: datetime | None = None
+    collection_ids: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Mode(StrEnum):
+    """How chunks are found: by meaning, by word, by both, or by both with the best documents first."""
+
+    SEMANTIC = "semantic"
+    KEYWORD = "keyword"
+    HYBRID = "hybrid"
+    HIERARCHICAL = "hierarchical"
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question, how many chunks to bring, and from where."""
+    """A question, how many chunks to bring, and from where.
+
+    `rerank`: whether a reranker orders them in the end; None: as the settings say. `neighbours`: so many
+    chunks before and after join each text. `half_life_days`: older documents are held back.
+    """
 
     text: str
     top_k: int = 8
     filters: Filters = Filters()
+    mode: Mode = Mode.SEMANTIC
+    rerank: bool | None = None
+    neighbours: int = 0
+    half_life_days: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """A chunk that the caller may see, with its document's fields.
 
-    `similarity` is the cosine to the query, clamped to 0..1; `span` is [start, end) in characters of the
-    document's text. `score` is what ordered the list, 0..1, non-increasing.
+    `similarity` is the cosine to the query, clamped to 0..1, None where the query was not embedded; `score`
+    is what ordered the list, 0..1, non-increasing; `span` is [start, end) in characters of the document's
+    text.
     """
 
     chunk_id: str
@@ -70,18 +98,19 @@ class Match:
     ordinal: int
     text: str
     span: tuple[int, int]
-    similarity: float
-    score: float = field(kw_only=True, default=math.nan)  # the similarity, unless given
+    similarity: float | None
+    score: float
     source_type: str
     title: str
     uri: str | None
     lang: str | None
     occurred_at: datetime | None
     metadata: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        if math.isnan(self.score):
-            object.__setattr__(self, "score", self.similarity)
+    collection_id: str
+    origin: str | None
+    author: str | None
+    state: str | None
+    labels: tuple[str, ...]
 
 
 class Confidence(StrEnum):
@@ -124,11 +153,26 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The end of the first four steps: matches, best first."""
+class Page:
+    """What the database found: matches, best first.
+
+    `exact`: whether the nearest were found by comparing everything that may be found; `considered`: how many
+    chunks were compared by their vectors.
+    """
 
     matches: tuple[Match, ...]
+    exact: bool
+    considered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Page):
+    """The end of the first four steps. `reranked_by`: the model that made the order, None where none did;
+    `rerank_failed`: one was asked to and could not."""
+
     milliseconds: int
+    reranked_by: str | None = None
+    rerank_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,16 @@ class Request(BaseModel):
     filters: RequestFilters | None = None
 
     def to_query(self) -> Query:
-        filters = Filters(**self.filters.model_dump()) if self.filters else Filters()
-        return Query(self.query_text, 8 if self.top_k is None else self.top_k, filters)
+        """By meaning alone, in the order of the cosine, which is what the contract's score is."""
+        asked = self.filters or RequestFilters()
+        filters = Filters(
+            source_types=(asked.source_type,) if asked.source_type else (),
+            lang=asked.lang,
+            org_id=asked.org_id,
+            date_from=asked.date_from,
+            date_to=asked.date_to,
+        )
+        return Query(self.query_text, 8 if self.top_k is None else self.top_k, filters, rerank=False)
 
 
 class Result(BaseModel):
@@ -100,7 +108,7 @@ class Result(BaseModel):
         return cls(
             chunk_id=match.chunk_id,
             source_id=match.document_id,
-            score=_share(match.similarity),
+            score=_share(match.score),
             snippet=snippet(match.text),
             source_type=match.source_type,
             source_title=match.title,
@@ -152,7 +160,7 @@ class AnswerCitation(BaseModel):
             source_title=match.title,
             source_uri=match.uri,
             snippet=citation.snippet,
-            relevance_score=_share(match.similarity),
+            relevance_score=_share(match.score),
             meta=_meta(match),
         )
 

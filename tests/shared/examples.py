@@ -28,6 +28,11 @@ def match(
             "lang": None,
             "occurred_at": None,
             "metadata": {},
+            "collection_id": "collection",
+            "origin": None,
+            "author": None,
+            "state": None,
+            "labels": (),
             **fields,
         }
     )

@@ -230,12 +230,14 @@ def test_a_document_keeps_its_fields_and_searches_filter_by_them(core: Pipeline,
         occurred_at=moment,
         metadata={"labels": ["a", "b"], "depth": {"x": None}},
     )
-    filters = Filters(source_type="faq", lang="en", date_from=moment, date_to=moment)
+    filters = Filters(source_types=("faq",), lang="en", date_from=moment, date_to=moment)
     (found,) = core.search(people.ann.principal, Query("kettle", filters=filters)).matches
     assert (found.source_type, found.uri, found.lang) == ("faq", "https://acme.example/kettle", "en")
     assert found.occurred_at == moment
     assert found.metadata == {"labels": ["a", "b"], "depth": {"x": None}}
-    (plain,) = core.search(people.ann.principal, Query("toaster", filters=Filters(source_type="doc"))).matches
+    (plain,) = core.search(
+        people.ann.principal, Query("toaster", filters=Filters(source_types=("doc",)))
+    ).matches
     assert (plain.title, plain.uri, plain.lang, plain.occurred_at, plain.metadata) == (
         "Toaster",
         None,
@@ -250,7 +252,7 @@ def test_fields_that_are_not_given_are_filled_from_metadata_which_stays_as_it_is
 ):
     metadata = {"source_type": "faq", "lang": "en", "url": "https://acme.example/k", "date": "2026-03-18"}
     put(core, people.ann, metadata=metadata)
-    (found,) = core.search(people.ann.principal, Query("kettle", filters=Filters("faq", "en"))).matches
+    (found,) = core.search(people.ann.principal, Query("kettle", filters=Filters(("faq",), "en"))).matches
     assert (found.uri, found.metadata) == ("https://acme.example/k", metadata)
     assert found.occurred_at == datetime(2026, 3, 18, tzinfo=UTC)
 

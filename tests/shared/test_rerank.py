@@ -102,11 +102,6 @@ def test_a_reranker_that_fails_leaves_the_order_and_says_so(
     assert "a question" not in caplog.text
 
 
-def test_a_match_that_nobody_scored_has_its_similarity_as_score():
-    fields = {name: getattr(FOUND[0], name) for name in FOUND[0].__slots__ if name != "score"}
-    assert type(FOUND[0])(**fields).score == FOUND[0].similarity
-
-
 def chosen(**fields: Any) -> Reranker | None:
     return opened(reranker_for(settings(**fields)))
 
