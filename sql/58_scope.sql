@@ -85,12 +85,14 @@ as $$
     scope.document_ids, scope.without_document, scope.without_chunk) is null;
 $$;
 
-create function rag.has_source_types_only(scope rag.scope)
+-- Whether it asks for one source type and nothing else.
+create function rag.has_one_source_type(scope rag.scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
-  select scope.source_types is not null and (scope.collection_ids, scope.lang, scope.date_from,
-    scope.date_to, scope.document_ids, scope.without_document, scope.without_chunk) is null;
+  select cardinality(scope.source_types) = 1
+    and (scope.collection_ids, scope.lang, scope.date_from, scope.date_to, scope.document_ids,
+      scope.without_document, scope.without_chunk) is null;
 $$;
 
 -- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
@@ -120,8 +122,8 @@ as $$
 $$;
 
 revoke all on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
-  rag.has_source_types_only(rag.scope), rag.conditions(rag.scope, text), rag.chunk_conditions(rag.scope)
+  rag.has_one_source_type(rag.scope), rag.conditions(rag.scope, text), rag.chunk_conditions(rag.scope)
   from public, anon, service_role;
 grant execute on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
-  rag.has_source_types_only(rag.scope), rag.conditions(rag.scope, text),
+  rag.has_one_source_type(rag.scope), rag.conditions(rag.scope, text),
   rag.chunk_conditions(rag.scope) to authenticated;

@@ -39,7 +39,8 @@ begin
       and chunks.document_id = wanted_document.document_id
     where whole_documents
   ), known as (
-    select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.lang,
+    select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
+      chunks.span_end, chunks.lang,
       greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) as similarity,
       coalesce(worded.score, 0) as word_score,
       row_number() over (order by worded.score desc nulls last, chunks.id) as word_place
@@ -74,8 +75,8 @@ begin
     end::double precision as score
     from placed
   )
-  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.similarity,
-    scored.words, scored.score)::rag.hit order by scored.score desc, scored.id)
+  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
+    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.hit order by scored.score desc, scored.id)
     into hits
   from scored;
   return hits;
@@ -121,8 +122,8 @@ as $$
     from unnest(hits) as hit
     join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
   )
-  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.similarity,
-    faded.word_score, faded.faded_score)::rag.hit order by faded.faded_score desc, faded.chunk_id)
+  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
+    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.hit order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
 
@@ -180,7 +181,11 @@ begin
   if half_life_days is not null then
     hits := rag.fade(hits, half_life_days);
   end if;
-  return query select * from rag.show(hits[:top_k], expand_context, near.exact, near.considered);
+  hits := hits[:top_k];
+  if expand_context > 0 then
+    hits := rag.widen(hits, expand_context);
+  end if;
+  return query select * from rag.show(hits, near.exact, near.considered);
 end;
 $$;
 

@@ -61,7 +61,7 @@ begin
   if result = 'chunks' then
     hits := near.hits;
   end if;
-  return query select * from rag.show(hits[:top_k], 0, near.exact, near.considered);
+  return query select * from rag.show(hits[:top_k], near.exact, near.considered);
 end;
 $$;
 
