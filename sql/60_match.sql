@@ -99,7 +99,8 @@ declare
 begin
   -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap.
   perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
-    set_config('hnsw.ef_search', greatest(ef_search, fetched)::text, true);
+    -- 1000 is its largest; iterating, the index hands out more all the same.
+    set_config('hnsw.ef_search', least(1000, greatest(ef_search, fetched))::text, true);
   execute format($query$
     select array_agg(rag.hit_at(org_id, document_id, ordinal, id, distance) order by distance, id),
       array_agg(distance order by distance)
