@@ -40,7 +40,8 @@ begin
     where whole_documents
   ), known as (
     select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.lang,
-      greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) as similarity,
+      case when needle is not null
+        then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) end as similarity,
       coalesce(worded.score, 0) as word_score,
       row_number() over (order by worded.score desc nulls last, chunks.id) as word_place
     from candidate
