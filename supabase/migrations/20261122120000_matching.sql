@@ -1340,9 +1340,9 @@ returns rag.hit[]
 language sql stable security invoker set search_path = ''
 as $$
   with faded as (
-    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ least(1000, greatest(0, extract(epoch from
+    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch from
       now() - coalesce(documents.occurred_at, documents.created_at))::double precision
-      / 86400 / half_life_days))) as faded_score
+      / 86400)) / half_life_days)) as faded_score
     from unnest(hits) as hit
     join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
   )
