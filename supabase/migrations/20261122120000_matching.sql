@@ -1287,10 +1287,10 @@ begin
     from known
   ), placed as (
     select phrased.*,
-      case when phrased.words > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
+      case when phrased.word_score > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
       row_number() over (order by phrased.similarity desc, phrased.id) as by_similarity
     from phrased
-    where mode <> 'keyword' or phrased.words > 0
+    where mode <> 'keyword' or phrased.word_score > 0
   ), scored as (
     select placed.*, case fusion
       when 'rrf' then (coalesce(1.0 / (60 + placed.by_words), 0)
