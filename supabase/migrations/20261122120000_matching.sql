@@ -1159,8 +1159,9 @@ declare
   by_chunk double precision;
   by_document double precision;
 begin
-  select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b), bm25_k1 * bm25_b / asked.chunk_length,
-    bm25_k1 * bm25_b / asked.document_length
+  -- A mean of 0: texts without a single term.
+  select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
+    bm25_k1 * bm25_b / nullif(asked.chunk_length, 0), bm25_k1 * bm25_b / nullif(asked.document_length, 0)
     into k1, own_share, fixed, by_chunk, by_document
   from rag.settings;
 
