@@ -4,11 +4,11 @@
 
 -- A term of a question. Terms of one slot are the same word as several languages stem it; place is where it
 -- stands in the question, null for identifiers.
-create type rag.sought as (term text, slot integer, config regconfig, place integer, idf double precision);
+create type rag.sought as (term text, slot integer, config oid, place integer, idf double precision);
 
 -- Two words that follow each other in a question, that many places apart.
 create type rag.word_pair as (
-  config regconfig, first text, second text, gap integer, weight double precision
+  config oid, first text, second text, gap integer, weight double precision
 );
 
 -- A question taken apart: its terms, rarest first, at most 40; its pairs; the sum of idf that a chunk which
