@@ -986,8 +986,9 @@ grant execute on function rag.count_chunks(rag.scope), rag.hit_at(uuid, uuid, in
 -- steps. What is sought, and how rare it is; which documents have most of it, reading a bounded number of
 -- postings for each term; and the exact scores of those documents' chunks.
 
--- A term of a question. Terms of one slot are the same word as several languages stem it; place is where it
--- stands in the question, null for identifiers.
+-- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
+-- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
+-- should hold that an upgrade carries over.
 create type rag.sought as (term text, slot integer, config oid, place integer, idf double precision);
 
 -- Two words that follow each other in a question, that many places apart.
@@ -1103,7 +1104,7 @@ begin
     from (
       select postings.org_id, postings.document_id
       from unnest(left_over) as left_over
-      cross join unnest(asked.sought) as sought
+      cross join (select distinct term, idf from unnest(asked.sought)) as sought
       join rag.postings on postings.org_id = left_over.org_id
         and postings.document_id = left_over.document_id and postings.term = sought.term
       group by 1, 2
@@ -1119,7 +1120,7 @@ begin
     select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
     from (
       select best.org_id, best.document_id
-      from unnest($2) as sought
+      from (select distinct term, idf from unnest($2)) as sought
       cross join unnest(($1).org_ids) as org (id)
       cross join lateral (
         select org_id, document_id, impact
@@ -1171,7 +1172,8 @@ begin
     select postings.org_id, postings.document_id, postings.places,
       sought.idf / asked.idf_sum as weight, fixed + by_document * postings.length as holds_back
     from (select distinct org_id, document_id from unnest(documents)) as wanted
-    cross join unnest(asked.sought) as sought
+    -- A term counts once, however many languages stem to it.
+    cross join (select distinct term, idf from unnest(asked.sought)) as sought
     join rag.postings on postings.org_id = wanted.org_id and postings.document_id = wanted.document_id
       and postings.term = sought.term
   ), whole as (
@@ -1189,7 +1191,9 @@ begin
     group by 1, 2, 3
   )
   -- k1 + 1 stands above and below, in a term's score and in the best that there could be.
-  select part.org_id, part.document_id, part.ordinal, own_share * part.score + (1 - own_share) * whole.score
+  -- A text that holds one word as two languages stem it may reach more.
+  select part.org_id, part.document_id, part.ordinal,
+    least(1, own_share * part.score + (1 - own_share) * whole.score)
   from part join whole using (org_id, document_id);
 end;
 $$;
