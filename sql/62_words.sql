@@ -13,10 +13,11 @@ create type rag.word_pair as (
 );
 
 -- A question taken apart: its terms, rarest first, at most 40; its pairs; the sum of idf that a chunk which
--- holds everything would have; and the mean lengths, in terms, that BM25 compares with.
+-- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
+-- other embedding models too, the terms that stand for a whole document of the one that is asked for.
 create type rag.question as (
   sought rag.sought[], pairs rag.word_pair[], idf_sum double precision,
-  chunk_length double precision, document_length double precision
+  chunk_length double precision, document_length double precision, totals text[]
 );
 
 create type rag.reference as (org_id uuid, document_id uuid);
@@ -34,8 +35,10 @@ declare
   chunk_count bigint;
 begin
   select array_agg(distinct rag.config_of_total(total.term)), sum(total.chunks),
-    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents)
-    into configs, chunk_count, asked.chunk_length, asked.document_length
+    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
+    case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
+      array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
+    into configs, chunk_count, asked.chunk_length, asked.document_length, asked.totals
   from (
     select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
       sum(counts.length) as length
@@ -123,6 +126,10 @@ begin
       cross join (select distinct term, idf from unnest(asked.sought)) as sought
       join rag.postings on postings.org_id = left_over.org_id
         and postings.document_id = left_over.document_id and postings.term = sought.term
+      where asked.totals is null or exists (
+        select from rag.postings as whole
+        where whole.org_id = left_over.org_id and whole.document_id = left_over.document_id
+          and whole.term = any (asked.totals))
       group by 1, 2
       order by sum(sought.idf * postings.impact) desc, 2
       limit wanted
@@ -142,7 +149,7 @@ begin
         select org_id, document_id, impact
         from rag.postings
         where org_id = org.id and term = sought.term
-          and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s
+          and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s %s
         order by impact desc
         limit $3
       ) as best
@@ -152,8 +159,10 @@ begin
     ) as ranked
   $query$, case when filtered then format(
     'and exists (select from rag.documents where %s and org_id = postings.org_id and id = postings.document_id)',
-    conditions) end)
-    into found using scope, asked.sought, read, wanted;
+    conditions) end, case when asked.totals is not null then
+    'and exists (select from rag.postings as whole where whole.org_id = postings.org_id '
+    'and whole.document_id = postings.document_id and whole.term = any ($5))' end)
+    into found using scope, asked.sought, read, wanted, asked.totals;
   perform set_config('enable_sort', sorting, true);
   return found;
 end;
