@@ -39,7 +39,8 @@ end;
 $$;
 
 -- The hits as rows, in their order. With neighbours, each text is that many chunks longer to both sides, as
--- far as its document goes and no further than half-way to the document's next hit: no text comes twice.
+-- far as its document goes and no further than half-way to the document's next hit; where chunks overlap, it
+-- begins behind the hit before: no text comes twice.
 create function rag.show(hits rag.hit[], neighbours integer, exact boolean, considered integer)
 returns setof rag.found
 language plpgsql stable security invoker set search_path = ''
@@ -56,26 +57,31 @@ begin
       lead(hit.ordinal) over of_document as after
     from hit
     window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+  ), widened as (
+    select fenced.*, wider.span_end as wide_end, greatest(wider.span_start,
+      least(coalesce(lag(wider.span_end) over of_document, 0), wider.span_end - 1)) as wide_start
+    from fenced
+    left join lateral (
+      select min(near.span_start) as span_start, max(near.span_end) as span_end
+      from rag.chunks as near
+      where neighbours > 0 and near.org_id = fenced.org_id and near.document_id = fenced.document_id
+        and near.ordinal between
+          greatest(fenced.ordinal - neighbours, (fenced.before + fenced.ordinal) / 2 + 1)
+          and least(fenced.ordinal + neighbours, (fenced.ordinal + fenced.after) / 2)
+    ) as wider on true
+    window of_document as (partition by fenced.org_id, fenced.document_id order by fenced.ordinal)
   )
   select chunks.id, chunks.document_id, chunks.org_id, chunks.ordinal,
-    case when wider.span_end is null then chunks.content
-      else substr(documents.content, wider.span_start + 1, wider.span_end - wider.span_start) end,
-    coalesce(wider.span_start, chunks.span_start), coalesce(wider.span_end, chunks.span_end),
-    fenced.similarity, fenced.word_score, fenced.score, documents.collection_id, documents.source_type,
+    case when widened.wide_end is null then chunks.content
+      else substr(documents.content, widened.wide_start + 1, widened.wide_end - widened.wide_start) end,
+    coalesce(widened.wide_start, chunks.span_start), coalesce(widened.wide_end, chunks.span_end),
+    widened.similarity, widened.word_score, widened.score, documents.collection_id, documents.source_type,
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered
-  from fenced
-  join rag.chunks on chunks.org_id = fenced.org_id and chunks.id = fenced.chunk_id
-  join rag.documents on documents.org_id = fenced.org_id and documents.id = fenced.document_id
-  left join lateral (
-    select min(near.span_start) as span_start, max(near.span_end) as span_end
-    from rag.chunks as near
-    where neighbours > 0 and near.org_id = fenced.org_id and near.document_id = fenced.document_id
-      and near.ordinal between
-        greatest(fenced.ordinal - neighbours, (fenced.before + fenced.ordinal) / 2 + 1)
-        and least(fenced.ordinal + neighbours, (fenced.ordinal + fenced.after) / 2)
-  ) as wider on true
-  order by fenced.place;
+  from widened
+  join rag.chunks on chunks.org_id = widened.org_id and chunks.id = widened.chunk_id
+  join rag.documents on documents.org_id = widened.org_id and documents.id = widened.document_id
+  order by widened.place;
 end;
 $$;
 
