@@ -53,7 +53,9 @@ begin
   scope.date_to := wanted.date_to;
 
   -- One facet of each group must be there.
-  select array_agg(found.number), array_agg(rag.facet(found.kind, found.value)) into groups, facets
+  -- A null in a list is no document's.
+  select array_agg(found.number), array_agg(rag.facet(found.kind, coalesce(found.value, 'null')))
+    into groups, facets
   from (
     select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
     union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
@@ -61,8 +63,7 @@ begin
     union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
     union all select 4 + entry.number, 'metadata.' || entry.key, entry.value
       from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
-  ) as found (number, kind, value)
-  where found.value is not null;
+  ) as found (number, kind, value);
   if facets is not null then
     scope.document_ids := array(
       select facets_of.document_id

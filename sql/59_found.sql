@@ -58,7 +58,8 @@ end;
 $$;
 
 -- The hits, each text so many chunks longer to both sides, as far as its document goes and no further than
--- half-way to the document's next hit: no text comes twice.
+-- half-way to the document's next hit; where chunks overlap, it begins behind the hit before: no text comes
+-- twice.
 create function rag.widen(hits rag.hit[], neighbours integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
@@ -72,19 +73,24 @@ begin
       from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
         span_end, similarity, word_score, score, place)
       window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+    ), wide as (
+      select hit.*, around.span_end as wide_end, greatest(around.span_start,
+        least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
+      from hit
+      cross join lateral (
+        select min(chunks.span_start), max(chunks.span_end)
+        from rag.chunks
+        where chunks.org_id = hit.org_id and chunks.document_id = hit.document_id
+          and chunks.ordinal between greatest(hit.ordinal - neighbours, (hit.before + hit.ordinal) / 2 + 1)
+            and least(hit.ordinal + neighbours, (hit.ordinal + hit.after) / 2)
+      ) as around (span_start, span_end)
+      window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
     )
-    select array_agg((hit.org_id, hit.document_id, hit.ordinal, hit.chunk_id,
-        substr(documents.content, wider.span_start + 1, wider.span_end - wider.span_start), wider.span_start,
-        wider.span_end, hit.similarity, hit.word_score, hit.score)::rag.hit order by hit.place)
-    from hit
-    join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
-    cross join lateral (
-      select min(chunks.span_start), max(chunks.span_end)
-      from rag.chunks
-      where chunks.org_id = hit.org_id and chunks.document_id = hit.document_id
-        and chunks.ordinal between greatest(hit.ordinal - neighbours, (hit.before + hit.ordinal) / 2 + 1)
-          and least(hit.ordinal + neighbours, (hit.ordinal + hit.after) / 2)
-    ) as wider (span_start, span_end));
+    select array_agg((wide.org_id, wide.document_id, wide.ordinal, wide.chunk_id,
+        substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start), wide.wide_start,
+        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.hit order by wide.place)
+    from wide
+    join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
 end;
 $$;
 

@@ -41,7 +41,8 @@ begin
   ), known as (
     select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
       chunks.span_end, chunks.lang,
-      greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) as similarity,
+      case when needle is not null
+        then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) end as similarity,
       coalesce(worded.score, 0) as word_score,
       row_number() over (order by worded.score desc nulls last, chunks.id) as word_place
     from candidate
@@ -63,10 +64,10 @@ begin
     from known
   ), placed as (
     select phrased.*,
-      case when phrased.words > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
+      case when phrased.word_score > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
       row_number() over (order by phrased.similarity desc, phrased.id) as by_similarity
     from phrased
-    where mode <> 'keyword' or phrased.words > 0
+    where mode <> 'keyword' or phrased.word_score > 0
   ), scored as (
     select placed.*, case fusion
       when 'rrf' then (coalesce(1.0 / (60 + placed.by_words), 0)
@@ -116,9 +117,9 @@ returns rag.hit[]
 language sql stable security invoker set search_path = ''
 as $$
   with faded as (
-    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ least(1000, greatest(0, extract(epoch from
+    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch from
       now() - coalesce(documents.occurred_at, documents.created_at))::double precision
-      / 86400 / half_life_days))) as faded_score
+      / 86400)) / half_life_days)) as faded_score
     from unnest(hits) as hit
     join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
   )

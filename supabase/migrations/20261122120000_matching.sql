@@ -281,15 +281,32 @@ create policy "a bound key stays in its collection" on rag.facets
 
 grant select, insert, update, delete on rag.facets to authenticated;
 
--- The first 128 bits of SHA-256 over kind and value. Numbers are equal as numbers: 1.0 is 1.
+-- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
+create function rag.plain(value jsonb)
+returns jsonb
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return case jsonb_typeof(value)
+    when 'number' then to_jsonb(trim_scale(value::numeric))
+    when 'array' then coalesce((
+      select jsonb_agg(rag.plain(item) order by place)
+      from jsonb_array_elements(value) with ordinality as items (item, place)), '[]')
+    when 'object' then coalesce((
+      select jsonb_object_agg(entry.key, rag.plain(entry.value)) from jsonb_each(value) as entry), '{}')
+    else value
+  end;
+end;
+$$;
+
+-- The first 128 bits of SHA-256 over kind and value. No document's value is deeper than 32 levels.
 create function rag.facet(kind text, value jsonb)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
   select encode(substr(sha256(convert_to(kind || ':' || case
-    when jsonb_typeof(value) = 'number' then trim_scale((value #>> '{}')::numeric)::text
-    else value::text
-  end, 'UTF8')), 1, 16), 'hex')::uuid;
+    when jsonb_path_exists(value, '$.**{32}') then value else rag.plain(value)
+  end::text, 'UTF8')), 1, 16), 'hex')::uuid;
 $$;
 
 -- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
@@ -337,8 +354,10 @@ create trigger index_facets_of_changed_documents
     (new.origin, new.author, new.state, new.labels, new.metadata, new.collection_id, new.owner_id))
   execute function rag.index_facets();
 
-revoke all on function rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets() from public, anon, service_role;
-grant execute on function rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets() to authenticated;
+revoke all on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
+  from public, anon, service_role;
+grant execute on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
+  to authenticated;
 
 -- Keeps postings and their counts equal to the chunks, whoever writes those: triggers on chunks, documents
 -- and postings, once a statement.
@@ -389,6 +408,7 @@ begin
     select document_id, rag.total_term(config, embedding_model), ordinal, 0, length from measured
   )
   select index_words.org_id, documents.id, placed.term, documents.collection_id, documents.owner_id,
+    -- << and | bind alike, from the left.
     array_agg((placed.ordinal::bigint << 32) | (least(placed.length, 65535)::bigint << 16)
       | least(placed.occurrences, 65535)::bigint order by placed.ordinal),
     whole.length,
@@ -639,7 +659,9 @@ begin
   scope.date_to := wanted.date_to;
 
   -- One facet of each group must be there.
-  select array_agg(found.number), array_agg(rag.facet(found.kind, found.value)) into groups, facets
+  -- A null in a list is no document's.
+  select array_agg(found.number), array_agg(rag.facet(found.kind, coalesce(found.value, 'null')))
+    into groups, facets
   from (
     select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
     union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
@@ -647,8 +669,7 @@ begin
     union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
     union all select 4 + entry.number, 'metadata.' || entry.key, entry.value
       from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
-  ) as found (number, kind, value)
-  where found.value is not null;
+  ) as found (number, kind, value);
   if facets is not null then
     scope.document_ids := array(
       select facets_of.document_id
@@ -774,7 +795,8 @@ end;
 $$;
 
 -- The hits, each text so many chunks longer to both sides, as far as its document goes and no further than
--- half-way to the document's next hit: no text comes twice.
+-- half-way to the document's next hit; where chunks overlap, it begins behind the hit before: no text comes
+-- twice.
 create function rag.widen(hits rag.hit[], neighbours integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
@@ -788,19 +810,24 @@ begin
       from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
         span_end, similarity, word_score, score, place)
       window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+    ), wide as (
+      select hit.*, around.span_end as wide_end, greatest(around.span_start,
+        least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
+      from hit
+      cross join lateral (
+        select min(chunks.span_start), max(chunks.span_end)
+        from rag.chunks
+        where chunks.org_id = hit.org_id and chunks.document_id = hit.document_id
+          and chunks.ordinal between greatest(hit.ordinal - neighbours, (hit.before + hit.ordinal) / 2 + 1)
+            and least(hit.ordinal + neighbours, (hit.ordinal + hit.after) / 2)
+      ) as around (span_start, span_end)
+      window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
     )
-    select array_agg((hit.org_id, hit.document_id, hit.ordinal, hit.chunk_id,
-        substr(documents.content, wider.span_start + 1, wider.span_end - wider.span_start), wider.span_start,
-        wider.span_end, hit.similarity, hit.word_score, hit.score)::rag.hit order by hit.place)
-    from hit
-    join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
-    cross join lateral (
-      select min(chunks.span_start), max(chunks.span_end)
-      from rag.chunks
-      where chunks.org_id = hit.org_id and chunks.document_id = hit.document_id
-        and chunks.ordinal between greatest(hit.ordinal - neighbours, (hit.before + hit.ordinal) / 2 + 1)
-          and least(hit.ordinal + neighbours, (hit.ordinal + hit.after) / 2)
-    ) as wider (span_start, span_end));
+    select array_agg((wide.org_id, wide.document_id, wide.ordinal, wide.chunk_id,
+        substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start), wide.wide_start,
+        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.hit order by wide.place)
+    from wide
+    join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
 end;
 $$;
 
@@ -917,6 +944,7 @@ declare
 begin
   -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap.
   perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+    -- 1000 is its largest; iterating, the index hands out more all the same.
     set_config('hnsw.ef_search', least(1000, greatest(ef_search, fetched))::text, true);
   if rag.has_no_filters(scope) then
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
@@ -1049,20 +1077,22 @@ grant execute on function rag.count_chunks(rag.scope), rag.effort(rag.scope, big
 -- steps. What is sought, and how rare it is; which documents have most of it, reading a bounded number of
 -- postings for each term; and the exact scores of those documents' chunks.
 
--- A term of a question. Terms of one slot are the same word as several languages stem it; place is where it
--- stands in the question, null for identifiers.
-create type rag.sought as (term text, slot integer, config regconfig, place integer, idf double precision);
+-- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
+-- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
+-- should hold that an upgrade carries over.
+create type rag.sought as (term text, slot integer, config oid, place integer, idf double precision);
 
 -- Two words that follow each other in a question, that many places apart.
 create type rag.word_pair as (
-  config regconfig, first text, second text, gap integer, weight double precision
+  config oid, first text, second text, gap integer, weight double precision
 );
 
 -- A question taken apart: its terms, rarest first, at most 40; its pairs; the sum of idf that a chunk which
--- holds everything would have; and the mean lengths, in terms, that BM25 compares with.
+-- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
+-- other embedding models too, the terms that stand for a whole document of the one that is asked for.
 create type rag.question as (
   sought rag.sought[], pairs rag.word_pair[], idf_sum double precision,
-  chunk_length double precision, document_length double precision
+  chunk_length double precision, document_length double precision, totals text[]
 );
 
 create type rag.reference as (org_id uuid, document_id uuid);
@@ -1080,8 +1110,10 @@ declare
   chunk_count bigint;
 begin
   select array_agg(distinct rag.config_of_total(total.term)), sum(total.chunks),
-    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents)
-    into configs, chunk_count, asked.chunk_length, asked.document_length
+    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
+    case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
+      array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
+    into configs, chunk_count, asked.chunk_length, asked.document_length, asked.totals
   from (
     select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
       sum(counts.length) as length
@@ -1166,9 +1198,13 @@ begin
     from (
       select postings.org_id, postings.document_id
       from unnest(left_over) as left_over
-      cross join unnest(asked.sought) as sought
+      cross join (select distinct term, idf from unnest(asked.sought)) as sought
       join rag.postings on postings.org_id = left_over.org_id
         and postings.document_id = left_over.document_id and postings.term = sought.term
+      where asked.totals is null or exists (
+        select from rag.postings as whole
+        where whole.org_id = left_over.org_id and whole.document_id = left_over.document_id
+          and whole.term = any (asked.totals))
       group by 1, 2
       order by sum(sought.idf * postings.impact) desc, 2
       limit wanted
@@ -1182,13 +1218,13 @@ begin
     select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
     from (
       select best.org_id, best.document_id
-      from unnest($2) as sought
+      from (select distinct term, idf from unnest($2)) as sought
       cross join unnest(($1).org_ids) as org (id)
       cross join lateral (
         select org_id, document_id, impact
         from rag.postings
         where org_id = org.id and term = sought.term
-          and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s
+          and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s %s
         order by impact desc
         limit $3
       ) as best
@@ -1198,8 +1234,10 @@ begin
     ) as ranked
   $query$, case when filtered then format(
     'and exists (select from rag.documents where %s and org_id = postings.org_id and id = postings.document_id)',
-    conditions) end)
-    into found using scope, asked.sought, read, wanted;
+    conditions) end, case when asked.totals is not null then
+    'and exists (select from rag.postings as whole where whole.org_id = postings.org_id '
+    'and whole.document_id = postings.document_id and whole.term = any ($5))' end)
+    into found using scope, asked.sought, read, wanted, asked.totals;
   perform set_config('enable_sort', sorting, true);
   return found;
 end;
@@ -1223,8 +1261,9 @@ declare
   by_chunk double precision;
   by_document double precision;
 begin
-  select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b), bm25_k1 * bm25_b / asked.chunk_length,
-    bm25_k1 * bm25_b / asked.document_length
+  -- A mean of 0: texts without a single term.
+  select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
+    bm25_k1 * bm25_b / nullif(asked.chunk_length, 0), bm25_k1 * bm25_b / nullif(asked.document_length, 0)
     into k1, own_share, fixed, by_chunk, by_document
   from rag.settings;
 
@@ -1233,7 +1272,8 @@ begin
     select postings.org_id, postings.document_id, postings.places,
       sought.idf / asked.idf_sum as weight, fixed + by_document * postings.length as holds_back
     from (select distinct org_id, document_id from unnest(documents)) as wanted
-    cross join unnest(asked.sought) as sought
+    -- A term counts once, however many languages stem to it.
+    cross join (select distinct term, idf from unnest(asked.sought)) as sought
     join rag.postings on postings.org_id = wanted.org_id and postings.document_id = wanted.document_id
       and postings.term = sought.term
   ), whole as (
@@ -1251,7 +1291,9 @@ begin
     group by 1, 2, 3
   )
   -- k1 + 1 stands above and below, in a term's score and in the best that there could be.
-  select part.org_id, part.document_id, part.ordinal, own_share * part.score + (1 - own_share) * whole.score
+  -- A text that holds one word as two languages stem it may reach more.
+  select part.org_id, part.document_id, part.ordinal,
+    least(1, own_share * part.score + (1 - own_share) * whole.score)
   from part join whole using (org_id, document_id);
 end;
 $$;
@@ -1329,7 +1371,8 @@ begin
   ), known as (
     select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
       chunks.span_end, chunks.lang,
-      greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) as similarity,
+      case when needle is not null
+        then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) end as similarity,
       coalesce(worded.score, 0) as word_score,
       row_number() over (order by worded.score desc nulls last, chunks.id) as word_place
     from candidate
@@ -1351,10 +1394,10 @@ begin
     from known
   ), placed as (
     select phrased.*,
-      case when phrased.words > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
+      case when phrased.word_score > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
       row_number() over (order by phrased.similarity desc, phrased.id) as by_similarity
     from phrased
-    where mode <> 'keyword' or phrased.words > 0
+    where mode <> 'keyword' or phrased.word_score > 0
   ), scored as (
     select placed.*, case fusion
       when 'rrf' then (coalesce(1.0 / (60 + placed.by_words), 0)
@@ -1404,9 +1447,9 @@ returns rag.hit[]
 language sql stable security invoker set search_path = ''
 as $$
   with faded as (
-    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ least(1000, greatest(0, extract(epoch from
+    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch from
       now() - coalesce(documents.occurred_at, documents.created_at))::double precision
-      / 86400 / half_life_days))) as faded_score
+      / 86400)) / half_life_days)) as faded_score
     from unnest(hits) as hit
     join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
   )
@@ -1540,6 +1583,7 @@ as $$
 #variable_conflict use_variable
 declare
   scope rag.scope;
+  average extensions.vector;
   needle extensions.halfvec(1536);
   org_ids uuid[];
   near record;
@@ -1558,14 +1602,15 @@ begin
   org_ids := array(select rag.current_org_ids());
 
   -- A document is where its chunks are on average.
-  select avg(chunks.embedding::extensions.vector)::extensions.halfvec(1536), min(chunks.embedding_model)
-    into needle, scope.model
+  select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
+    into average, scope.model
   from rag.chunks
   where chunks.org_id = any (org_ids)
     and (chunks.id = chunk_id or chunks.document_id = document_id);
-  if needle is null then
+  if average is null then
     raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
   end if;
+  needle := rag.needle(average);
   scope.without_chunk := chunk_id;
   scope.without_document := document_id;
 
