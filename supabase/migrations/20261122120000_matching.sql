@@ -1185,6 +1185,7 @@ declare
   few constant integer := 500;
   read constant integer := greatest(wanted, (select settings.postings_read from rag.settings));
   sorting constant text := current_setting('enable_sort');
+  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
   left_over rag.reference[];
   found rag.reference[];
 begin
@@ -1198,9 +1199,14 @@ begin
     from (
       select postings.org_id, postings.document_id
       from unnest(left_over) as left_over
-      cross join (select distinct term, idf from unnest(asked.sought)) as sought
-      join rag.postings on postings.org_id = left_over.org_id
-        and postings.document_id = left_over.document_id and postings.term = sought.term
+      cross join lateral (
+        select org_id, document_id, term, impact
+        from rag.postings
+        where postings.org_id = left_over.org_id and postings.document_id = left_over.document_id
+          and postings.term = any (terms)
+        offset 0
+      ) as postings
+      join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = postings.term
       where asked.totals is null or exists (
         select from rag.postings as whole
         where whole.org_id = left_over.org_id and whole.document_id = left_over.document_id
@@ -1260,6 +1266,7 @@ declare
   fixed double precision;
   by_chunk double precision;
   by_document double precision;
+  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
 begin
   -- A mean of 0: texts without a single term.
   select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
@@ -1269,13 +1276,18 @@ begin
 
   return query
   with posting as materialized (
-    select postings.org_id, postings.document_id, postings.places,
-      sought.idf / asked.idf_sum as weight, fixed + by_document * postings.length as holds_back
+    select wanted.org_id, wanted.document_id, found.places,
+      sought.idf / asked.idf_sum as weight, fixed + by_document * found.length as holds_back
     from (select distinct org_id, document_id from unnest(documents)) as wanted
-    -- A term counts once, however many languages stem to it.
-    cross join (select distinct term, idf from unnest(asked.sought)) as sought
-    join rag.postings on postings.org_id = wanted.org_id and postings.document_id = wanted.document_id
-      and postings.term = sought.term
+    -- Offset 0 keeps this a look-up of a document's terms: the planner would read all that it has.
+    cross join lateral (
+      select term, places, length
+      from rag.postings
+      where postings.org_id = wanted.org_id and postings.document_id = wanted.document_id
+        and postings.term = any (terms)
+      offset 0
+    ) as found
+    join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = found.term
   ), whole as (
     select posting.org_id, posting.document_id,
       sum(posting.weight * counted.occurrences / (counted.occurrences + posting.holds_back)) as score
