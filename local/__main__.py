@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import demo, keys, migrations
+from local import demo, keys, migrations, search
 from local.corpus import ORGS, org_id_of, read_folder
 from local.ingest import authorise, core_of, demo_corpus, put
 from local.postgres import VERSIONS
@@ -148,6 +148,7 @@ def parser() -> argparse.ArgumentParser:
     ingesting.add_argument("--user", metavar="EMAIL")
     ingesting.add_argument("--org", metavar="ORG", help=f"{', '.join(ORGS)}, or an id")
     ingesting.add_argument("--collection", default="default")
+    search.add_arguments(command(search.run, "search as a user, by meaning, by word or by both", "search"))
     command(run_demo, "ask the demo's questions of a stack of its own", "demo")
     command(migration, "draft the migration from supabase/migrations to sql/").add_argument("name")
     return top

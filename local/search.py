@@ -1,0 +1,56 @@
+"""python -m local search: what a user finds, by every way of searching that the core has."""
+
+import argparse
+
+from rich.console import Console
+from rich.markup import escape
+
+from local.ingest import authorise, core_of
+from local.stack import Stack
+from shared.policy import snippet
+from shared.types import Filters, Found, Mode, Query
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text")
+    parser.add_argument("--user", required=True, metavar="EMAIL")
+    parser.add_argument("--mode", type=Mode, choices=list(Mode), default=Mode.HYBRID, metavar="MODE",
+                        help=f"{', '.join(Mode)}; hybrid")  # fmt: skip
+    parser.add_argument("--top-k", type=int, default=5, metavar="N")
+    parser.add_argument("--source-type", action="append", default=[], metavar="TYPE")
+    parser.add_argument("--neighbours", type=int, default=0, metavar="N", help="chunks that join each text")
+    parser.add_argument("--half-life", type=float, metavar="DAYS", help="hold older documents back")
+    parser.add_argument("--rerank", action="store_true", help="in the order of the reranker of the settings")
+
+
+def run(stack: Stack, options: argparse.Namespace) -> None:
+    stack.require_up()
+    query = Query(
+        options.text,
+        options.top_k,
+        Filters(source_types=tuple(options.source_type)),
+        options.mode,
+        rerank=options.rerank,
+        neighbours=options.neighbours,
+        half_life_days=options.half_life,
+    )
+    found = core_of(stack).search(authorise(stack)(options.user), query)
+    show(found, Console())
+
+
+def show(found: Found, console: Console) -> None:
+    """One line a match with what ordered it, and the beginning of its text."""
+    for rank, match in enumerate(found.matches, start=1):
+        similarity = "" if match.similarity is None else f", similarity {match.similarity:.3f}"
+        dated = f", {match.occurred_at:%Y-%m-%d}" if match.occurred_at else ""
+        console.print(f"[bold]{rank}. {escape(match.title)}[/] ({match.source_type}{dated})", highlight=False)
+        console.print(f"   score {match.score:.3f}{similarity}", style="dim", highlight=False)
+        console.print(f"   {escape(' '.join(snippet(match.text).split()))}\n", highlight=False)
+    how = f", {'all' if found.exact else 'the nearest'} {found.considered} compared"
+    order = f"; reranked by {found.reranked_by}" if found.reranked_by else ""
+    order = "; the reranker failed, the order is as found" if found.rerank_failed else order
+    console.print(
+        f"{len(found.matches)} found in {found.milliseconds} ms{how if found.considered else ''}{order}",
+        style="dim",
+        highlight=False,
+    )

@@ -1,0 +1,59 @@
+"""python -m local search: every way of searching from the command line."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from local.ingest import authorise
+from local.stack import Stack
+from local.tools import ROOT
+from shared.ingest import NewDocument, ingest
+from shared.pipeline import Pipeline
+from tests.actors import World
+
+READER = "tomas@halden.example"
+
+
+def search(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "local", "--data", str(stack.folder), "search", *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": str(stack.folder), "COLUMNS": "300"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def manual(stack: Stack, core: Pipeline, world: World) -> str:
+    """A document of Halden's, by its title."""
+    ((org_id,),) = world.sql("select id::text from rag.orgs where name like 'Halden%%'")
+    text = "The valve ZX-81 opens at four bar. Turn the wheel to close it."
+    document = NewDocument(org_id, "Manual of the valve", text, external_id="valve", lang="en")
+    ingest(core.database, core.embedder, authorise(stack)(READER), document)
+    return document.title
+
+
+@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid", "hierarchical"])
+def test_each_mode_prints_what_it_found(stack: Stack, manual: str, mode: str):
+    done = search(stack, "at how many bar does the valve open?", "--user", READER, "--mode", mode)
+    assert done.returncode == 0, done.stderr
+    assert f"1. {manual} (doc)" in done.stdout
+    assert ("similarity" in done.stdout) is (mode != "keyword")
+
+
+def test_a_name_is_found_and_neighbours_and_reranker_may_be_asked_for(stack: Stack, manual: str):
+    done = search(stack, "ZX-81", "--user", READER, "--top-k", "1", "--neighbours", "1", "--half-life", "900")
+    assert f"1. {manual} (doc)" in done.stdout
+    done = search(stack, "closing the valve", "--user", READER, "--rerank", "--source-type", "doc")
+    assert "; reranked by all-MiniLM-L6-v2" in done.stdout
+
+
+def test_what_cannot_be_searched_is_said_in_one_line(stack: Stack):
+    for arguments in (("",), ("text", "--top-k", "500"), ("text", "--neighbours", "99")):
+        done = search(stack, *arguments, "--user", READER)
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1].startswith("error: ")
