@@ -862,6 +862,8 @@ $$;
 create function rag.nearest_of_all(needle extensions.halfvec, scope rag.scope, wanted integer, bound bigint,
   out hits rag.hit[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
+-- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
+set enable_seqscan = off
 as $$
 begin
   -- "+ 0" keeps the HNSW index out of the scan.
