@@ -28,6 +28,8 @@ $$;
 create function rag.nearest_of_all(needle extensions.halfvec, scope rag.scope, wanted integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
+-- A kept plan knows no org: among few, it takes any for a large part of the table, and would read all of it.
+set enable_seqscan = off
 as $$
 begin
   return (

@@ -9,7 +9,7 @@ from tests.isolation.library import MATCH, SECRETS, Library, assert_tells_nothin
 
 TABLES = [
     "chunks", "documents", "collections", "members", "orgs", "api_keys", "rate_limits", "request_counts",
-    "settings", "tiers", "query_embeddings",
+    "settings", "tiers", "query_embeddings", "postings", "term_counts", "facets",
 ]  # fmt: skip
 METHODS: list[tuple[str, Any]] = [("GET", None), ("POST", {}), ("PATCH", {"title": "x"}), ("DELETE", None)]
 
@@ -87,6 +87,10 @@ def test_through_match_by_postgrests_own_filters(library: Library):
         ("ensure_collection", {"org_id": None, "owner_id": None, "name": "x"}),
         ("vector_dims", {"": "[1]"}),
         ("uid", {}),
+        ("fold_term_counts", {"org_id": None, "collection_id": None, "owner_id": None, "terms": ["x"]}),
+        ("scope_of", {"filters": {}}),
+        ("question", {"query_text": "x", "scope": None}),
+        ("index_words", {"org_id": None, "document_ids": []}),
     ],
 )
 def test_by_a_function_that_is_not_exposed(library: Library, function: str, arguments: dict[str, Any]):

@@ -23,24 +23,62 @@ EXPOSED = {
     "rag_remember_embedding(text,extensions.vector,integer)",
     "rag_revoke_key(uuid)",
     "rag_rotate_key(uuid,text,text,integer)",
+    "rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text)",
+    "rag_similar(uuid,uuid,text,integer,jsonb)",
 }
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
     "rag.admin_org_ids()",
+    "rag.best_documents(rag.hit[],integer)",
     "rag.bound_collection()",
     "rag.caller_id()",
+    "rag.check_search(text,extensions.vector,text,integer,integer,double precision,text)",
+    "rag.chunk_conditions(rag.scope)",
+    "rag.closeness(rag.question,regconfig,text)",
+    "rag.conditions(rag.scope,text)",
+    "rag.config_of_total(text)",
+    "rag.count_changed_terms()",
+    "rag.count_chunks(rag.scope)",
     "rag.count_hits(uuid,text,integer,integer,integer)",
     "rag.current_org_ids()",
+    "rag.documents_with(rag.question,rag.scope,integer)",
     "rag.ensure_collection(uuid,uuid,text)",
+    "rag.facet(text,jsonb)",
+    "rag.facets_of(rag.documents)",
+    "rag.fade(rag.hit[],double precision)",
+    "rag.fold_term_counts(uuid,uuid,uuid,text[])",
+    "rag.has_no_filters(rag.scope)",
     "rag.has_scope(text[])",
+    "rag.has_source_types_only(rag.scope)",
+    "rag.hit_at(uuid,uuid,integer,uuid,double precision)",
+    "rag.identifiers(text)",
+    "rag.index_changed_chunks()",
+    "rag.index_changed_document()",
+    "rag.index_facets()",
+    "rag.index_words(uuid,uuid[])",
     "rag.key_only_ends()",
     "rag.limits_of_caller(text,integer,integer)",
     "rag.memberships()",
+    "rag.model_of_total(text)",
+    "rag.nearest(extensions.halfvec,rag.scope,integer)",
+    "rag.nearest_of_all(extensions.halfvec,rag.scope,integer,bigint)",
+    "rag.nearest_of_index(extensions.halfvec,rag.scope,integer,integer)",
+    "rag.needle(extensions.vector)",
+    "rag.plain(jsonb)",
+    "rag.question(text,rag.scope)",
     "rag.reads_metrics()",
     "rag.require_room_for_a_key(uuid)",
+    "rag.scope_of(jsonb)",
+    "rag.score(rag.question,rag.reference[],rag.hit[],extensions.halfvec,rag.scope,text,text,integer,integer,boolean)",
+    "rag.show(rag.hit[],integer,boolean,integer)",
     "rag.shown(rag.api_keys)",
     "rag.shows_only(text)",
     "rag.sought_hash()",
+    "rag.terms(regconfig,text)",
+    "rag.text_config(text)",
+    "rag.total_term(regconfig,text)",
+    "rag.word_scores(rag.question,rag.reference[])",
+    "rag.words(regconfig,text)",
 }
 # An owner with BYPASSRLS is bound by no policy inside a definer function: each one needs a reason here.
 SECURITY_DEFINER: dict[str, str] = {}
@@ -54,6 +92,9 @@ GRANTS = {
     "collections": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "documents": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "chunks": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "postings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "term_counts": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "facets": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "api_keys": {"SELECT"},
     # No delete: a count that could be deleted could be started again.
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
@@ -68,7 +109,9 @@ COLUMN_GRANTS = {
         "UPDATE": {"last_used_at", "expires_at", "revoked_at", "replaced_at"},
     }
 }  # fmt: skip
-TENANT_TABLES = {"api_keys", "collections", "documents", "chunks"}
+# What a document is made of and found by: under the same policies as itself.
+OF_DOCUMENTS = {"documents", "chunks", "postings", "term_counts", "facets"}
+TENANT_TABLES = {"api_keys", "collections", *OF_DOCUMENTS}
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
     "api_keys": {
@@ -82,16 +125,13 @@ NARROWING = {
         "a key deletes collections with collections:manage",
         "a key makes collections with a scope that writes",
     },
-    "documents": {
+} | {
+    table: {
         "a bound key stays in its collection",
         "a key deletes with documents:write",
         "a key reads and writes with the scopes for it",
-    },
-    "chunks": {
-        "a bound key stays in its collection",
-        "a key deletes with documents:write",
-        "a key reads and writes with the scopes for it",
-    },
+    }
+    for table in OF_DOCUMENTS
 }
 # Unique without org_id in front, and why no other tenant can learn anything from that.
 UNIQUE_ACROSS_ORGS = {
@@ -151,8 +191,14 @@ def test_every_function_pins_its_search_path(world: World):
 def test_every_function_says_how_volatile_it_is(world: World):
     """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
     assert functions(world, "provolatile = 'v'") == {
+        "rag.count_changed_terms()",
         "rag.count_hits(uuid,text,integer,integer,integer)",
         "rag.ensure_collection(uuid,uuid,text)",
+        "rag.fold_term_counts(uuid,uuid,uuid,text[])",
+        "rag.index_changed_chunks()",
+        "rag.index_changed_document()",
+        "rag.index_facets()",
+        "rag.index_words(uuid,uuid[])",
         "rag.key_only_ends()",
         "rag.require_room_for_a_key(uuid)",
         "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
@@ -310,6 +356,9 @@ def test_foreign_keys_between_tenant_tables_carry_the_org(world: World):
     assert {(child, parent) for child, parent, _, _ in between} == {
         ("documents", "collections"),
         ("chunks", "documents"),
+        ("postings", "documents"),
+        ("facets", "documents"),
+        ("term_counts", "collections"),
         ("api_keys", "collections"),
     }
     assert [row for row in between if row[2][0] != "org_id" or row[3][0] != "org_id"] == []

@@ -148,7 +148,7 @@ def test_one_org_of_several_fills_the_page_with_its_own(people: People):
     arguments = {"query_vector": vector(1), "top_k": 5}
     by_claim = people.kim.rpc("rag_match", arguments, token=people.kim.token(**narrowed(people.acme))).json()
     assert by_filter == by_claim == people.ann.match(vector(1), top_k=5)
-    assert [(row["org_id"], row["candidates"]) for row in by_filter] == [(people.acme.id, 5)] * 5
+    assert [(row["org_id"], row["considered"]) for row in by_filter] == [(people.acme.id, 5)] * 5
 
 
 def test_a_forged_org_claim_sees_nothing(people: People, world: World):

@@ -151,8 +151,8 @@ def test_a_private_document_in_a_shared_collection_stays_private(people: People)
     assert {row["title"] for row in people.kim.match(vector(1))} == shared
     assert {row["title"] for row in people.ann.match(vector(1))} == shared | {"ann's own"}
     # Nor does the count of what was searched betray it.
-    assert {row["candidates"] for row in people.alf.match(vector(1))} == {2}
-    assert {row["candidates"] for row in people.ann.match(vector(1))} == {3}
+    assert {row["considered"] for row in people.alf.match(vector(1))} == {2}
+    assert {row["considered"] for row in people.ann.match(vector(1))} == {3}
 
 
 def test_an_admin_of_another_org_is_no_admin_here(people: People, world: World):

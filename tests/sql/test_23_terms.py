@@ -1,0 +1,92 @@
+"""What a text is made of for keyword search: stems in its language, and identifiers as they stand."""
+
+import pytest
+
+from tests.actors import World
+from tests.conftest import People
+from tests.sql import passages
+
+
+def terms(world: World, text: str, config: str = "english") -> dict[str, int]:
+    return dict(world.sql("select term, occurrences from rag.terms(%s, %s)", config, text))
+
+
+IDENTIFIERS = {
+    "INC-4821": "inc-4821",
+    "ann.lee+rag@mail.example.com": "ann.lee+rag@mail.example.com",
+    "v1.2.3": "v1.2.3",
+    "10.0.0.1": "10.0.0.1",
+    "and/or": "and/or",
+    "a/b": "a/b",
+    "E_CONN_RESET": "e_conn_reset",
+    "std::vector": "std::vector",
+    "http://a.example/x": "http://a.example/x",
+    "2026-01-31": "2026-01-31",
+    "SKU#42": "sku#42",
+    "R&D": "r&d",
+    "C++": "c++",
+    "C#": "c#",
+}
+
+
+@pytest.mark.parametrize("written", IDENTIFIERS)
+def test_an_identifier_is_a_term_of_its_own(world: World, written: str):
+    for around in ("{}", "See {}.", "({}), then", "“{}”", "{}: no", "{}\nnext"):
+        assert terms(world, around.format(written)).get(IDENTIFIERS[written]) == 1, around
+
+
+@pytest.mark.parametrize("written", [*IDENTIFIERS, "0x80070005", "ORA00942", "404"])
+def test_an_identifier_is_found_before_what_shares_its_parts(world: World, people: People, written: str):
+    passages.put(
+        world, people.ann, " and ".join(written.replace("-", " ").replace(".", " ").split()), title="x"
+    )
+    passages.put(world, people.ann, f"The one with {written}, that was it.", title="x")
+    for other in IDENTIFIERS:
+        if other != written:
+            passages.put(world, people.ann, f"The one with {other}, that was it.", title="x")
+    rows = passages.search(world, people.ann, f"what about {written.lower()}?")
+    assert written in rows[0]["content"] or written.lower() in rows[0]["content"]
+
+
+@pytest.mark.parametrize(
+    "written", ["-", "--", "a", "1.", ".5", "...", "a- b", "@ann", "# x", "+", "c+", "x" * 300]
+)
+def test_what_is_no_identifier_is_none(world: World, written: str):
+    assert world.sql("select * from rag.identifiers(%s)", written) == []
+
+
+def test_an_identifier_too_long_to_ask_for_is_none(world: World):
+    assert world.sql("select * from rag.identifiers(%s)", "a-" * 99 + "bb") != []
+    assert world.sql("select * from rag.identifiers(%s)", "a-" * 100 + "b") == []
+
+
+def test_each_term_is_counted_as_often_as_it_stands_there(world: World):
+    found = terms(world, "Pumps pump. INC-4821, inc-4821; the pump")
+    assert found == {"pump": 3, "inc": 2, "4821": 2, "inc-4821": 2}
+
+
+def test_characters_of_languages_without_spaces_are_terms_one_by_one(world: World):
+    assert terms(world, "東京東 Tokyo서울", "simple") == {"東": 2, "京": 1, "tokyo": 1, "서": 1, "울": 1}
+
+
+@pytest.mark.parametrize(
+    ("lang", "config"),
+    [("en", "english"), ("EN-gb", "english"), ("fr-CA", "french"), ("nb", "norwegian"), ("no", "norwegian"),
+     ("nn-NO", "norwegian"), ("ja", "simple"), ("english", "simple"), ("xx", "simple"), ("e", "simple")],
+)  # fmt: skip
+def test_a_language_tag_chooses_its_stemmer(world: World, lang: str, config: str):
+    assert world.sql("select rag.text_config(%s)::text", lang) == [(config,)]
+
+
+def test_every_language_with_a_stemmer_has_one_of_this_postgres(world: World):
+    """On each version that is supported, and no configuration of Postgres' own is forgotten."""
+    body = world.sql("select prosrc from pg_proc where oid = 'rag.text_config'::regproc")[0][0]
+    ours = {part.split("'")[0] for part in body.split("'pg_catalog.")[1:]}
+    theirs = {
+        name
+        for (name,) in world.sql(
+            "select cfgname from pg_ts_config where cfgnamespace = 'pg_catalog'::regnamespace"
+        )
+    }
+    assert ours - theirs == set()
+    assert theirs - ours <= {"estonian"}

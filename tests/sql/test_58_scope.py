@@ -1,0 +1,140 @@
+"""Filters of every kind, straight through PostgREST: what they find, and how wrong ones are refused."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.actors import MODEL, Actor, vector
+from tests.conftest import People
+
+SHELF: dict[str, dict[str, Any]] = {
+    "a call": {
+        "source_type": "transcript",
+        "lang": "en-GB",
+        "occurred_at": "2026-01-01T00:00:00Z",
+        "author": "ann",
+        "origin": "phone",
+        "state": "open",
+        "labels": ["red", "blue"],
+        "metadata": {"n": 1, "s": "1"},
+    },
+    "a mail": {
+        "source_type": "email",
+        "lang": "EN",
+        "occurred_at": "2026-03-01T12:00:00+01:00",
+        "author": "bob",
+        "origin": "imap",
+        "state": "closed",
+        "labels": ["red"],
+        "metadata": {"n": 1.0, "b": True},
+    },
+    "a page": {"lang": "english", "author": "Ann", "collection": "notes", "metadata": {"n": "1", "b": None}},
+}
+
+
+@pytest.fixture
+def shelf(people: People) -> Actor:
+    for title, fields in SHELF.items():
+        people.ann.put([vector(1)], title=title, **fields)
+    return people.ann
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({}, "call mail page"),
+        ({"source_type": "email"}, "mail"),
+        ({"source_types": ["email", "doc"]}, "mail page"),
+        ({"source_types": []}, "call mail page"),
+        ({"lang": "en"}, "call mail"),
+        ({"lang": "EN-gb"}, "call"),
+        ({"lang": "en-G"}, ""),
+        ({"date_from": "2026-01-01T00:00:00Z"}, "call mail"),
+        ({"date_from": "2026-01-01T00:00:00Z", "date_to": "2026-03-01T11:00:00Z"}, "call mail"),
+        ({"date_to": "2026-03-01T10:59:59Z"}, "call"),
+        ({"date_from": "2027-01-01T00:00:00Z", "date_to": "2025-01-01T00:00:00Z"}, ""),
+        ({"authors": ["ann"]}, "call"),
+        ({"authors": ["ann", "bob", "Ann"]}, "call mail page"),
+        ({"authors": [None]}, ""),
+        ({"origins": ["phone", "imap"]}, "call mail"),
+        ({"states": ["open"]}, "call"),
+        ({"labels": ["red"]}, "call mail"),
+        ({"labels": ["blue", "green"]}, "call"),
+        ({"labels": ["re"]}, ""),
+        ({"metadata": {"n": 1}}, "call mail"),
+        ({"metadata": {"n": 1.000}}, "call mail"),
+        ({"metadata": {"n": "1"}}, "page"),
+        ({"metadata": {"n": True}}, ""),
+        ({"metadata": {"b": True}}, "mail"),
+        ({"metadata": {"b": None}}, "page"),
+        ({"metadata": {"s": "1", "n": 1}}, "call"),
+        ({"metadata": {"s": "1", "n": 2}}, ""),
+        ({"metadata": {}}, "call mail page"),
+        ({"labels": ["red"], "states": ["closed"], "source_types": ["email"]}, "mail"),
+        # A kind of its own for each: an author is no label, and metadata is neither.
+        ({"labels": ["ann"]}, ""),
+        ({"metadata": {"author": "ann"}}, ""),
+        ({"collection_id": str(uuid4())}, ""),
+        ({"org_id": str(uuid4())}, ""),
+        ({"model": "another"}, ""),
+        ({"unheard": "of"}, "call mail page"),
+        ({"document_ids": [str(uuid4())], "without_chunk": str(uuid4())}, "call mail page"),
+        (
+            dict.fromkeys(
+                ["source_type", "source_types", "lang", "authors", "labels", "metadata", "date_from"]
+            ),
+            "call mail page",
+        ),
+    ],
+    ids=str,
+)
+def test_a_filter_finds_what_it_says(shelf: Actor, filters: dict[str, Any], found: str):
+    rows = shelf.match(vector(1), **{"model": MODEL, **filters})
+    assert {row["title"] for row in rows} == {f"a {word}" for word in found.split()}
+
+
+def test_collections_are_filtered_by_their_ids(shelf: Actor):
+    rows = {row["title"]: row["collection_id"] for row in shelf.match(vector(1))}
+    notes, default = rows["a page"], rows["a call"]
+    assert [row["title"] for row in shelf.match(vector(1), collection_id=notes)] == ["a page"]
+    assert len(shelf.match(vector(1), collection_ids=[notes, default])) == 3
+    assert len(shelf.match(vector(1), collection_ids=[default, str(uuid4())])) == 2
+
+
+@pytest.mark.parametrize("function", ["rag_match", "rag_search", "rag_similar"])
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [],
+        "x",
+        1,
+        True,
+        {"metadata": []},
+        {"metadata": "x"},
+        {"metadata": 1},
+        {"org_id": "x"},
+        {"date_from": "x"},
+        {"authors": "ann"},
+        {"authors": {"a": 1}},
+        {"collection_ids": ["x"]},
+    ],
+    ids=str,
+)
+def test_a_filter_that_cannot_be_read_is_refused(shelf: Actor, function: str, filters: Any):
+    more = {
+        "rag_search": {"query_vector": vector(1), "mode": "semantic"},
+        "rag_match": {"query_vector": vector(1)},
+    }
+    arguments = more.get(function, {"chunk_id": str(uuid4())})
+    answer = shelf.rpc(function, {**arguments, "filters": filters})
+    assert answer.status_code == 400, answer.text
+    if not isinstance(filters, dict) or "metadata" in filters:
+        assert answer.json()["details"] == "invalid_filters"
+
+
+def test_metadata_deeper_than_any_document_s_finds_nothing(shelf: Actor):
+    deep: Any = 1
+    for _ in range(900):
+        deep = [deep]
+    assert shelf.match(vector(1), metadata={"n": deep}) == []

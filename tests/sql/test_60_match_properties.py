@@ -1,0 +1,144 @@
+"""Every way of searching, held against a slow oracle over random libraries, people and filters."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.actors import MODEL, Actor, World, vector
+from tests.sql import passages
+from tests.sql.oracle import WORDS, Library, nearest, some_filters
+
+PAGES = [1, 3, 10, 40, 100]
+a_seed = st.integers(0, 2**32)
+some_examples = settings(
+    max_examples=8,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    # Shrinking a seed makes nothing smaller.
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def searches(library: Library, count: int) -> Iterator[tuple[Actor, list[float], int, dict[str, Any]]]:
+    """Who asks, with which vector, for how many, with which filters."""
+    draw, people = library.draw, library.people
+    collections = sorted({one.fields["collection_id"] for one in library.passages})
+    for _ in range(count):
+        person = draw.choice(
+            [people.ann, people.alf, people.ada, people.bob, people.kim, people.kim, people.sam]
+        )
+        filters = some_filters(draw, people, collections)
+        yield person, vector(draw.choice([1, 2, 1000, 1001])), draw.choice(PAGES), filters
+
+
+def ids(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["chunk_id"] for row in rows]
+
+
+def assert_a_list(rows: list[dict[str, Any]]) -> None:
+    """Nothing twice, scores within 0 and 1, best first."""
+    scores = [row["score"] for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    assert len(set(ids(rows))) == len(rows)
+
+
+@some_examples
+@given(seed=a_seed)
+def test_a_match_is_the_oracle_s_first_rows_in_its_order(world: World, seed: int):
+    library = Library(world, seed)
+    for number, (person, needle, top_k, filters) in enumerate(searches(library, 25)):
+        left = library.left(person, filters)
+        expected = nearest(needle, left)[:top_k]
+        through = person.match if number % 5 == 0 else None  # Some through PostgREST.
+        rows = (
+            through(needle, top_k, **{"model": MODEL, **filters})
+            if through
+            else passages.match(world, person, needle, top_k, **filters)
+        )
+        assert ids(rows) == expected, (filters, top_k)
+        assert all(row["exact"] and row["considered"] == len(left) for row in rows)
+
+
+@some_examples
+@given(seed=a_seed)
+def test_the_index_fills_every_page_with_what_the_filters_leave(world: World, seed: int):
+    library = Library(world, seed)
+    with passages.deployed_with(world, exact_rows=0):
+        for person, needle, top_k, filters in searches(library, 25):
+            left = library.left(person, filters)
+            rows = passages.match(world, person, needle, top_k, **filters)
+            assert len(rows) == min(top_k, len(left)), (filters, top_k)
+            assert set(ids(rows)) <= {one.chunk_id for one in left}
+            assert_a_list(rows)
+            if rows and rows[0]["exact"]:
+                assert ids(rows) == nearest(needle, left)[:top_k]
+
+
+@some_examples
+@given(seed=a_seed)
+def test_a_keyword_page_holds_chunks_with_the_words_as_many_as_there_are(world: World, seed: int):
+    library = Library(world, seed)
+    for person, _, top_k, filters in searches(library, 25):
+        words = library.draw.sample(WORDS, library.draw.randint(1, 3))
+        holding = {
+            one.chunk_id for one in library.left(person, filters) if set(words) & set(one.text.split())
+        }
+        rows = passages.search(world, person, " ".join(words), top_k=top_k, filters=filters)
+        assert set(ids(rows)) <= holding, (filters, words)
+        assert len(rows) == min(top_k, len(holding)), (filters, words, top_k)
+        assert_a_list(rows)
+
+
+@some_examples
+@given(seed=a_seed)
+def test_other_modes_fill_every_page_with_what_the_filters_leave(world: World, seed: int):
+    library = Library(world, seed)
+    for person, needle, top_k, filters in searches(library, 25):
+        left = {one.chunk_id for one in library.left(person, filters)}
+        arguments = {
+            "mode": library.draw.choice(["semantic", "hybrid", "hierarchical"]),
+            "fusion": library.draw.choice(["mean", "rrf"]),
+            "half_life_days": library.draw.choice([None, 30]),
+            "expand_context": library.draw.choice([0, 2]),
+            "query_vector": needle,
+        }
+        words = " ".join(library.draw.sample([*WORDS, "unheard"], 2))
+        rows = passages.search(world, person, words, top_k=top_k, filters=filters, **arguments)
+        assert set(ids(rows)) <= left, (filters, arguments["mode"])
+        assert len(rows) == min(top_k, len(left)), (filters, arguments["mode"], top_k)
+        assert_a_list(rows)
+
+
+@some_examples
+@given(seed=a_seed)
+def test_what_is_similar_fills_every_page_and_is_never_the_subject(world: World, seed: int):
+    library = Library(world, seed)
+    for person, _, top_k, filters in searches(library, 15):
+        seen = library.left(person, {})
+        if not seen:
+            continue
+        subject = library.draw.choice(seen)
+        left = [
+            one
+            for one in library.left(person, filters | {"model": MODEL})
+            if one.document_id != subject.document_id
+        ]
+        by_document = passages.similar(
+            world, person, document_id=subject.document_id, top_k=top_k, filters=filters
+        )
+        assert len(by_document) == min(top_k, len(left))
+        assert set(ids(by_document)) <= {one.chunk_id for one in left}
+        by_result = passages.similar(
+            world, person, document_id=subject.document_id, result="documents", top_k=top_k, filters=filters
+        )
+        documents = {one.document_id for one in left}
+        assert len({row["document_id"] for row in by_result}) == len(by_result) == min(top_k, len(documents))
+        by_chunk = passages.similar(world, person, chunk_id=subject.chunk_id, top_k=top_k, filters=filters)
+        assert subject.chunk_id not in ids(by_chunk)
+        assert_a_list(by_document)
+        assert_a_list(by_chunk)

@@ -1,0 +1,168 @@
+"""Which indexes the functions' own statements use, as a signed-in user: counted by Postgres, call by call.
+
+Under row security only leakproof conditions enter an index; the rest would scan everybody's rows.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from local.stack import Stack
+from tests.actors import MODEL, Actor, World, vector
+from tests.sql import passages
+
+# As many as make a scan of a table dearer than any index.
+CROWD = """
+    insert into rag.documents (org_id, collection_id, title, content, content_hash, labels)
+    select org_id, id, 'T', 'pump ' || number || repeat(' text', 200), repeat('0', 64),
+      array(select format('label %%s', number * 10 + place) from generate_series(1, 10) as place)
+    from rag.collections, generate_series(1, 1000) as number where org_id = %(org)s;
+    insert into rag.chunks (org_id, document_id, collection_id, ordinal, content, span_start,
+      span_end, token_count, source_type, occurred_at, embedding_model, embedding)
+    select documents.org_id, documents.id, documents.collection_id, 0, left(documents.content, 60), 0, 60, 1,
+      case when starts_with(documents.content, 'pump 77') then 'email' else 'doc' end, now(), %(model)s, (
+        select array_agg(sin(hashtext(documents.id::text || place))) from generate_series(1, 1536) as place)
+    from rag.documents where org_id = %(org)s and title = 'T';
+"""
+
+
+# The deployer, one of the small tenant and one of the large.
+Crowd = tuple[World, Actor, Actor]
+
+
+@pytest.fixture(scope="module")
+def crowd(stack: Stack) -> Iterator[Crowd]:
+    """A user with a hundred documents beside a tenant with a thousand."""
+    world = World(stack)
+    small, large = world.org("small"), world.org("large")
+    ann, bob = world.user(small), world.user(large)
+    passages.put(world, bob, "x")
+    with psycopg.connect(stack.database_url()) as connection:
+        for statement in CROWD.split(";")[:2]:
+            connection.execute(statement.encode(), {"org": large.id, "model": MODEL})
+    for number in range(100):
+        fields = {
+            "collection": "notes" if number % 10 == 0 else "default",
+            "labels": ["red"] if number < 5 else [],
+        }
+        passages.put(world, ann, f"pump {number}", vectors=[vector(number)], **fields)
+    world.sql("vacuum analyze rag.chunks, rag.documents, rag.postings, rag.term_counts, rag.facets")
+    yield world, ann, bob
+    for org in (small, large):
+        world.sql("delete from rag.orgs where id = %s", org.id)
+    world.close()
+
+
+def uses(world: World, call: Callable[[], Any]) -> Counter[str]:
+    """How often the call scanned each index of ours; and each table as a whole, by its name."""
+
+    def counted() -> Counter[str]:
+        world.sql("select pg_stat_force_next_flush()")
+        rows = world.sql(
+            "select indexrelname, idx_scan from pg_stat_user_indexes where schemaname = 'rag' "
+            "union all select relname, seq_scan from pg_stat_user_tables where schemaname = 'rag'"
+        )
+        return Counter(dict(rows))
+
+    before = counted()
+    call()
+    return counted() - before
+
+
+# Any of them finds an org's chunks; of one model and source type, chunks_by_scope reads no fewer.
+BY_ORG = {"chunks_by_scope", "chunks_pkey", "chunks_org_id_document_id_ordinal_key"}
+LARGE = {"chunks", "documents", "postings", "term_counts", "facets"}
+
+
+def assert_uses(found: Counter[str], *indexes: str) -> None:
+    assert set(indexes) <= set(found), found
+    assert not LARGE & set(found), found
+
+
+def test_an_exact_match_of_a_small_org_reads_that_org_alone(crowd: Crowd):
+    world, ann, _ = crowd
+    for filters in ({}, {"source_type": "doc"}, {"lang": "en"}, {"date_from": "2026-01-01T00:00:00Z"}):
+        found = uses(world, lambda given=filters: passages.match(world, ann, vector(1), 5, **given))
+        assert_uses(found)
+        assert found["chunks_by_embedding"] == 0
+        assert sum(found[index] for index in BY_ORG) > 0, found
+
+
+def test_an_exact_match_of_a_few_of_many_finds_them_by_scope(crowd: Crowd):
+    world, _, bob = crowd
+    rows: list[Any] = []
+    filters = {"source_type": "email", "date_to": "2030-01-01T00:00:00Z"}
+    found = uses(world, lambda: rows.extend(passages.match(world, bob, vector(1), **filters)))
+    assert_uses(found, "chunks_by_scope")
+    assert found["chunks_by_embedding"] == 0
+    assert len(rows) == 11
+
+
+def test_a_match_without_filters_counts_by_the_log_of_terms(crowd: Crowd):
+    world, ann, _ = crowd
+    assert_uses(uses(world, lambda: passages.match(world, ann, vector(1), 5)), "term_counts_pkey")
+
+
+def test_a_match_in_a_collection_scans_no_more_than_it(crowd: Crowd):
+    world, ann, _ = crowd
+    ((notes,),) = world.as_user(ann, "select id::text from rag.collections where name = 'notes'")
+    found = uses(world, lambda: passages.match(world, ann, vector(1), 5, collection_id=notes))
+    assert_uses(found, "chunks_by_collection")
+
+
+def test_a_match_by_labels_finds_them_by_value(crowd: Crowd):
+    world, ann, _ = crowd
+    rows: list[Any] = []
+    found = uses(world, lambda: rows.extend(passages.match(world, ann, vector(1), labels=["red"])))
+    assert_uses(found, "facets_by_value")
+    assert len(rows) == 5
+
+
+@pytest.mark.parametrize("filters", [{}, {"source_type": "doc"}], ids=str)
+def test_a_large_org_is_asked_by_hnsw(crowd: Crowd, filters: dict[str, Any]):
+    world, ann, _ = crowd
+    with passages.deployed_with(world, exact_rows=0):
+        found = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
+    assert_uses(found, "chunks_by_embedding")
+
+
+def test_words_are_found_by_term(crowd: Crowd):
+    world, ann, _ = crowd
+    found = uses(world, lambda: passages.search(world, ann, "pump 7"))
+    assert_uses(found, "postings_by_term", "postings_pkey", "term_counts_pkey")
+
+
+def test_words_in_few_documents_are_read_document_by_document(crowd: Crowd):
+    world, ann, _ = crowd
+    found = uses(world, lambda: passages.search(world, ann, "pump 7", filters={"source_type": "doc"}))
+    assert_uses(found, "documents_by_scope", "postings_pkey")
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "hierarchical"])
+def test_both_at_once_scan_no_table(crowd: Crowd, mode: str):
+    world, ann, _ = crowd
+    arguments: dict[str, Any] = {
+        "mode": mode,
+        "query_vector": vector(1),
+        "expand_context": 1,
+        "half_life_days": 9,
+    }
+    found = uses(world, lambda: passages.search(world, ann, "pump 7", **arguments))
+    assert_uses(found, "postings_by_term", "postings_pkey", "chunks_pkey", "documents_pkey")
+
+
+def test_what_is_similar_is_found_without_a_scan(crowd: Crowd):
+    world, ann, _ = crowd
+    row = passages.match(world, ann, vector(1), 1)[0]
+    for subject in ({"chunk_id": row["chunk_id"]}, {"document_id": row["document_id"]}):
+        found = uses(world, lambda given=subject: passages.similar(world, ann, **given))
+        assert_uses(found, "chunks_pkey")
+
+
+def test_a_scan_would_be_seen(crowd: Crowd):
+    world, _, _ = crowd
+    statement = "select count(*) from rag.chunks where content = ''"
+    assert uses(world, lambda: world.sql(statement))["chunks"] == 1

@@ -1,0 +1,160 @@
+"""Keyword search against a slow BM25: its formula over the terms of what the caller may see, no others."""
+
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.actors import Actor, World, vector
+from tests.conftest import People
+from tests.sql import passages
+from tests.sql.oracle import WORDS, Library, Passage
+
+K1, B, DOCUMENT_SHARE = 1.5, 0.85, 0.5
+
+
+def terms_of(world: World, seen: list[Passage]) -> dict[str, Counter[str]]:
+    """The terms of every chunk, its title's among them."""
+    found: dict[str, Counter[str]] = {one.chunk_id: Counter() for one in seen}
+    rows = world.sql(
+        "select chunks.id::text, found.term, found.occurrences from rag.chunks "
+        "join rag.documents on documents.org_id = chunks.org_id and documents.id = document_id "
+        "cross join (values (true), (false)) as part (is_title) "
+        "cross join rag.terms(rag.text_config(coalesce(documents.lang, 'en')), "
+        "  case when is_title then title else chunks.content end) as found "
+        "where chunks.id = any (%s::uuid[])",
+        list(found),
+    )
+    for chunk_id, term, occurrences in rows:
+        found[chunk_id][term] += occurrences
+    return found
+
+
+def saturated(occurrences: float, length: float, mean: float) -> float:
+    return occurrences / (occurrences + K1 * (1 - B + B * length / mean))
+
+
+def bm25(world: World, seen: list[Passage], words: list[str]) -> dict[str, float]:
+    """The scores of all chunks that hold one of the words, with half of each its document's."""
+    terms = terms_of(world, seen)
+    document_of = {one.chunk_id: one.document_id for one in seen}
+    whole: dict[str, Counter[str]] = {document_id: Counter() for document_id in document_of.values()}
+    for chunk_id, counted in terms.items():
+        whole[document_of[chunk_id]].update(counted)
+    chunk_mean = sum(counted.total() for counted in terms.values()) / len(terms)
+    document_mean = sum(counted.total() for counted in whole.values()) / len(whole)
+    holding = {word: sum(word in counted for counted in terms.values()) for word in words}
+    idf = {word: math.log(1 + (len(terms) - n + 0.5) / (n + 0.5)) for word, n in holding.items() if n}
+
+    def score(counted: Counter[str], mean: float) -> float:
+        return sum(idf[word] * saturated(counted[word], counted.total(), mean) for word in idf) / sum(
+            idf.values()
+        )
+
+    return {
+        chunk_id: (1 - DOCUMENT_SHARE) * score(counted, chunk_mean)
+        + DOCUMENT_SHARE * score(whole[document_of[chunk_id]], document_mean)
+        for chunk_id, counted in terms.items()
+        if any(counted[word] for word in idf)
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_scores_are_those_of_bm25_over_what_the_caller_sees(world: World, seed: int):
+    """After replacements and deletes, in two orgs and several languages, within a collection or without."""
+    library = Library(world, seed)
+    people, draw = library.people, library.draw
+    with passages.deployed_with(world, phrase_share=0):
+        for person in (people.ann, people.alf, people.ada, people.bob, people.kim) * 3:
+            words, model = (
+                draw.sample(WORDS, draw.randint(1, 4)),
+                draw.choice(["another model", passages.MODEL]),
+            )
+            filters: dict[str, Any] = {"model": model}
+            seen = library.seen(person)
+            if draw.random() < 0.5:
+                filters["collection_ids"] = [draw.choice(seen).fields["collection_id"]]
+                seen = [one for one in seen if one.fields["collection_id"] in filters["collection_ids"]]
+            expected = bm25(world, seen, words)
+            of_model = {one.chunk_id for one in seen if one.fields["embedding_model"] == model}
+            rows = passages.search(world, person, " ".join(words), top_k=100, filters=filters)
+            found = {row["chunk_id"]: row["score"] for row in rows}
+            assert found == pytest.approx(
+                {key: expected[key] for key in expected if key in of_model}, rel=1e-5
+            )
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"mode": "hybrid", "query_vector": vector(3)}], ids=["keyword", "hybrid"]
+)
+def test_another_member_s_private_words_change_none_of_my_scores(
+    world: World, people: People, arguments: Any
+):
+    for number in range(5):
+        passages.put(
+            world, people.alf, f"pump {number}", "valve and pump", "pump valve pipe", title=f"no {number}"
+        )
+
+    def scores(person: Actor) -> list[tuple[str, float]]:
+        rows = passages.search(world, person, "pump valve der", **arguments)
+        return [(row["chunk_id"], row["score"]) for row in rows]
+
+    before, of_bob = scores(people.alf), scores(people.bob)
+    hidden = [
+        passages.put(world, people.ann, "pump " * 20, "der valve der pump", private=True, lang="de"),
+        passages.put(world, people.bob, "pump valve", lang="fr"),
+    ]
+    assert scores(people.alf) == before
+    assert scores(people.bob) != of_bob
+    assert scores(people.ada) != before
+    for person, document_id in zip((people.ann, people.bob), hidden, strict=True):
+        passages.delete(world, person, document_id)
+    assert scores(people.alf) == before == scores(people.ada)
+
+
+def test_a_new_title_is_found_and_the_old_one_is_not(world: World, people: People):
+    first = passages.put(world, people.ann, "one", "two", external_id="x", title="Turbine manual")
+    assert {row["document_id"] for row in passages.search(world, people.ann, "turbines")} == {first}
+    world.sql("update rag.documents set title = 'Gearbox' where id = %s", first)
+    assert passages.search(world, people.ann, "turbine") == []
+    assert len(passages.search(world, people.ann, "gearbox")) == 2
+    passages.put(world, people.ann, "one", external_id="x", title="Rotor")
+    assert passages.search(world, people.ann, "gearbox") == []
+    assert len(passages.search(world, people.ann, "rotors")) == 1
+
+
+def test_the_same_words_together_come_before_the_same_words_apart(world: World, people: People):
+    texts = ["plain wall heat and a pump", "a heat pump and plain wall", "pump heat and a plain wall"]
+    for text in texts:
+        passages.put(world, people.ann, text)
+    found = [row["content"] for row in passages.search(world, people.ann, "heat pump")]
+    assert found[0] == texts[1]
+    assert set(found) == set(texts)
+    with passages.deployed_with(world, phrase_share=0):
+        assert len({row["score"] for row in passages.search(world, people.ann, "heat pump")}) == 1
+
+
+def test_a_word_that_is_common_everywhere_still_fills_the_page(world: World, people: People):
+    """More documents hold it than are read."""
+    for number in range(130):
+        passages.put(
+            world, people.ann, f"common thing {number}", source_type="faq" if number % 10 == 0 else "doc"
+        )
+    with passages.deployed_with(world, postings_read=100):
+        assert len(passages.search(world, people.ann, "common", top_k=100)) == 100
+        assert len(passages.search(world, people.ann, "common thing 77", top_k=100)) == 100
+        assert passages.search(world, people.ann, "common 77")[0]["content"] == "common thing 77"
+        assert (
+            len(passages.search(world, people.ann, "common", top_k=100, filters={"source_type": "faq"})) == 13
+        )
+
+
+def test_words_of_another_model_s_documents_take_no_place_on_the_page(world: World, people: People):
+    for _ in range(65):
+        passages.put(world, people.ann, "zebra zebra", embedding_model="another")
+    passages.put(world, people.ann, "one zebra among many other animals")
+    assert len(passages.search(world, people.ann, "zebra")) == 1
+    assert len(passages.search(world, people.ann, "zebra", top_k=100, filters={"model": "another"})) == 65
+    only = {"collection_ids": [passages.search(world, people.ann, "zebra")[0]["collection_id"]]}
+    assert len(passages.search(world, people.ann, "zebra", filters=only)) == 1

@@ -1,0 +1,160 @@
+"""rag_search: each mode's scores, each argument, each typed error."""
+
+from typing import Any
+
+import pytest
+
+from tests.actors import MODEL, World, vector
+from tests.conftest import People
+from tests.sql import passages
+
+TEXTS = ["pump alpha", "pump pump beta", "gamma", "delta pump valve", "epsilon valve valve"]
+
+
+@pytest.fixture
+def shelf(world: World, people: People) -> People:
+    """No two are equally near to vector(2), and none is behind it, where all similarities are 0."""
+    for number, text in enumerate(TEXTS):
+        pairs = zip(vector(2), vector(100 + number), strict=True)
+        passages.put(
+            world, people.ann, text, vectors=[[one * (number + 1) + other * 3 for one, other in pairs]]
+        )
+    return people
+
+
+def by_chunk(rows: list[dict[str, Any]], what: str) -> dict[str, Any]:
+    return {row["chunk_id"]: row[what] for row in rows}
+
+
+def test_by_meaning_is_what_rag_match_finds(world: World, shelf: People):
+    rows = passages.search(world, shelf.ann, None, mode="semantic", query_vector=vector(2), top_k=3)
+    matched = passages.match(world, shelf.ann, vector(2), top_k=3)
+    assert rows == matched
+    assert all(row["score"] == row["similarity"] and row["word_score"] is None for row in rows)
+
+
+def test_by_word_no_similarity_is_made_up(world: World, shelf: People):
+    rows = passages.search(world, shelf.ann, "pump")
+    assert {row["similarity"] for row in rows} == {None}
+    assert {row["exact"] for row in rows} == {True}
+    with_vector = passages.search(world, shelf.ann, "pump", query_vector=vector(2))
+    assert by_chunk(with_vector, "score") == by_chunk(rows, "score")
+    expected = by_chunk(passages.match(world, shelf.ann, vector(2)), "similarity")
+    assert by_chunk(with_vector, "similarity") == {one: expected[one] for one in by_chunk(rows, "score")}
+
+
+def test_both_are_a_mean_of_similarity_and_words(world: World, shelf: People):
+    similarity = by_chunk(passages.match(world, shelf.ann, vector(2)), "similarity")
+    words = by_chunk(passages.search(world, shelf.ann, "pump valve"), "score")
+    for share in (0.4, 0.0, 1.0):
+        with passages.deployed_with(world, similarity_share=share):
+            rows = passages.search(world, shelf.ann, "pump valve", mode="hybrid", query_vector=vector(2))
+        expected = {one: share * similarity[one] + (1 - share) * words.get(one, 0) for one in similarity}
+        assert by_chunk(rows, "score") == pytest.approx(expected, abs=1e-6)
+        assert by_chunk(rows, "similarity") == similarity
+    assert by_chunk(rows, "word_score") == {one: words.get(one, 0) for one in similarity}
+
+
+def test_ranks_are_fused_over_sixty_and_begin_with_one(world: World, shelf: People):
+    nearest = [row["chunk_id"] for row in passages.match(world, shelf.ann, vector(2))]
+    worded = [row["chunk_id"] for row in passages.search(world, shelf.ann, "pump valve")]
+    rows = passages.search(
+        world, shelf.ann, "pump valve", mode="hybrid", query_vector=vector(2), fusion="rrf"
+    )
+    expected = {
+        one: sum(1 / (61 + order.index(one)) for order in (nearest, worded) if one in order) * 61 / 2
+        for one in nearest
+    }
+    assert by_chunk(rows, "score") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("fusion", ["mean", "rrf"])
+def test_words_that_nobody_wrote_leave_the_order_to_the_meaning(world: World, shelf: People, fusion: str):
+    rows = passages.search(world, shelf.ann, "unheard", mode="hybrid", query_vector=vector(2), fusion=fusion)
+    assert [row["chunk_id"] for row in rows] == [
+        row["chunk_id"] for row in passages.match(world, shelf.ann, vector(2))
+    ]
+    assert rows[0]["score"] == pytest.approx(rows[0]["similarity"] if fusion == "mean" else 1)
+    assert passages.search(world, shelf.ann, "unheard", fusion=fusion) == []
+
+
+def test_ranks_by_words_alone_are_those_of_one_leg(world: World, shelf: People):
+    rows = passages.search(world, shelf.ann, "pump valve", fusion="rrf")
+    assert [row["score"] for row in rows] == pytest.approx([61 / (61 + place) for place in range(len(rows))])
+
+
+def test_hierarchical_finds_chunks_of_the_best_documents_only(world: World, people: People):
+    """Five documents at least: those whose best chunks are best."""
+    good = [passages.put(world, people.ann, "pump", "other", "more") for _ in range(5)]
+    for _ in range(10):
+        passages.put(world, people.ann, "nothing", vectors=[[-value for value in passages.written(0)]])
+    found = passages.search(world, people.ann, "pump", mode="hierarchical", query_vector=vector(0), top_k=15)
+    assert {row["document_id"] for row in found} == set(good)
+    assert len(found) == 15
+    hybrid = passages.search(world, people.ann, "pump", mode="hybrid", query_vector=vector(0), top_k=5)
+    assert [row["content"] for row in hybrid] == ["pump"] * 5 == [row["content"] for row in found[:5]]
+    assert (
+        len(passages.search(world, people.ann, "pump", mode="hierarchical", query_vector=vector(0), top_k=25))
+        == 25
+    )
+
+
+@pytest.mark.parametrize(
+    ("days", "kept"), [(-5, 1.0), (0, 1.0), (10, 0.75), (20, 0.625), (40, 0.53125), (10**5, 0.5)]
+)
+@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
+def test_a_score_fades_by_half_lives_to_no_less_than_half(
+    world: World, people: People, mode: str, days: int, kept: float
+):
+    ((date,),) = world.sql("select (now() - make_interval(days => %s))::text", days)
+    passages.put(world, people.ann, "pump", occurred_at=date)
+    arguments: dict[str, Any] = {"mode": mode, "query_vector": vector(0)}
+    (fresh,) = passages.search(world, people.ann, "pump", **arguments)
+    (faded,) = passages.search(world, people.ann, "pump", half_life_days=10, **arguments)
+    assert faded["score"] == pytest.approx(fresh["score"] * kept, rel=1e-3)
+    assert faded["similarity"] == fresh["similarity"]
+
+
+def test_fading_changes_the_order_and_a_document_without_a_date_is_new(world: World, people: People):
+    for date in ("2001-01-01T00:00:00Z", None):
+        passages.put(world, people.ann, "pump", occurred_at=date, title=date or "none")
+    rows = passages.search(world, people.ann, "pump", half_life_days=5e-324)
+    assert [row["title"] for row in rows] == ["none", "2001-01-01T00:00:00Z"]
+
+
+ERRORS: list[tuple[dict[str, Any], str]] = [
+    ({"mode": "fuzzy"}, "invalid_mode"),
+    ({"mode": None}, "invalid_mode"),
+    *(({"top_k": top_k}, "invalid_top_k") for top_k in (0, 101, None)),
+    *(
+        ({"mode": mode, "query_vector": None}, "missing_vector")
+        for mode in ("semantic", "hybrid", "hierarchical")
+    ),
+    *(
+        ({"mode": mode, "query_text": text}, "missing_text")
+        for mode in ("keyword", "hybrid")
+        for text in ("", None)
+    ),
+    ({"query_text": "x" * 10_001}, "text_too_long"),
+    *(({"expand_context": chunks}, "invalid_expand_context") for chunks in (-1, 11, None)),
+    *(({"half_life_days": days}, "invalid_half_life") for days in (0, -1, 100_001, "NaN", "Infinity")),
+    *(({"fusion": fusion}, "invalid_fusion") for fusion in ("max", None)),
+    ({"query_vector": [1.0] * 3}, "wrong_dimensions"),
+    ({"query_vector": [0.0] * 1536}, "zero_vector"),
+    ({"filters": [1]}, "invalid_filters"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "detail"), ERRORS, ids=str)
+def test_a_wrong_argument_is_a_typed_error(people: People, wrong: dict[str, Any], detail: str):
+    right = {"query_text": "x", "query_vector": vector(1), "mode": "hybrid"}
+    answer = people.ann.rpc("rag_search", {**right, **wrong})
+    assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (400, "PT400", detail)
+
+
+def test_what_is_left_out_has_a_default(people: People):
+    people.ann.put([vector(1)] * 12)
+    rows = people.ann.rpc(
+        "rag_search", {"query_text": "a", "query_vector": vector(1), "filters": {"model": MODEL}}
+    )
+    assert len(rows.json()) == 10
