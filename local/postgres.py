@@ -21,7 +21,8 @@ from local.processes import Child, StackError, is_alive
 
 SUPERUSER = "supabase_admin"
 VERSIONS = {16: "pginstall", 18: "pginstall18"}
-# Sorted by code point, and with the letters of all languages, as keyword search needs and hosted projects have.
+# Sorted by code point; letters of all languages are letters, as keyword search needs and hosted projects
+# have it.
 LOCALES = {
     16: ("--locale", "C.UTF-8"),
     18: ("--locale-provider", "builtin", "--locale", "C.UTF-8"),

@@ -9,9 +9,10 @@ create table rag.settings (
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
   -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
-  exact_rows integer not null default 10000 check (exact_rows >= 0),
-  -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search).
-  ef_search integer not null default 100 check (ef_search between 1 and 1000),
+  exact_rows integer not null default 12000 check (exact_rows >= 0),
+  -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search), for an org of half the table;
+  -- for smaller ones more (rag.effort).
+  ef_search integer not null default 40 check (ef_search between 1 and 1000),
   -- The language of documents that do not say theirs.
   language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
   -- BM25: how soon repetitions of a word stop counting, and how much long passages are held back.

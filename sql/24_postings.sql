@@ -11,7 +11,7 @@ create table rag.postings (
   term text collate "C" not null,
   collection_id uuid not null,
   owner_id uuid,
-  -- For every chunk that holds the term, in order: ordinal << 32 | terms in the chunk << 16 | occurrences.
+  -- For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.
   places bigint[] not null check (cardinality(places) > 0),
   -- Terms in the whole document.
   length integer not null,

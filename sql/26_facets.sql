@@ -44,15 +44,32 @@ create policy "a bound key stays in its collection" on rag.facets
 
 grant select, insert, update, delete on rag.facets to authenticated;
 
--- The first 128 bits of SHA-256 over kind and value. Numbers are equal as numbers: 1.0 is 1.
+-- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
+create function rag.plain(value jsonb)
+returns jsonb
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return case jsonb_typeof(value)
+    when 'number' then to_jsonb(trim_scale(value::numeric))
+    when 'array' then coalesce((
+      select jsonb_agg(rag.plain(item) order by place)
+      from jsonb_array_elements(value) with ordinality as items (item, place)), '[]')
+    when 'object' then coalesce((
+      select jsonb_object_agg(entry.key, rag.plain(entry.value)) from jsonb_each(value) as entry), '{}')
+    else value
+  end;
+end;
+$$;
+
+-- The first 128 bits of SHA-256 over kind and value. No document's value is deeper than 32 levels.
 create function rag.facet(kind text, value jsonb)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
   select encode(substr(sha256(convert_to(kind || ':' || case
-    when jsonb_typeof(value) = 'number' then trim_scale((value #>> '{}')::numeric)::text
-    else value::text
-  end, 'UTF8')), 1, 16), 'hex')::uuid;
+    when jsonb_path_exists(value, '$.**{32}') then value else rag.plain(value)
+  end::text, 'UTF8')), 1, 16), 'hex')::uuid;
 $$;
 
 -- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
@@ -100,5 +117,7 @@ create trigger index_facets_of_changed_documents
     (new.origin, new.author, new.state, new.labels, new.metadata, new.collection_id, new.owner_id))
   execute function rag.index_facets();
 
-revoke all on function rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets() from public, anon, service_role;
-grant execute on function rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets() to authenticated;
+revoke all on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
+  from public, anon, service_role;
+grant execute on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
+  to authenticated;

@@ -47,7 +47,8 @@ begin
     select document_id, rag.total_term(config, embedding_model), ordinal, 0, length from measured
   )
   select index_words.org_id, documents.id, placed.term, documents.collection_id, documents.owner_id,
-    array_agg(placed.ordinal::bigint << 32 | least(placed.length, 65535)::bigint << 16
+    -- << and | bind alike, from the left.
+    array_agg((placed.ordinal::bigint << 32) | (least(placed.length, 65535)::bigint << 16)
       | least(placed.occurrences, 65535)::bigint order by placed.ordinal),
     whole.length,
     max(placed.occurrences / (placed.occurrences + 1.5 * (0.25 + 0.75 * placed.length / 100)))

@@ -53,7 +53,9 @@ begin
   scope.date_to := wanted.date_to;
 
   -- One facet of each group must be there.
-  select array_agg(found.number), array_agg(rag.facet(found.kind, found.value)) into groups, facets
+  -- A null in a list is no document's.
+  select array_agg(found.number), array_agg(rag.facet(found.kind, coalesce(found.value, 'null')))
+    into groups, facets
   from (
     select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
     union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
@@ -61,8 +63,7 @@ begin
     union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
     union all select 4 + entry.number, 'metadata.' || entry.key, entry.value
       from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
-  ) as found (number, kind, value)
-  where found.value is not null;
+  ) as found (number, kind, value);
   if facets is not null then
     scope.document_ids := array(
       select facets_of.document_id
@@ -85,12 +86,14 @@ as $$
     scope.document_ids, scope.without_document, scope.without_chunk) is null;
 $$;
 
-create function rag.has_source_types_only(scope rag.scope)
+-- Whether it asks for one source type and nothing else.
+create function rag.has_one_source_type(scope rag.scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
-  select scope.source_types is not null and (scope.collection_ids, scope.lang, scope.date_from,
-    scope.date_to, scope.document_ids, scope.without_document, scope.without_chunk) is null;
+  select cardinality(scope.source_types) = 1
+    and (scope.collection_ids, scope.lang, scope.date_from, scope.date_to, scope.document_ids,
+      scope.without_document, scope.without_chunk) is null;
 $$;
 
 -- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
@@ -120,8 +123,8 @@ as $$
 $$;
 
 revoke all on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
-  rag.has_source_types_only(rag.scope), rag.conditions(rag.scope, text), rag.chunk_conditions(rag.scope)
+  rag.has_one_source_type(rag.scope), rag.conditions(rag.scope, text), rag.chunk_conditions(rag.scope)
   from public, anon, service_role;
 grant execute on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
-  rag.has_source_types_only(rag.scope), rag.conditions(rag.scope, text),
+  rag.has_one_source_type(rag.scope), rag.conditions(rag.scope, text),
   rag.chunk_conditions(rag.scope) to authenticated;

@@ -1,9 +1,10 @@
 -- What every way of searching gives back: chunks with their documents' fields, best first.
 
--- A chunk on its way through a search. Scores are 0 to 1; null where nobody has computed them.
+-- A chunk on its way through a search, with what is shown of it, so that nobody reads it twice. Scores are 0 to
+-- 1; null where nobody has computed them.
 create type rag.hit as (
-  org_id uuid, document_id uuid, ordinal integer, chunk_id uuid,
-  similarity double precision, word_score double precision, score double precision
+  org_id uuid, document_id uuid, ordinal integer, chunk_id uuid, content text, span_start integer,
+  span_end integer, similarity double precision, word_score double precision, score double precision
 );
 
 -- exact: whether the nearest were found by comparing all that the filters leave; considered: how many
@@ -38,48 +39,64 @@ begin
 end;
 $$;
 
--- The hits as rows, in their order. With neighbours, each text is that many chunks longer to both sides, as
--- far as its document goes and no further than half-way to the document's next hit: no text comes twice.
-create function rag.show(hits rag.hit[], neighbours integer, exact boolean, considered integer)
+-- The hits as rows, in their order.
+create function rag.show(hits rag.hit[], exact boolean, considered integer)
 returns setof rag.found
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return query
-  with hit as (
-    select hits.*
-    from unnest(hits) with ordinality as hits (org_id, document_id, ordinal, chunk_id, similarity,
-      word_score, score, place)
-  ), fenced as (
-    select hit.*,
-      lag(hit.ordinal) over of_document as before,
-      lead(hit.ordinal) over of_document as after
-    from hit
-    window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
-  )
-  select chunks.id, chunks.document_id, chunks.org_id, chunks.ordinal,
-    case when wider.span_end is null then chunks.content
-      else substr(documents.content, wider.span_start + 1, wider.span_end - wider.span_start) end,
-    coalesce(wider.span_start, chunks.span_start), coalesce(wider.span_end, chunks.span_end),
-    fenced.similarity, fenced.word_score, fenced.score, documents.collection_id, documents.source_type,
+  select hit.chunk_id, hit.document_id, hit.org_id, hit.ordinal, hit.content, hit.span_start, hit.span_end,
+    hit.similarity, hit.word_score, hit.score, documents.collection_id, documents.source_type,
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered
-  from fenced
-  join rag.chunks on chunks.org_id = fenced.org_id and chunks.id = fenced.chunk_id
-  join rag.documents on documents.org_id = fenced.org_id and documents.id = fenced.document_id
-  left join lateral (
-    select min(near.span_start) as span_start, max(near.span_end) as span_end
-    from rag.chunks as near
-    where neighbours > 0 and near.org_id = fenced.org_id and near.document_id = fenced.document_id
-      and near.ordinal between
-        greatest(fenced.ordinal - neighbours, (fenced.before + fenced.ordinal) / 2 + 1)
-        and least(fenced.ordinal + neighbours, (fenced.ordinal + fenced.after) / 2)
-  ) as wider on true
-  order by fenced.place;
+  from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
+    span_end, similarity, word_score, score, place)
+  join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+  order by hit.place;
 end;
 $$;
 
-revoke all on function rag.needle(extensions.vector), rag.show(rag.hit[], integer, boolean, integer)
+-- The hits, each text so many chunks longer to both sides, as far as its document goes and no further than
+-- half-way to the document's next hit; where chunks overlap, it begins behind the hit before: no text comes
+-- twice.
+create function rag.widen(hits rag.hit[], neighbours integer)
+returns rag.hit[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    with hit as (
+      select hit.*,
+        lag(hit.ordinal) over of_document as before,
+        lead(hit.ordinal) over of_document as after
+      from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
+        span_end, similarity, word_score, score, place)
+      window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+    ), wide as (
+      select hit.*, around.span_end as wide_end, greatest(around.span_start,
+        least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
+      from hit
+      cross join lateral (
+        select min(chunks.span_start), max(chunks.span_end)
+        from rag.chunks
+        where chunks.org_id = hit.org_id and chunks.document_id = hit.document_id
+          and chunks.ordinal between greatest(hit.ordinal - neighbours, (hit.before + hit.ordinal) / 2 + 1)
+            and least(hit.ordinal + neighbours, (hit.ordinal + hit.after) / 2)
+      ) as around (span_start, span_end)
+      window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+    )
+    select array_agg((wide.org_id, wide.document_id, wide.ordinal, wide.chunk_id,
+        substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start), wide.wide_start,
+        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.hit order by wide.place)
+    from wide
+    join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
+end;
+$$;
+
+revoke all on function rag.needle(extensions.vector), rag.show(rag.hit[], boolean, integer),
+  rag.widen(rag.hit[], integer)
   from public, anon, service_role;
-grant execute on function rag.needle(extensions.vector), rag.show(rag.hit[], integer, boolean, integer)
+grant execute on function rag.needle(extensions.vector), rag.show(rag.hit[], boolean, integer),
+  rag.widen(rag.hit[], integer)
   to authenticated;

@@ -23,68 +23,73 @@ begin
 end;
 $$;
 
-create function rag.hit_at(org_id uuid, document_id uuid, ordinal integer, chunk_id uuid,
-  distance double precision)
-returns rag.hit
-language sql immutable security invoker set search_path = ''
-as $$
-  select (org_id, document_id, ordinal, chunk_id, similarity, null, similarity)::rag.hit
-  from (select greatest(0, least(1, 1 - distance))) as clamped (similarity);
-$$;
-
--- The nearest chunks of a scope by comparing them all, as long as those are at most `bound`; considered: how
--- many were compared. Planning takes longer than scanning a small tenant: the two common shapes are
--- statements whose plans are kept, whereas the other filters are planned each time.
-create function rag.nearest_of_all(needle extensions.halfvec, scope rag.scope, wanted integer, bound bigint,
-  out hits rag.hit[], out considered integer)
+-- The nearest chunks of a scope without filters by comparing them all. Planning takes longer than scanning a
+-- small tenant: this plan is kept.
+create function rag.nearest_of_all(needle extensions.halfvec, scope rag.scope, wanted integer)
+returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  -- "+ 0" keeps the HNSW index out of the scan.
-  if rag.has_no_filters(scope) then
-    with visible as materialized (
-      select org_id, document_id, ordinal, id,
+  return (
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+      order by distance, id)
+    from (
+      -- "+ 0" keeps the HNSW index out of the scan.
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
         (embedding operator(extensions.<=>) needle) + 0 as distance
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
-      limit bound + 1
-    )
-    select array_agg(rag.hit_at(org_id, document_id, ordinal, id, distance) order by distance, id),
-      (select count(*) from visible)
-      into hits, considered
-    from (select * from visible order by distance, id limit wanted) as best;
-  elsif rag.has_source_types_only(scope) then
-    with visible as materialized (
-      select org_id, document_id, ordinal, id,
-        (embedding operator(extensions.<=>) needle) + 0 as distance
-      from rag.chunks
-      where org_id = any (scope.org_ids) and embedding_model = scope.model
-        and source_type = any (scope.source_types)
-      limit bound + 1
-    )
-    select array_agg(rag.hit_at(org_id, document_id, ordinal, id, distance) order by distance, id),
-      (select count(*) from visible)
-      into hits, considered
-    from (select * from visible order by distance, id limit wanted) as best;
-  else
-    execute format($query$
-      with visible as materialized (
-        select org_id, document_id, ordinal, id,
-          (embedding operator(extensions.<=>) $2) + 0 as distance
-        from rag.chunks
-        where %s
-        limit $4 + 1
-      )
-      select array_agg(rag.hit_at(org_id, document_id, ordinal, id, distance) order by distance, id),
-        (select count(*) from visible)
-      from (select * from visible order by distance, id limit $3) as best
-    $query$, rag.chunk_conditions(scope))
-      into hits, considered using scope, needle, wanted, bound;
-  end if;
+      order by distance, id
+      limit wanted
+    ) as nearest);
 end;
 $$;
 
--- The nearest chunks of a scope by the HNSW index. Complete: whether these are all that there need be; not when
+-- The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no
+-- further than that. The commonest, one source type, keeps its plan; others are planned for the filters at
+-- hand.
+create function rag.nearest_of_filtered(needle extensions.halfvec, scope rag.scope, wanted integer,
+  bound bigint, out hits rag.hit[], out considered integer)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  one_type constant text := scope.source_types[1];
+begin
+  if rag.has_one_source_type(scope) then
+    with visible as materialized (
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
+        (embedding operator(extensions.<=>) needle) + 0 as distance
+      from unnest(scope.org_ids) as orgs (one_org)
+      join rag.chunks on org_id = one_org and embedding_model = scope.model and source_type = one_type
+      limit bound + 1
+    )
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        order by distance, id), (select count(*) from visible)
+      into hits, considered
+    from (select * from visible order by distance, id limit wanted) as nearest;
+    return;
+  end if;
+
+  execute format($query$
+    with visible as materialized (
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
+        (embedding operator(extensions.<=>) $2) + 0 as distance
+      from rag.chunks
+      where %s
+      limit $4 + 1
+    )
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        order by distance, id), (select count(*) from visible)
+    from (select * from visible order by distance, id limit $3) as nearest
+  $query$, rag.chunk_conditions(scope))
+    into hits, considered using scope, needle, wanted, bound;
+end;
+$$;
+
+-- The nearest chunks of a scope by the HNSW index. complete: whether these are all that there need be; not when
 -- the index gave up, and not when as many as were fetched are equally near, since which of them it happened
 -- upon must not decide.
 create function rag.nearest_of_index(needle extensions.halfvec, scope rag.scope, wanted integer,
@@ -92,30 +97,64 @@ create function rag.nearest_of_index(needle extensions.halfvec, scope rag.scope,
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- Ten more, to see whether the last of them is nearer than what was left out.
-  fetched constant integer := wanted + 10;
+  -- One more, to see whether the last of them is nearer than what was left out.
+  fetched constant integer := wanted + 1;
   sorting constant text := current_setting('enable_sort');
   distances double precision[];
 begin
   -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap.
   perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
-    set_config('hnsw.ef_search', greatest(ef_search, fetched)::text, true);
-  execute format($query$
-    select array_agg(rag.hit_at(org_id, document_id, ordinal, id, distance) order by distance, id),
-      array_agg(distance order by distance)
+    -- 1000 is its largest; iterating, the index hands out more all the same.
+    set_config('hnsw.ef_search', least(1000, greatest(ef_search, fetched))::text, true);
+  if rag.has_no_filters(scope) then
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        order by distance, id), array_agg(distance order by distance)
+      into hits, distances
     from (
-      select org_id, document_id, ordinal, id, embedding operator(extensions.<=>) $2 as distance
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
+        embedding operator(extensions.<=>) needle as distance
       from rag.chunks
-      where %s
-      order by embedding operator(extensions.<=>) $2
-      limit $3
-    ) as nearest
-  $query$, rag.chunk_conditions(scope))
-    into hits, distances using scope, needle, fetched;
+      where org_id = any (scope.org_ids) and embedding_model = scope.model
+      order by embedding operator(extensions.<=>) needle
+      limit fetched
+    ) as nearest;
+  else
+    execute format($query$
+      select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+          order by distance, id), array_agg(distance order by distance)
+      from (
+        select org_id, document_id, ordinal, id, content, span_start, span_end,
+          embedding operator(extensions.<=>) $2 as distance
+        from rag.chunks
+        where %s
+        order by embedding operator(extensions.<=>) $2
+        limit $3
+      ) as nearest
+    $query$, rag.chunk_conditions(scope))
+      into hits, distances using scope, needle, fetched;
+  end if;
   perform set_config('enable_sort', sorting, true);
   considered := coalesce(cardinality(hits), 0);
   complete := considered = fetched and distances[wanted] < distances[fetched];
   hits := hits[:wanted];
+end;
+$$;
+
+-- How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the
+-- smaller their share of the table, and four times as many where they are scattered over several orgs, whose
+-- neighbourhoods then hold few of ours. (bench/cutover.py)
+create function rag.effort(scope rag.scope, candidates bigint, ef_search integer)
+returns integer
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  rows_in_table constant real := (
+    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks'::regclass);
+  scattered constant integer := case when cardinality(scope.org_ids) > 1 then 4 else 1 end;
+begin
+  return least(1000, ef_search * scattered * greatest(1, rows_in_table / (2 * candidates)));
 end;
 $$;
 
@@ -127,24 +166,34 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
+  -- Rows scattered over several orgs are hard to find by the index.
+  scattered constant integer := case when cardinality(scope.org_ids) > 1 then 2 else 1 end;
+  filtered constant boolean := not rag.has_no_filters(scope);
   every_row constant bigint := 9223372036854775806;
-  complete boolean := false;
+  complete boolean;
 begin
   select * into settings from rag.settings;
-  -- Without filters the log of term counts knows how many there are; should it be wrong, it costs time and no
-  -- rows. With filters, comparing as many as are few tells.
-  exact := not rag.has_no_filters(scope) or rag.count_chunks(scope) <= settings.exact_rows;
-  if exact then
-    select * into hits, considered from rag.nearest_of_all(needle, scope, wanted, settings.exact_rows);
-    exact := considered <= settings.exact_rows;
+  -- Without filters the log of term counts knows how many rows there are; should it be wrong, it costs time and
+  -- no rows. With filters, comparing as many as are few tells.
+  if filtered then
+    select * into hits, considered
+    from rag.nearest_of_filtered(needle, scope, wanted, scattered * settings.exact_rows);
+  else
+    considered := rag.count_chunks(scope);
   end if;
-  if not exact then
-    select * into hits, considered, complete
-    from rag.nearest_of_index(needle, scope, wanted, settings.ef_search);
-    exact := not complete;
-    if exact then
-      select * into hits, considered from rag.nearest_of_all(needle, scope, wanted, every_row);
+  exact := considered <= scattered * settings.exact_rows;
+  if exact then
+    if not filtered then
+      hits := rag.nearest_of_all(needle, scope, wanted);
     end if;
+    return;
+  end if;
+
+  select * into hits, considered, complete
+  from rag.nearest_of_index(needle, scope, wanted, rag.effort(scope, considered, settings.ef_search));
+  if not complete then
+    exact := true;
+    select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, every_row);
   end if;
 end;
 $$;
@@ -167,17 +216,19 @@ begin
     raise exception 'top_k must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_top_k';
   end if;
   near := rag.nearest(rag.needle(query_vector), rag.scope_of(filters), top_k);
-  return query select * from rag.show(near.hits, 0, near.exact, near.considered);
+  return query select * from rag.show(near.hits, near.exact, near.considered);
 end;
 $$;
 
-revoke all on function rag.count_chunks(rag.scope), rag.hit_at(uuid, uuid, integer, uuid, double precision),
-  rag.nearest_of_all(extensions.halfvec, rag.scope, integer, bigint),
+revoke all on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
+  rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
+  rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
   rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer),
   rag.nearest(extensions.halfvec, rag.scope, integer),
   public.rag_match(extensions.vector, integer, jsonb) from public, anon, service_role;
-grant execute on function rag.count_chunks(rag.scope), rag.hit_at(uuid, uuid, integer, uuid, double precision),
-  rag.nearest_of_all(extensions.halfvec, rag.scope, integer, bigint),
+grant execute on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
+  rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
+  rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
   rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer),
   rag.nearest(extensions.halfvec, rag.scope, integer),
   public.rag_match(extensions.vector, integer, jsonb) to authenticated;

@@ -2,20 +2,22 @@
 -- steps. What is sought, and how rare it is; which documents have most of it, reading a bounded number of
 -- postings for each term; and the exact scores of those documents' chunks.
 
--- A term of a question. Terms of one slot are the same word as several languages stem it; place is where it
--- stands in the question, null for identifiers.
-create type rag.sought as (term text, slot integer, config regconfig, place integer, idf double precision);
+-- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
+-- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
+-- should hold that an upgrade carries over.
+create type rag.sought as (term text, slot integer, config oid, place integer, idf double precision);
 
 -- Two words that follow each other in a question, that many places apart.
 create type rag.word_pair as (
-  config regconfig, first text, second text, gap integer, weight double precision
+  config oid, first text, second text, gap integer, weight double precision
 );
 
 -- A question taken apart: its terms, rarest first, at most 40; its pairs; the sum of idf that a chunk which
--- holds everything would have; and the mean lengths, in terms, that BM25 compares with.
+-- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
+-- other embedding models too, the terms that stand for a whole document of the one that is asked for.
 create type rag.question as (
   sought rag.sought[], pairs rag.word_pair[], idf_sum double precision,
-  chunk_length double precision, document_length double precision
+  chunk_length double precision, document_length double precision, totals text[]
 );
 
 create type rag.reference as (org_id uuid, document_id uuid);
@@ -33,8 +35,10 @@ declare
   chunk_count bigint;
 begin
   select array_agg(distinct rag.config_of_total(total.term)), sum(total.chunks),
-    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents)
-    into configs, chunk_count, asked.chunk_length, asked.document_length
+    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
+    case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
+      array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
+    into configs, chunk_count, asked.chunk_length, asked.document_length, asked.totals
   from (
     select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
       sum(counts.length) as length
@@ -106,6 +110,7 @@ declare
   few constant integer := 500;
   read constant integer := greatest(wanted, (select settings.postings_read from rag.settings));
   sorting constant text := current_setting('enable_sort');
+  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
   left_over rag.reference[];
   found rag.reference[];
 begin
@@ -119,9 +124,18 @@ begin
     from (
       select postings.org_id, postings.document_id
       from unnest(left_over) as left_over
-      cross join unnest(asked.sought) as sought
-      join rag.postings on postings.org_id = left_over.org_id
-        and postings.document_id = left_over.document_id and postings.term = sought.term
+      cross join lateral (
+        select org_id, document_id, term, impact
+        from rag.postings
+        where postings.org_id = left_over.org_id and postings.document_id = left_over.document_id
+          and postings.term = any (terms)
+        offset 0
+      ) as postings
+      join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = postings.term
+      where asked.totals is null or exists (
+        select from rag.postings as whole
+        where whole.org_id = left_over.org_id and whole.document_id = left_over.document_id
+          and whole.term = any (asked.totals))
       group by 1, 2
       order by sum(sought.idf * postings.impact) desc, 2
       limit wanted
@@ -135,13 +149,13 @@ begin
     select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
     from (
       select best.org_id, best.document_id
-      from unnest($2) as sought
+      from (select distinct term, idf from unnest($2)) as sought
       cross join unnest(($1).org_ids) as org (id)
       cross join lateral (
         select org_id, document_id, impact
         from rag.postings
         where org_id = org.id and term = sought.term
-          and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s
+          and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s %s
         order by impact desc
         limit $3
       ) as best
@@ -151,8 +165,10 @@ begin
     ) as ranked
   $query$, case when filtered then format(
     'and exists (select from rag.documents where %s and org_id = postings.org_id and id = postings.document_id)',
-    conditions) end)
-    into found using scope, asked.sought, read, wanted;
+    conditions) end, case when asked.totals is not null then
+    'and exists (select from rag.postings as whole where whole.org_id = postings.org_id '
+    'and whole.document_id = postings.document_id and whole.term = any ($5))' end)
+    into found using scope, asked.sought, read, wanted, asked.totals;
   perform set_config('enable_sort', sorting, true);
   return found;
 end;
@@ -175,20 +191,28 @@ declare
   fixed double precision;
   by_chunk double precision;
   by_document double precision;
+  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
 begin
-  select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b), bm25_k1 * bm25_b / asked.chunk_length,
-    bm25_k1 * bm25_b / asked.document_length
+  -- A mean of 0: texts without a single term.
+  select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
+    bm25_k1 * bm25_b / nullif(asked.chunk_length, 0), bm25_k1 * bm25_b / nullif(asked.document_length, 0)
     into k1, own_share, fixed, by_chunk, by_document
   from rag.settings;
 
   return query
   with posting as materialized (
-    select postings.org_id, postings.document_id, postings.places,
-      sought.idf / asked.idf_sum as weight, fixed + by_document * postings.length as holds_back
+    select wanted.org_id, wanted.document_id, found.places,
+      sought.idf / asked.idf_sum as weight, fixed + by_document * found.length as holds_back
     from (select distinct org_id, document_id from unnest(documents)) as wanted
-    cross join unnest(asked.sought) as sought
-    join rag.postings on postings.org_id = wanted.org_id and postings.document_id = wanted.document_id
-      and postings.term = sought.term
+    -- Offset 0 keeps this a look-up of a document's terms: the planner would read all that it has.
+    cross join lateral (
+      select term, places, length
+      from rag.postings
+      where postings.org_id = wanted.org_id and postings.document_id = wanted.document_id
+        and postings.term = any (terms)
+      offset 0
+    ) as found
+    join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = found.term
   ), whole as (
     select posting.org_id, posting.document_id,
       sum(posting.weight * counted.occurrences / (counted.occurrences + posting.holds_back)) as score
@@ -204,7 +228,9 @@ begin
     group by 1, 2, 3
   )
   -- k1 + 1 stands above and below, in a term's score and in the best that there could be.
-  select part.org_id, part.document_id, part.ordinal, own_share * part.score + (1 - own_share) * whole.score
+  -- A text that holds one word as two languages stem it may reach more.
+  select part.org_id, part.document_id, part.ordinal,
+    least(1, own_share * part.score + (1 - own_share) * whole.score)
   from part join whole using (org_id, document_id);
 end;
 $$;

@@ -39,8 +39,10 @@ begin
       and chunks.document_id = wanted_document.document_id
     where whole_documents
   ), known as (
-    select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.lang,
-      greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) as similarity,
+    select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
+      chunks.span_end, chunks.lang,
+      case when needle is not null
+        then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) end as similarity,
       coalesce(worded.score, 0) as word_score,
       row_number() over (order by worded.score desc nulls last, chunks.id) as word_place
     from candidate
@@ -62,10 +64,10 @@ begin
     from known
   ), placed as (
     select phrased.*,
-      case when phrased.words > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
+      case when phrased.word_score > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
       row_number() over (order by phrased.similarity desc, phrased.id) as by_similarity
     from phrased
-    where mode <> 'keyword' or phrased.words > 0
+    where mode <> 'keyword' or phrased.word_score > 0
   ), scored as (
     select placed.*, case fusion
       when 'rrf' then (coalesce(1.0 / (60 + placed.by_words), 0)
@@ -74,8 +76,8 @@ begin
     end::double precision as score
     from placed
   )
-  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.similarity,
-    scored.words, scored.score)::rag.hit order by scored.score desc, scored.id)
+  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
+    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.hit order by scored.score desc, scored.id)
     into hits
   from scored;
   return hits;
@@ -115,14 +117,14 @@ returns rag.hit[]
 language sql stable security invoker set search_path = ''
 as $$
   with faded as (
-    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ least(1000, greatest(0, extract(epoch from
+    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch from
       now() - coalesce(documents.occurred_at, documents.created_at))::double precision
-      / 86400 / half_life_days))) as faded_score
+      / 86400)) / half_life_days)) as faded_score
     from unnest(hits) as hit
     join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
   )
-  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.similarity,
-    faded.word_score, faded.faded_score)::rag.hit order by faded.faded_score desc, faded.chunk_id)
+  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
+    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.hit order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
 
@@ -180,7 +182,11 @@ begin
   if half_life_days is not null then
     hits := rag.fade(hits, half_life_days);
   end if;
-  return query select * from rag.show(hits[:top_k], expand_context, near.exact, near.considered);
+  hits := hits[:top_k];
+  if expand_context > 0 then
+    hits := rag.widen(hits, expand_context);
+  end if;
+  return query select * from rag.show(hits, near.exact, near.considered);
 end;
 $$;
 

@@ -16,6 +16,7 @@ as $$
 #variable_conflict use_variable
 declare
   scope rag.scope;
+  average extensions.vector;
   needle extensions.halfvec(1536);
   org_ids uuid[];
   near record;
@@ -34,14 +35,15 @@ begin
   org_ids := array(select rag.current_org_ids());
 
   -- A document is where its chunks are on average.
-  select avg(chunks.embedding::extensions.vector)::extensions.halfvec(1536), min(chunks.embedding_model)
-    into needle, scope.model
+  select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
+    into average, scope.model
   from rag.chunks
   where chunks.org_id = any (org_ids)
     and (chunks.id = chunk_id or chunks.document_id = document_id);
-  if needle is null then
+  if average is null then
     raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
   end if;
+  needle := rag.needle(average);
   scope.without_chunk := chunk_id;
   scope.without_document := document_id;
 
@@ -61,7 +63,7 @@ begin
   if result = 'chunks' then
     hits := near.hits;
   end if;
-  return query select * from rag.show(hits[:top_k], 0, near.exact, near.considered);
+  return query select * from rag.show(hits[:top_k], near.exact, near.considered);
 end;
 $$;
 

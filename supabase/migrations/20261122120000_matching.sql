@@ -3,7 +3,8 @@
 -- already is indexed at the end, which takes as long as its texts are.
 
 alter table rag.settings
-  add column ef_search integer not null default 100 check (ef_search between 1 and 1000),
+  alter column exact_rows set default 12000,
+  add column ef_search integer not null default 40 check (ef_search between 1 and 1000),
   add column language text not null default 'en' check (language ~ '^[A-Za-z]{2,8}$'),
   add column bm25_k1 real not null default 1.5 check (bm25_k1 between 0 and 10),
   add column bm25_b real not null default 0.85 check (bm25_b between 0 and 1),
@@ -11,6 +12,8 @@ alter table rag.settings
   add column phrase_share real not null default 0.02 check (phrase_share between 0 and 1),
   add column similarity_share real not null default 0.4 check (similarity_share between 0 and 1),
   add column postings_read integer not null default 1000 check (postings_read between 100 and 1000000);
+
+update rag.settings set exact_rows = 12000 where exact_rows = 10000;
 
 alter table rag.documents
   add column origin text check (length(origin) between 1 and 200 and rag.shows_only(origin)),
@@ -117,7 +120,7 @@ create table rag.postings (
   term text collate "C" not null,
   collection_id uuid not null,
   owner_id uuid,
-  -- For every chunk that holds the term, in order: ordinal << 32 | terms in the chunk << 16 | occurrences.
+  -- For every chunk that holds the term, in order: (ordinal << 32) | (terms in the chunk << 16) | occurrences.
   places bigint[] not null check (cardinality(places) > 0),
   -- Terms in the whole document.
   length integer not null,
@@ -278,15 +281,32 @@ create policy "a bound key stays in its collection" on rag.facets
 
 grant select, insert, update, delete on rag.facets to authenticated;
 
--- The first 128 bits of SHA-256 over kind and value. Numbers are equal as numbers: 1.0 is 1.
+-- The value with its numbers as short as they can be, since equal ones are one: 1.0 is 1, and [1.0] is [1].
+create function rag.plain(value jsonb)
+returns jsonb
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  return case jsonb_typeof(value)
+    when 'number' then to_jsonb(trim_scale(value::numeric))
+    when 'array' then coalesce((
+      select jsonb_agg(rag.plain(item) order by place)
+      from jsonb_array_elements(value) with ordinality as items (item, place)), '[]')
+    when 'object' then coalesce((
+      select jsonb_object_agg(entry.key, rag.plain(entry.value)) from jsonb_each(value) as entry), '{}')
+    else value
+  end;
+end;
+$$;
+
+-- The first 128 bits of SHA-256 over kind and value. No document's value is deeper than 32 levels.
 create function rag.facet(kind text, value jsonb)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
   select encode(substr(sha256(convert_to(kind || ':' || case
-    when jsonb_typeof(value) = 'number' then trim_scale((value #>> '{}')::numeric)::text
-    else value::text
-  end, 'UTF8')), 1, 16), 'hex')::uuid;
+    when jsonb_path_exists(value, '$.**{32}') then value else rag.plain(value)
+  end::text, 'UTF8')), 1, 16), 'hex')::uuid;
 $$;
 
 -- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
@@ -334,8 +354,10 @@ create trigger index_facets_of_changed_documents
     (new.origin, new.author, new.state, new.labels, new.metadata, new.collection_id, new.owner_id))
   execute function rag.index_facets();
 
-revoke all on function rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets() from public, anon, service_role;
-grant execute on function rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets() to authenticated;
+revoke all on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
+  from public, anon, service_role;
+grant execute on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()
+  to authenticated;
 
 -- Keeps postings and their counts equal to the chunks, whoever writes those: triggers on chunks, documents
 -- and postings, once a statement.
@@ -386,7 +408,8 @@ begin
     select document_id, rag.total_term(config, embedding_model), ordinal, 0, length from measured
   )
   select index_words.org_id, documents.id, placed.term, documents.collection_id, documents.owner_id,
-    array_agg(placed.ordinal::bigint << 32 | least(placed.length, 65535)::bigint << 16
+    -- << and | bind alike, from the left.
+    array_agg((placed.ordinal::bigint << 32) | (least(placed.length, 65535)::bigint << 16)
       | least(placed.occurrences, 65535)::bigint order by placed.ordinal),
     whole.length,
     max(placed.occurrences / (placed.occurrences + 1.5 * (0.25 + 0.75 * placed.length / 100)))
@@ -636,7 +659,9 @@ begin
   scope.date_to := wanted.date_to;
 
   -- One facet of each group must be there.
-  select array_agg(found.number), array_agg(rag.facet(found.kind, found.value)) into groups, facets
+  -- A null in a list is no document's.
+  select array_agg(found.number), array_agg(rag.facet(found.kind, coalesce(found.value, 'null')))
+    into groups, facets
   from (
     select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
     union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
@@ -644,8 +669,7 @@ begin
     union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
     union all select 4 + entry.number, 'metadata.' || entry.key, entry.value
       from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
-  ) as found (number, kind, value)
-  where found.value is not null;
+  ) as found (number, kind, value);
   if facets is not null then
     scope.document_ids := array(
       select facets_of.document_id
@@ -668,12 +692,14 @@ as $$
     scope.document_ids, scope.without_document, scope.without_chunk) is null;
 $$;
 
-create function rag.has_source_types_only(scope rag.scope)
+-- Whether it asks for one source type and nothing else.
+create function rag.has_one_source_type(scope rag.scope)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
-  select scope.source_types is not null and (scope.collection_ids, scope.lang, scope.date_from,
-    scope.date_to, scope.document_ids, scope.without_document, scope.without_chunk) is null;
+  select cardinality(scope.source_types) = 1
+    and (scope.collection_ids, scope.lang, scope.date_from, scope.date_to, scope.document_ids,
+      scope.without_document, scope.without_chunk) is null;
 $$;
 
 -- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
@@ -703,18 +729,19 @@ as $$
 $$;
 
 revoke all on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
-  rag.has_source_types_only(rag.scope), rag.conditions(rag.scope, text), rag.chunk_conditions(rag.scope)
+  rag.has_one_source_type(rag.scope), rag.conditions(rag.scope, text), rag.chunk_conditions(rag.scope)
   from public, anon, service_role;
 grant execute on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
-  rag.has_source_types_only(rag.scope), rag.conditions(rag.scope, text),
+  rag.has_one_source_type(rag.scope), rag.conditions(rag.scope, text),
   rag.chunk_conditions(rag.scope) to authenticated;
 
 -- What every way of searching gives back: chunks with their documents' fields, best first.
 
--- A chunk on its way through a search. Scores are 0 to 1; null where nobody has computed them.
+-- A chunk on its way through a search, with what is shown of it, so that nobody reads it twice. Scores are 0 to
+-- 1; null where nobody has computed them.
 create type rag.hit as (
-  org_id uuid, document_id uuid, ordinal integer, chunk_id uuid,
-  similarity double precision, word_score double precision, score double precision
+  org_id uuid, document_id uuid, ordinal integer, chunk_id uuid, content text, span_start integer,
+  span_end integer, similarity double precision, word_score double precision, score double precision
 );
 
 -- exact: whether the nearest were found by comparing all that the filters leave; considered: how many
@@ -749,50 +776,66 @@ begin
 end;
 $$;
 
--- The hits as rows, in their order. With neighbours, each text is that many chunks longer to both sides, as
--- far as its document goes and no further than half-way to the document's next hit: no text comes twice.
-create function rag.show(hits rag.hit[], neighbours integer, exact boolean, considered integer)
+-- The hits as rows, in their order.
+create function rag.show(hits rag.hit[], exact boolean, considered integer)
 returns setof rag.found
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return query
-  with hit as (
-    select hits.*
-    from unnest(hits) with ordinality as hits (org_id, document_id, ordinal, chunk_id, similarity,
-      word_score, score, place)
-  ), fenced as (
-    select hit.*,
-      lag(hit.ordinal) over of_document as before,
-      lead(hit.ordinal) over of_document as after
-    from hit
-    window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
-  )
-  select chunks.id, chunks.document_id, chunks.org_id, chunks.ordinal,
-    case when wider.span_end is null then chunks.content
-      else substr(documents.content, wider.span_start + 1, wider.span_end - wider.span_start) end,
-    coalesce(wider.span_start, chunks.span_start), coalesce(wider.span_end, chunks.span_end),
-    fenced.similarity, fenced.word_score, fenced.score, documents.collection_id, documents.source_type,
+  select hit.chunk_id, hit.document_id, hit.org_id, hit.ordinal, hit.content, hit.span_start, hit.span_end,
+    hit.similarity, hit.word_score, hit.score, documents.collection_id, documents.source_type,
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered
-  from fenced
-  join rag.chunks on chunks.org_id = fenced.org_id and chunks.id = fenced.chunk_id
-  join rag.documents on documents.org_id = fenced.org_id and documents.id = fenced.document_id
-  left join lateral (
-    select min(near.span_start) as span_start, max(near.span_end) as span_end
-    from rag.chunks as near
-    where neighbours > 0 and near.org_id = fenced.org_id and near.document_id = fenced.document_id
-      and near.ordinal between
-        greatest(fenced.ordinal - neighbours, (fenced.before + fenced.ordinal) / 2 + 1)
-        and least(fenced.ordinal + neighbours, (fenced.ordinal + fenced.after) / 2)
-  ) as wider on true
-  order by fenced.place;
+  from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
+    span_end, similarity, word_score, score, place)
+  join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+  order by hit.place;
 end;
 $$;
 
-revoke all on function rag.needle(extensions.vector), rag.show(rag.hit[], integer, boolean, integer)
+-- The hits, each text so many chunks longer to both sides, as far as its document goes and no further than
+-- half-way to the document's next hit; where chunks overlap, it begins behind the hit before: no text comes
+-- twice.
+create function rag.widen(hits rag.hit[], neighbours integer)
+returns rag.hit[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    with hit as (
+      select hit.*,
+        lag(hit.ordinal) over of_document as before,
+        lead(hit.ordinal) over of_document as after
+      from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
+        span_end, similarity, word_score, score, place)
+      window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+    ), wide as (
+      select hit.*, around.span_end as wide_end, greatest(around.span_start,
+        least(coalesce(lag(around.span_end) over of_document, 0), around.span_end - 1)) as wide_start
+      from hit
+      cross join lateral (
+        select min(chunks.span_start), max(chunks.span_end)
+        from rag.chunks
+        where chunks.org_id = hit.org_id and chunks.document_id = hit.document_id
+          and chunks.ordinal between greatest(hit.ordinal - neighbours, (hit.before + hit.ordinal) / 2 + 1)
+            and least(hit.ordinal + neighbours, (hit.ordinal + hit.after) / 2)
+      ) as around (span_start, span_end)
+      window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
+    )
+    select array_agg((wide.org_id, wide.document_id, wide.ordinal, wide.chunk_id,
+        substr(documents.content, wide.wide_start + 1, wide.wide_end - wide.wide_start), wide.wide_start,
+        wide.wide_end, wide.similarity, wide.word_score, wide.score)::rag.hit order by wide.place)
+    from wide
+    join rag.documents on documents.org_id = wide.org_id and documents.id = wide.document_id);
+end;
+$$;
+
+revoke all on function rag.needle(extensions.vector), rag.show(rag.hit[], boolean, integer),
+  rag.widen(rag.hit[], integer)
   from public, anon, service_role;
-grant execute on function rag.needle(extensions.vector), rag.show(rag.hit[], integer, boolean, integer)
+grant execute on function rag.needle(extensions.vector), rag.show(rag.hit[], boolean, integer),
+  rag.widen(rag.hit[], integer)
   to authenticated;
 
 -- The heart: the chunks nearest to a query vector, among those that the caller may see.
@@ -820,68 +863,73 @@ begin
 end;
 $$;
 
-create function rag.hit_at(org_id uuid, document_id uuid, ordinal integer, chunk_id uuid,
-  distance double precision)
-returns rag.hit
-language sql immutable security invoker set search_path = ''
-as $$
-  select (org_id, document_id, ordinal, chunk_id, similarity, null, similarity)::rag.hit
-  from (select greatest(0, least(1, 1 - distance))) as clamped (similarity);
-$$;
-
--- The nearest chunks of a scope by comparing them all, as long as those are at most `bound`; considered: how
--- many were compared. Planning takes longer than scanning a small tenant: the two common shapes are
--- statements whose plans are kept, whereas the other filters are planned each time.
-create function rag.nearest_of_all(needle extensions.halfvec, scope rag.scope, wanted integer, bound bigint,
-  out hits rag.hit[], out considered integer)
+-- The nearest chunks of a scope without filters by comparing them all. Planning takes longer than scanning a
+-- small tenant: this plan is kept.
+create function rag.nearest_of_all(needle extensions.halfvec, scope rag.scope, wanted integer)
+returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  -- "+ 0" keeps the HNSW index out of the scan.
-  if rag.has_no_filters(scope) then
-    with visible as materialized (
-      select org_id, document_id, ordinal, id,
+  return (
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+      greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+      order by distance, id)
+    from (
+      -- "+ 0" keeps the HNSW index out of the scan.
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
         (embedding operator(extensions.<=>) needle) + 0 as distance
       from rag.chunks
       where org_id = any (scope.org_ids) and embedding_model = scope.model
-      limit bound + 1
-    )
-    select array_agg(rag.hit_at(org_id, document_id, ordinal, id, distance) order by distance, id),
-      (select count(*) from visible)
-      into hits, considered
-    from (select * from visible order by distance, id limit wanted) as best;
-  elsif rag.has_source_types_only(scope) then
-    with visible as materialized (
-      select org_id, document_id, ordinal, id,
-        (embedding operator(extensions.<=>) needle) + 0 as distance
-      from rag.chunks
-      where org_id = any (scope.org_ids) and embedding_model = scope.model
-        and source_type = any (scope.source_types)
-      limit bound + 1
-    )
-    select array_agg(rag.hit_at(org_id, document_id, ordinal, id, distance) order by distance, id),
-      (select count(*) from visible)
-      into hits, considered
-    from (select * from visible order by distance, id limit wanted) as best;
-  else
-    execute format($query$
-      with visible as materialized (
-        select org_id, document_id, ordinal, id,
-          (embedding operator(extensions.<=>) $2) + 0 as distance
-        from rag.chunks
-        where %s
-        limit $4 + 1
-      )
-      select array_agg(rag.hit_at(org_id, document_id, ordinal, id, distance) order by distance, id),
-        (select count(*) from visible)
-      from (select * from visible order by distance, id limit $3) as best
-    $query$, rag.chunk_conditions(scope))
-      into hits, considered using scope, needle, wanted, bound;
-  end if;
+      order by distance, id
+      limit wanted
+    ) as nearest);
 end;
 $$;
 
--- The nearest chunks of a scope by the HNSW index. Complete: whether these are all that there need be; not when
+-- The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no
+-- further than that. The commonest, one source type, keeps its plan; others are planned for the filters at
+-- hand.
+create function rag.nearest_of_filtered(needle extensions.halfvec, scope rag.scope, wanted integer,
+  bound bigint, out hits rag.hit[], out considered integer)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  one_type constant text := scope.source_types[1];
+begin
+  if rag.has_one_source_type(scope) then
+    with visible as materialized (
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
+        (embedding operator(extensions.<=>) needle) + 0 as distance
+      from unnest(scope.org_ids) as orgs (one_org)
+      join rag.chunks on org_id = one_org and embedding_model = scope.model and source_type = one_type
+      limit bound + 1
+    )
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        order by distance, id), (select count(*) from visible)
+      into hits, considered
+    from (select * from visible order by distance, id limit wanted) as nearest;
+    return;
+  end if;
+
+  execute format($query$
+    with visible as materialized (
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
+        (embedding operator(extensions.<=>) $2) + 0 as distance
+      from rag.chunks
+      where %s
+      limit $4 + 1
+    )
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        order by distance, id), (select count(*) from visible)
+    from (select * from visible order by distance, id limit $3) as nearest
+  $query$, rag.chunk_conditions(scope))
+    into hits, considered using scope, needle, wanted, bound;
+end;
+$$;
+
+-- The nearest chunks of a scope by the HNSW index. complete: whether these are all that there need be; not when
 -- the index gave up, and not when as many as were fetched are equally near, since which of them it happened
 -- upon must not decide.
 create function rag.nearest_of_index(needle extensions.halfvec, scope rag.scope, wanted integer,
@@ -889,30 +937,64 @@ create function rag.nearest_of_index(needle extensions.halfvec, scope rag.scope,
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- Ten more, to see whether the last of them is nearer than what was left out.
-  fetched constant integer := wanted + 10;
+  -- One more, to see whether the last of them is nearer than what was left out.
+  fetched constant integer := wanted + 1;
   sorting constant text := current_setting('enable_sort');
   distances double precision[];
 begin
   -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap.
   perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
-    set_config('hnsw.ef_search', greatest(ef_search, fetched)::text, true);
-  execute format($query$
-    select array_agg(rag.hit_at(org_id, document_id, ordinal, id, distance) order by distance, id),
-      array_agg(distance order by distance)
+    -- 1000 is its largest; iterating, the index hands out more all the same.
+    set_config('hnsw.ef_search', least(1000, greatest(ef_search, fetched))::text, true);
+  if rag.has_no_filters(scope) then
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        order by distance, id), array_agg(distance order by distance)
+      into hits, distances
     from (
-      select org_id, document_id, ordinal, id, embedding operator(extensions.<=>) $2 as distance
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
+        embedding operator(extensions.<=>) needle as distance
       from rag.chunks
-      where %s
-      order by embedding operator(extensions.<=>) $2
-      limit $3
-    ) as nearest
-  $query$, rag.chunk_conditions(scope))
-    into hits, distances using scope, needle, fetched;
+      where org_id = any (scope.org_ids) and embedding_model = scope.model
+      order by embedding operator(extensions.<=>) needle
+      limit fetched
+    ) as nearest;
+  else
+    execute format($query$
+      select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+          order by distance, id), array_agg(distance order by distance)
+      from (
+        select org_id, document_id, ordinal, id, content, span_start, span_end,
+          embedding operator(extensions.<=>) $2 as distance
+        from rag.chunks
+        where %s
+        order by embedding operator(extensions.<=>) $2
+        limit $3
+      ) as nearest
+    $query$, rag.chunk_conditions(scope))
+      into hits, distances using scope, needle, fetched;
+  end if;
   perform set_config('enable_sort', sorting, true);
   considered := coalesce(cardinality(hits), 0);
   complete := considered = fetched and distances[wanted] < distances[fetched];
   hits := hits[:wanted];
+end;
+$$;
+
+-- How many candidates the HNSW index has to keep in sight to find the nearest of so many rows: the more, the
+-- smaller their share of the table, and four times as many where they are scattered over several orgs, whose
+-- neighbourhoods then hold few of ours. (bench/cutover.py)
+create function rag.effort(scope rag.scope, candidates bigint, ef_search integer)
+returns integer
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  rows_in_table constant real := (
+    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks'::regclass);
+  scattered constant integer := case when cardinality(scope.org_ids) > 1 then 4 else 1 end;
+begin
+  return least(1000, ef_search * scattered * greatest(1, rows_in_table / (2 * candidates)));
 end;
 $$;
 
@@ -924,24 +1006,34 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
+  -- Rows scattered over several orgs are hard to find by the index.
+  scattered constant integer := case when cardinality(scope.org_ids) > 1 then 2 else 1 end;
+  filtered constant boolean := not rag.has_no_filters(scope);
   every_row constant bigint := 9223372036854775806;
-  complete boolean := false;
+  complete boolean;
 begin
   select * into settings from rag.settings;
-  -- Without filters the log of term counts knows how many there are; should it be wrong, it costs time and no
-  -- rows. With filters, comparing as many as are few tells.
-  exact := not rag.has_no_filters(scope) or rag.count_chunks(scope) <= settings.exact_rows;
-  if exact then
-    select * into hits, considered from rag.nearest_of_all(needle, scope, wanted, settings.exact_rows);
-    exact := considered <= settings.exact_rows;
+  -- Without filters the log of term counts knows how many rows there are; should it be wrong, it costs time and
+  -- no rows. With filters, comparing as many as are few tells.
+  if filtered then
+    select * into hits, considered
+    from rag.nearest_of_filtered(needle, scope, wanted, scattered * settings.exact_rows);
+  else
+    considered := rag.count_chunks(scope);
   end if;
-  if not exact then
-    select * into hits, considered, complete
-    from rag.nearest_of_index(needle, scope, wanted, settings.ef_search);
-    exact := not complete;
-    if exact then
-      select * into hits, considered from rag.nearest_of_all(needle, scope, wanted, every_row);
+  exact := considered <= scattered * settings.exact_rows;
+  if exact then
+    if not filtered then
+      hits := rag.nearest_of_all(needle, scope, wanted);
     end if;
+    return;
+  end if;
+
+  select * into hits, considered, complete
+  from rag.nearest_of_index(needle, scope, wanted, rag.effort(scope, considered, settings.ef_search));
+  if not complete then
+    exact := true;
+    select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, every_row);
   end if;
 end;
 $$;
@@ -964,17 +1056,19 @@ begin
     raise exception 'top_k must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_top_k';
   end if;
   near := rag.nearest(rag.needle(query_vector), rag.scope_of(filters), top_k);
-  return query select * from rag.show(near.hits, 0, near.exact, near.considered);
+  return query select * from rag.show(near.hits, near.exact, near.considered);
 end;
 $$;
 
-revoke all on function rag.count_chunks(rag.scope), rag.hit_at(uuid, uuid, integer, uuid, double precision),
-  rag.nearest_of_all(extensions.halfvec, rag.scope, integer, bigint),
+revoke all on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
+  rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
+  rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
   rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer),
   rag.nearest(extensions.halfvec, rag.scope, integer),
   public.rag_match(extensions.vector, integer, jsonb) from public, anon, service_role;
-grant execute on function rag.count_chunks(rag.scope), rag.hit_at(uuid, uuid, integer, uuid, double precision),
-  rag.nearest_of_all(extensions.halfvec, rag.scope, integer, bigint),
+grant execute on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
+  rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
+  rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
   rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer),
   rag.nearest(extensions.halfvec, rag.scope, integer),
   public.rag_match(extensions.vector, integer, jsonb) to authenticated;
@@ -983,20 +1077,22 @@ grant execute on function rag.count_chunks(rag.scope), rag.hit_at(uuid, uuid, in
 -- steps. What is sought, and how rare it is; which documents have most of it, reading a bounded number of
 -- postings for each term; and the exact scores of those documents' chunks.
 
--- A term of a question. Terms of one slot are the same word as several languages stem it; place is where it
--- stands in the question, null for identifiers.
-create type rag.sought as (term text, slot integer, config regconfig, place integer, idf double precision);
+-- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
+-- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
+-- should hold that an upgrade carries over.
+create type rag.sought as (term text, slot integer, config oid, place integer, idf double precision);
 
 -- Two words that follow each other in a question, that many places apart.
 create type rag.word_pair as (
-  config regconfig, first text, second text, gap integer, weight double precision
+  config oid, first text, second text, gap integer, weight double precision
 );
 
 -- A question taken apart: its terms, rarest first, at most 40; its pairs; the sum of idf that a chunk which
--- holds everything would have; and the mean lengths, in terms, that BM25 compares with.
+-- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
+-- other embedding models too, the terms that stand for a whole document of the one that is asked for.
 create type rag.question as (
   sought rag.sought[], pairs rag.word_pair[], idf_sum double precision,
-  chunk_length double precision, document_length double precision
+  chunk_length double precision, document_length double precision, totals text[]
 );
 
 create type rag.reference as (org_id uuid, document_id uuid);
@@ -1014,8 +1110,10 @@ declare
   chunk_count bigint;
 begin
   select array_agg(distinct rag.config_of_total(total.term)), sum(total.chunks),
-    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents)
-    into configs, chunk_count, asked.chunk_length, asked.document_length
+    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
+    case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
+      array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
+    into configs, chunk_count, asked.chunk_length, asked.document_length, asked.totals
   from (
     select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
       sum(counts.length) as length
@@ -1087,6 +1185,7 @@ declare
   few constant integer := 500;
   read constant integer := greatest(wanted, (select settings.postings_read from rag.settings));
   sorting constant text := current_setting('enable_sort');
+  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
   left_over rag.reference[];
   found rag.reference[];
 begin
@@ -1100,9 +1199,18 @@ begin
     from (
       select postings.org_id, postings.document_id
       from unnest(left_over) as left_over
-      cross join unnest(asked.sought) as sought
-      join rag.postings on postings.org_id = left_over.org_id
-        and postings.document_id = left_over.document_id and postings.term = sought.term
+      cross join lateral (
+        select org_id, document_id, term, impact
+        from rag.postings
+        where postings.org_id = left_over.org_id and postings.document_id = left_over.document_id
+          and postings.term = any (terms)
+        offset 0
+      ) as postings
+      join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = postings.term
+      where asked.totals is null or exists (
+        select from rag.postings as whole
+        where whole.org_id = left_over.org_id and whole.document_id = left_over.document_id
+          and whole.term = any (asked.totals))
       group by 1, 2
       order by sum(sought.idf * postings.impact) desc, 2
       limit wanted
@@ -1116,13 +1224,13 @@ begin
     select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
     from (
       select best.org_id, best.document_id
-      from unnest($2) as sought
+      from (select distinct term, idf from unnest($2)) as sought
       cross join unnest(($1).org_ids) as org (id)
       cross join lateral (
         select org_id, document_id, impact
         from rag.postings
         where org_id = org.id and term = sought.term
-          and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s
+          and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s %s
         order by impact desc
         limit $3
       ) as best
@@ -1132,8 +1240,10 @@ begin
     ) as ranked
   $query$, case when filtered then format(
     'and exists (select from rag.documents where %s and org_id = postings.org_id and id = postings.document_id)',
-    conditions) end)
-    into found using scope, asked.sought, read, wanted;
+    conditions) end, case when asked.totals is not null then
+    'and exists (select from rag.postings as whole where whole.org_id = postings.org_id '
+    'and whole.document_id = postings.document_id and whole.term = any ($5))' end)
+    into found using scope, asked.sought, read, wanted, asked.totals;
   perform set_config('enable_sort', sorting, true);
   return found;
 end;
@@ -1156,20 +1266,28 @@ declare
   fixed double precision;
   by_chunk double precision;
   by_document double precision;
+  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
 begin
-  select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b), bm25_k1 * bm25_b / asked.chunk_length,
-    bm25_k1 * bm25_b / asked.document_length
+  -- A mean of 0: texts without a single term.
+  select bm25_k1, 1 - document_share, bm25_k1 * (1 - bm25_b),
+    bm25_k1 * bm25_b / nullif(asked.chunk_length, 0), bm25_k1 * bm25_b / nullif(asked.document_length, 0)
     into k1, own_share, fixed, by_chunk, by_document
   from rag.settings;
 
   return query
   with posting as materialized (
-    select postings.org_id, postings.document_id, postings.places,
-      sought.idf / asked.idf_sum as weight, fixed + by_document * postings.length as holds_back
+    select wanted.org_id, wanted.document_id, found.places,
+      sought.idf / asked.idf_sum as weight, fixed + by_document * found.length as holds_back
     from (select distinct org_id, document_id from unnest(documents)) as wanted
-    cross join unnest(asked.sought) as sought
-    join rag.postings on postings.org_id = wanted.org_id and postings.document_id = wanted.document_id
-      and postings.term = sought.term
+    -- Offset 0 keeps this a look-up of a document's terms: the planner would read all that it has.
+    cross join lateral (
+      select term, places, length
+      from rag.postings
+      where postings.org_id = wanted.org_id and postings.document_id = wanted.document_id
+        and postings.term = any (terms)
+      offset 0
+    ) as found
+    join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = found.term
   ), whole as (
     select posting.org_id, posting.document_id,
       sum(posting.weight * counted.occurrences / (counted.occurrences + posting.holds_back)) as score
@@ -1185,7 +1303,9 @@ begin
     group by 1, 2, 3
   )
   -- k1 + 1 stands above and below, in a term's score and in the best that there could be.
-  select part.org_id, part.document_id, part.ordinal, own_share * part.score + (1 - own_share) * whole.score
+  -- A text that holds one word as two languages stem it may reach more.
+  select part.org_id, part.document_id, part.ordinal,
+    least(1, own_share * part.score + (1 - own_share) * whole.score)
   from part join whole using (org_id, document_id);
 end;
 $$;
@@ -1261,8 +1381,10 @@ begin
       and chunks.document_id = wanted_document.document_id
     where whole_documents
   ), known as (
-    select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.lang,
-      greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) as similarity,
+    select chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
+      chunks.span_end, chunks.lang,
+      case when needle is not null
+        then greatest(0, least(1, 1 - (chunks.embedding operator(extensions.<=>) needle))) end as similarity,
       coalesce(worded.score, 0) as word_score,
       row_number() over (order by worded.score desc nulls last, chunks.id) as word_place
     from candidate
@@ -1284,10 +1406,10 @@ begin
     from known
   ), placed as (
     select phrased.*,
-      case when phrased.words > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
+      case when phrased.word_score > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
       row_number() over (order by phrased.similarity desc, phrased.id) as by_similarity
     from phrased
-    where mode <> 'keyword' or phrased.words > 0
+    where mode <> 'keyword' or phrased.word_score > 0
   ), scored as (
     select placed.*, case fusion
       when 'rrf' then (coalesce(1.0 / (60 + placed.by_words), 0)
@@ -1296,8 +1418,8 @@ begin
     end::double precision as score
     from placed
   )
-  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.similarity,
-    scored.words, scored.score)::rag.hit order by scored.score desc, scored.id)
+  select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
+    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.hit order by scored.score desc, scored.id)
     into hits
   from scored;
   return hits;
@@ -1337,14 +1459,14 @@ returns rag.hit[]
 language sql stable security invoker set search_path = ''
 as $$
   with faded as (
-    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ least(1000, greatest(0, extract(epoch from
+    select hit.*, hit.score * (0.5 + 0.5 * 0.5 ^ (least(1000 * half_life_days, greatest(0, extract(epoch from
       now() - coalesce(documents.occurred_at, documents.created_at))::double precision
-      / 86400 / half_life_days))) as faded_score
+      / 86400)) / half_life_days)) as faded_score
     from unnest(hits) as hit
     join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
   )
-  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.similarity,
-    faded.word_score, faded.faded_score)::rag.hit order by faded.faded_score desc, faded.chunk_id)
+  select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
+    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.hit order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
 
@@ -1402,7 +1524,11 @@ begin
   if half_life_days is not null then
     hits := rag.fade(hits, half_life_days);
   end if;
-  return query select * from rag.show(hits[:top_k], expand_context, near.exact, near.considered);
+  hits := hits[:top_k];
+  if expand_context > 0 then
+    hits := rag.widen(hits, expand_context);
+  end if;
+  return query select * from rag.show(hits, near.exact, near.considered);
 end;
 $$;
 
@@ -1469,6 +1595,7 @@ as $$
 #variable_conflict use_variable
 declare
   scope rag.scope;
+  average extensions.vector;
   needle extensions.halfvec(1536);
   org_ids uuid[];
   near record;
@@ -1487,14 +1614,15 @@ begin
   org_ids := array(select rag.current_org_ids());
 
   -- A document is where its chunks are on average.
-  select avg(chunks.embedding::extensions.vector)::extensions.halfvec(1536), min(chunks.embedding_model)
-    into needle, scope.model
+  select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
+    into average, scope.model
   from rag.chunks
   where chunks.org_id = any (org_ids)
     and (chunks.id = chunk_id or chunks.document_id = document_id);
-  if needle is null then
+  if average is null then
     raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
   end if;
+  needle := rag.needle(average);
   scope.without_chunk := chunk_id;
   scope.without_document := document_id;
 
@@ -1514,7 +1642,7 @@ begin
   if result = 'chunks' then
     hits := near.hits;
   end if;
-  return query select * from rag.show(hits[:top_k], 0, near.exact, near.considered);
+  return query select * from rag.show(hits[:top_k], near.exact, near.considered);
 end;
 $$;
 

@@ -1,0 +1,223 @@
+"""Searching by word, by both, by name, and in a better order: the real database, the real local model, and
+real HTTP servers in place of paid embeddings and rerankers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from shared.config import Settings
+from shared.ingest import NewDocument, ingest
+from shared.pipeline import Pipeline
+from shared.types import Filters, Found, Mode, Query
+from tests.conftest import People
+from tests.shared.examples import opened
+from tests.stand_in import Reply, StandIn
+
+LOCAL = "all-MiniLM-L6-v2"
+TEXTS = {
+    "Kiln": "The kiln may become 1,280 degrees hot. After that it cools for a whole day.",
+    "Outage": "The outage INC-4821 was caused by an expired certificate on the gateway.",
+    "Minutes": "We spoke about incidents in general and about number 4821 in the price list.",
+    "Holidays": "Employees take thirty days of leave a year, and the office is closed in August.",
+}
+Made = Callable[..., Pipeline]
+
+
+@pytest.fixture
+def service() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+@pytest.fixture
+def made(settings: Settings) -> Made:
+    def make(**changes: object) -> Pipeline:
+        return opened(Pipeline(settings.model_copy(update=changes)))
+
+    return make
+
+
+@pytest.fixture
+def ask(core: Pipeline, people: People) -> Callable[..., Found]:
+    """Ask as ann, whose org has the four documents."""
+    for title, text in TEXTS.items():
+        put(core, people, title, text)
+
+    def search(text: str, mode: Mode = Mode.HYBRID, by: Pipeline = core, **more: Any) -> Found:
+        return by.search(people.ann.principal, Query(text, mode=mode, **more))
+
+    return search
+
+
+def put(core: Pipeline, people: People, title: str, text: str, **fields: Any) -> None:
+    document = NewDocument(people.acme.id, title, text, lang="en", **fields)
+    ingest(core.database, core.embedder, people.ann.principal, document)
+
+
+def titles(found: Found) -> list[str]:
+    return [match.title for match in found.matches]
+
+
+@dataclass(frozen=True)
+class Services:
+    """What a deployment is given to use a stand-in."""
+
+    service: StandIn
+
+    def embeddings(self) -> dict[str, object]:
+        return {
+            "openai_api_key": SecretStr("sk-none"),
+            "rag_embedding_url": f"{self.service.url}/v1",
+            # The stored chunks are the local model's.
+            "rag_embedding_model": LOCAL,
+            "rag_query_cache_seconds": 0,
+        }
+
+    def reranker(self, **more: object) -> dict[str, object]:
+        return {
+            "rerank_provider": "cohere",
+            "rerank_api_key": SecretStr("key"),
+            "rerank_url": f"{self.service.url}/v2/rerank",
+            **more,
+        }
+
+
+def relevance(*scores: float) -> Reply:
+    listed = [{"index": index, "relevance_score": score} for index, score in enumerate(scores)]
+    return Reply(json={"results": listed})
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_every_mode_finds_what_answers(ask: Callable[..., Found], mode: Mode):
+    found = ask("How hot does the kiln become?", mode)
+    assert titles(found)[0] == "Kiln"
+    scores = [match.score for match in found.matches]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_only_keyword_search_leaves_similarities_open(ask: Callable[..., Found]):
+    assert {match.similarity for match in ask("kiln", Mode.KEYWORD).matches} == {None}
+    assert all(match.similarity is not None for match in ask("kiln ovens", Mode.HYBRID).matches)
+
+
+def test_an_identifier_is_found_without_an_embedding(ask: Callable[..., Found], made: Made, service: StandIn):
+    remote = made(**Services(service).embeddings())
+    found = ask("INC-4821", by=remote)
+    assert titles(found)[0] == "Outage"
+    assert service.requests == []
+
+
+def test_an_identifier_that_nothing_holds_is_embedded_and_searched_by_both(
+    ask: Callable[..., Found], made: Made, service: StandIn
+):
+    """Though something holds its parts."""
+    vector = [1.0] + [0.0] * 383
+    data = [{"object": "embedding", "index": 0, "embedding": vector}]
+    service.replies(Reply(json={"object": "list", "data": data, "model": "m", "usage": {}}))
+    found = ask("KILN-4821", by=made(**Services(service).embeddings()))
+    assert len(service.requests) == 1
+    assert len(found.matches) == len(TEXTS)
+
+
+def test_semantic_search_embeds_identifiers_too(ask: Callable[..., Found]):
+    assert ask("INC-4821", Mode.SEMANTIC).matches[0].similarity is not None
+
+
+def test_a_reranker_orders_and_is_named(ask: Callable[..., Found], made: Made, service: StandIn):
+    service.replies(relevance(0.1, 0.2, 0.9, 0.3))
+    first = ask("kiln ovens")
+    found = ask("kiln ovens", by=made(**Services(service).reranker()), rerank=True, top_k=2)
+    assert titles(found) == [titles(first)[2], titles(first)[3]]
+    assert [match.score for match in found.matches] == [0.9, 0.3]
+    assert (found.reranked_by, found.rerank_failed) == ("rerank-english-v3.0", False)
+
+
+def test_a_reranker_that_fails_leaves_the_order_and_says_so(
+    ask: Callable[..., Found], made: Made, service: StandIn
+):
+    service.replies(Reply(status=400, json={"message": "no"}))
+    found = ask("kiln ovens", by=made(**Services(service).reranker()), rerank=True)
+    assert titles(found) == titles(ask("kiln ovens"))
+    assert (found.reranked_by, found.rerank_failed) == (None, True)
+
+
+@pytest.mark.parametrize(("enabled", "asked", "calls"), [(True, None, 1), (False, None, 0), (True, False, 0)])
+def test_the_settings_decide_where_the_query_does_not(
+    ask: Callable[..., Found], made: Made, service: StandIn, enabled: bool, asked: bool | None, calls: int
+):
+    service.replies(relevance(0.1, 0.2, 0.3, 0.4))
+    by = made(**Services(service).reranker(rerank_enabled=enabled))
+    assert not ask("kiln ovens", by=by, rerank=asked).rerank_failed
+    assert len(service.requests) == calls
+
+
+def test_what_is_asked_for_by_name_is_not_reranked(ask: Callable[..., Found], made: Made, service: StandIn):
+    found = ask("INC-4821", by=made(**Services(service).reranker(rerank_enabled=True)))
+    assert titles(found)[0] == "Outage"
+    assert service.requests == []
+
+
+def test_the_local_reranker_orders_too(ask: Callable[..., Found]):
+    found = ask("How hot does the kiln become?", rerank=True)
+    assert titles(found)[0] == "Kiln"
+    assert found.reranked_by is not None
+
+
+def test_a_search_says_whether_it_was_exact_and_over_how_many(ask: Callable[..., Found]):
+    found = ask("kiln", Mode.SEMANTIC)
+    assert (found.exact, found.considered) == (True, len(TEXTS))
+
+
+def test_fields_that_metadata_filled_are_filtered_by(
+    ask: Callable[..., Found], core: Pipeline, people: People
+):
+    metadata = {
+        "source": "github", "author": "ann@example.com", "state": "open", "labels": ["bug", "kiln"],
+        "batch": 7, "date": "2026-01-31",
+    }  # fmt: skip
+    put(core, people, "Issue", "The kiln stops at night.", metadata=metadata)
+    put(core, people, "Other", "The kiln starts in the morning.", metadata={"batch": "7"})
+    filters = (
+        Filters(origins=("gitlab", "github")),
+        Filters(authors=("ann@example.com",)),
+        Filters(states=("open",)),
+        Filters(labels=("kiln", "none")),
+        Filters(metadata={"batch": 7.0, "state": "open"}),
+        Filters(date_from=datetime(2026, 1, 31, tzinfo=UTC), date_to=datetime(2026, 1, 31, tzinfo=UTC)),
+    )
+    for mode in Mode:
+        for chosen in filters:
+            assert titles(ask("kiln at night", mode, filters=chosen)) == ["Issue"], (mode, chosen)
+
+
+def test_neighbours_widen_the_text_and_its_span(ask: Callable[..., Found], core: Pipeline, people: People):
+    text = " ".join(f"Rule {number} says that nobody may whistle in hall {number}." for number in range(80))
+    put(core, people, "Rules", text)
+    narrow = ask("whistle in hall 40", top_k=1).matches[0]
+    wide = ask("whistle in hall 40", top_k=1, neighbours=1).matches[0]
+    assert wide.chunk_id == narrow.chunk_id
+    assert narrow.text in wide.text
+    assert len(wide.text) > len(narrow.text)
+    assert wide.text == text[slice(*wide.span)]
+
+
+def test_older_documents_are_held_back_where_asked(core: Pipeline, people: People, ask: Callable[..., Found]):
+    text = "The kiln is fired with beech wood."
+    for title, moment in (("old", datetime(2016, 1, 1, tzinfo=UTC)), ("new", datetime.now(UTC))):
+        put(core, people, title, text, occurred_at=moment)
+    found = ask("beech wood for the kiln", half_life_days=365.0)
+    assert titles(found)[0] == "new"
+    by_title = {match.title: match.score for match in found.matches}
+    assert by_title["old"] == pytest.approx(by_title["new"] / 2, rel=0.01)
+
+
+def test_another_org_is_found_by_no_mode(ask: Callable[..., Found], core: Pipeline, people: People):
+    for mode in Mode:
+        query = Query("INC-4821 certificate of the kiln", mode=mode)
+        assert core.search(people.bob.principal, query).matches == ()
+        assert core.search(people.bob.principal, replace(query, text="INC-4821")).matches == ()
