@@ -8,7 +8,19 @@ from functools import partial
 
 from rich.console import Console
 
-from bench import cold_start, cutover, endurance, figures, growth, http_path, match, picture, storage
+from bench import (
+    cold_start,
+    cutover,
+    endurance,
+    figures,
+    growth,
+    http_path,
+    hybrid,
+    ingest,
+    match,
+    picture,
+    storage,
+)
 from bench.figures import Figure
 from bench.stage import Stage, staged
 
@@ -24,6 +36,8 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "growth": growth.measure,
     "storage": storage.measure,
     "cutover": cutover.measure,
+    "hybrid": hybrid.measure,
+    "ingest": ingest.measure,
 }
 PARTS = [*STAGED, *ALONE]
 

@@ -132,7 +132,7 @@ def contest(
             contender = contenders[name]
             body = contender.body(paper.queries[question])
             started = perf_counter()
-            answer = _call(connection, f"/rpc/{contender.function}", contender.token or paper.token, body)
+            answer = call(connection, f"/rpc/{contender.function}", contender.token or paper.token, body)
             taken = perf_counter() - started
             if turn >= warm:
                 scores[name].seconds.append(taken)
@@ -141,7 +141,8 @@ def contest(
     return scores
 
 
-def _call(connection: http.client.HTTPConnection, path: str, token: str, body: bytes) -> bytes:
+def call(connection: http.client.HTTPConnection, path: str, token: str, body: bytes) -> bytes:
+    """The answer's body. Raises RuntimeError when it is no 200."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     connection.request("POST", path, body, headers)
     answer = connection.getresponse()

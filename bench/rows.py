@@ -1,6 +1,6 @@
 """The rows of bench/tenants.py as columns of numpy, and COPY, which takes them as they are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -121,20 +121,34 @@ def document_columns(org: Org) -> Columns:
     }
 
 
-def copy(connection: psycopg.Connection[Any], table: str, columns: Columns) -> None:
-    """COPY in binary, each row's bytes laid out by numpy: all fields of a column are of one size."""
+def copy(
+    connection: psycopg.Connection[Any],
+    table: str,
+    columns: Columns,
+    texts: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """COPY in binary, each row's bytes laid out by numpy: all fields of a column are of one size, but for
+    columns of texts, which come last."""
+    texts = texts or {}
     layout = [("fields", ">i2")]
     for name, values in columns.items():
         layout += [(f"{name} size", ">i4"), (name, values.dtype.str)]
     rows = np.empty(len(next(iter(columns.values()))), np.dtype(layout))
-    rows["fields"] = len(columns)
+    rows["fields"] = len(columns) + len(texts)
     for name, values in columns.items():
         rows[f"{name} size"] = values.dtype.itemsize
         rows[name] = values
     command = sql.SQL("copy {} ({}) from stdin (format binary)").format(
-        sql.Identifier(*table.split(".")), sql.SQL(", ").join(map(sql.Identifier, columns))
+        sql.Identifier(*table.split(".")), sql.SQL(", ").join(map(sql.Identifier, [*columns, *texts]))
     )
     with connection.cursor() as cursor, cursor.copy(command) as out:
         out.write(b"PGCOPY\n\xff\r\n\0" + bytes(8))
-        out.write(rows.tobytes())
+        out.write(b"".join(_with_texts(rows, list(texts.values()))) if texts else rows.tobytes())
         out.write(b"\xff\xff")
+
+
+def _with_texts(rows: NDArray[Any], texts: Sequence[Sequence[str]]) -> Iterator[bytes]:
+    for fixed, *values in zip(rows, *texts, strict=True):
+        yield fixed.tobytes()
+        for value in map(str.encode, values):
+            yield len(value).to_bytes(4, "big") + value

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -17,10 +18,11 @@ COLLECTION = "demo"
 Authorise = Callable[[str], Principal]
 
 
-def core_of(stack: Stack) -> Pipeline:
-    """The core as the stack's functions have it, in this process. Raises ConfigurationError."""
-    environment = stack.function_environment()
-    core = Pipeline(read_settings(**{name.lower(): value for name, value in environment.items()}))
+def core_of(stack: Stack, **settings: Any) -> Pipeline:
+    """The core as the stack's functions have it, in this process, or with other settings. Raises
+    ConfigurationError."""
+    environment = {name.lower(): value for name, value in stack.function_environment().items()}
+    core = Pipeline(read_settings(**{**environment, **settings}))
     core.prepare()
     return core
 

@@ -1,0 +1,180 @@
+"""How well each way to search finds what a labelled set says is relevant: called by bench/evaluate.py.
+
+Every question goes through the core as the functions have it, up to 100 chunks, documents ranked by their
+best one; a reranker is given 50 chunks, as it is by default. Beside them BM25 of bm25s over whole documents,
+with its defaults. Each mode's mean of each measure goes to bench/results/quality.jsonl; what a goal names,
+with the paired bootstrap's interval, is a figure among the others.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, median
+from time import perf_counter
+from typing import Any
+
+from rich.console import Console
+
+from bench.baseline import bm25
+from bench.figures import Figure
+from bench.ranking import Difference, by_best_chunk, difference, measures
+from bench.sets import Labelled, Library
+from shared.pipeline import RERANKED
+from shared.remember import embed_query
+from shared.types import Mode, Query
+
+RESULTS = Path(__file__).parent / "results" / "quality.jsonl"
+CHUNKS = 100
+SEMANTIC, KEYWORD, HYBRID, HIERARCHICAL = "semantic", "keyword", "hybrid", "hierarchical"
+RRF, RERANKED_HYBRID, BASELINE = "hybrid, by rank (RRF)", "hybrid, reranked", "BM25 (bm25s)"
+WAYS = (BASELINE, KEYWORD, SEMANTIC, RRF, HYBRID, HIERARCHICAL, RERANKED_HYBRID)
+MEASURE = "nDCG@10"
+# What hybrid search must reach there at least; and what reranking must add, on average over the sets.
+AT_LEAST = {"classic_cranfield": 56}
+RERANK_GAIN = 2
+Search = Callable[[str], list[str]]
+
+
+@dataclass
+class Run:
+    """Of one way to search one set: each question's measures in hundredths, and the seconds it took."""
+
+    by_question: dict[str, dict[str, float]] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+
+    def of(self, measure: str) -> dict[str, float]:
+        return {question: found[measure] for question, found in self.by_question.items()}
+
+    def mean(self, measure: str) -> float:
+        return fmean(self.of(measure).values())
+
+
+Runs = Mapping[str, Run]
+
+
+def measure(library: Library, labelled: Labelled, at_most: int, console: Console) -> dict[str, Run]:
+    """Every way to search, over at most that many questions."""
+    questions = labelled.judged(at_most)
+    runs: dict[str, Run] = {}
+    for way, search in ways(library, labelled).items():
+        run = runs[way] = Run()
+        for question in questions:
+            started = perf_counter()
+            ranking = search(question.text)
+            run.seconds.append(perf_counter() - started)
+            found = measures(ranking, labelled.relevant[question.id])
+            run.by_question[question.id] = {name: 100 * value for name, value in found.items()}
+        means = ", ".join(f"{name} {run.mean(name):.1f}" for name in run.by_question[questions[0].id])
+        console.print(
+            f"{labelled.name}, {way}: {means}; {1000 * median(run.seconds):.1f} ms", highlight=False
+        )
+    return runs
+
+
+def ways(library: Library, labelled: Labelled) -> dict[str, Search]:
+    return {
+        BASELINE: bm25(labelled.documents),
+        KEYWORD: through_the_core(library, Mode.KEYWORD),
+        SEMANTIC: through_the_core(library, Mode.SEMANTIC),
+        RRF: by_rank(library),
+        HYBRID: through_the_core(library, Mode.HYBRID),
+        HIERARCHICAL: through_the_core(library, Mode.HIERARCHICAL),
+        RERANKED_HYBRID: through_the_core(library, Mode.HYBRID, rerank=True),
+    }
+
+
+def through_the_core(library: Library, mode: Mode, *, rerank: bool = False) -> Search:
+    def search(text: str) -> list[str]:
+        query = Query(text, top_k=RERANKED if rerank else CHUNKS, mode=mode, rerank=rerank)
+        found = library.core.search(library.reader, query)
+        if found.rerank_failed:
+            raise RuntimeError("the reranker failed: what would be measured is not what was asked for")
+        return by_best_chunk(library.names[match.document_id] for match in found.matches)
+
+    return search
+
+
+def by_rank(library: Library) -> Search:
+    """Reciprocal rank fusion, which only the SQL function offers."""
+    core = library.core
+
+    def search(text: str) -> list[str]:
+        vector = embed_query(core.database, core.embedder, library.reader, text, 0)
+        arguments: dict[str, Any] = {
+            "query_text": text,
+            "query_vector": vector,
+            "mode": "hybrid",
+            "fusion": "rrf",
+            "top_k": CHUNKS,
+            "filters": {"model": core.embedder.model},
+        }
+        rows = core.database.call(library.reader, "rag_search", arguments, again=True)
+        return by_best_chunk(library.names[row["document_id"]] for row in rows)
+
+    return search
+
+
+def goals(measured: Mapping[str, Runs]) -> list[Figure]:
+    """Whether the goals hold, by set and over all of them."""
+    figures = [figure for name, runs in measured.items() for figure in goals_of(name, runs)]
+    gains = {name: gain(runs, RERANKED_HYBRID, HYBRID) for name, runs in measured.items()}
+    note = "; ".join(f"{name} {found}" for name, found in gains.items())
+    mean = fmean(found.mean for found in gains.values())
+    return [
+        *figures,
+        Figure("reranked less hybrid, mean of the sets", mean, "", None, f">= {RERANK_GAIN}", note),
+    ]
+
+
+def goals_of(name: str, runs: Runs) -> list[Figure]:
+    keyword, hybrid = runs[KEYWORD].mean(MEASURE), runs[HYBRID].mean(MEASURE)
+    leg = max((SEMANTIC, KEYWORD), key=lambda way: runs[way].mean(MEASURE))
+    beside_leg, beside_bm25 = gain(runs, HYBRID, leg), gain(runs, KEYWORD, BASELINE)
+    baseline = runs[BASELINE].mean(MEASURE)
+    figures = [
+        Figure(f"keyword, {name}", keyword, "", baseline, ">= 1", f"less bm25s {beside_bm25}"),
+        Figure(f"hybrid less its better leg, {name}: mean", beside_leg.mean, "", note=f"that is {leg}"),
+        Figure(
+            f"hybrid less its better leg, {name}: at most", beside_leg.high, "", None, ">= 0", str(beside_leg)
+        ),
+    ]
+    if name in AT_LEAST:
+        figures.append(Figure(f"hybrid, {name}", hybrid, "", None, f">= {AT_LEAST[name]}"))
+    return figures
+
+
+def gain(runs: Runs, ours: str, theirs: str) -> Difference:
+    return difference(runs[ours].of(MEASURE), runs[theirs].of(MEASURE))
+
+
+def lines(library: Library, labelled: Labelled, runs: Runs) -> list[dict[str, Any]]:
+    """What is written down of a set."""
+    return [
+        {
+            "set": labelled.name,
+            "documents": len(labelled.documents),
+            "chunks": library.chunks,
+            "questions": len(run.by_question),
+            "of": sum(bool(labelled.relevant.get(item.id)) for item in labelled.questions),
+            "model": library.core.embedder.model,
+            "search": way,
+            **{name: round(run.mean(name), 2) for name in next(iter(run.by_question.values()))},
+            "p50_ms": round(1000 * median(run.seconds), 1),
+        }
+        for way, run in runs.items()
+    ]
+
+
+def write(measured: Sequence[Mapping[str, Any]]) -> None:
+    """In the place of what was there of the same sets."""
+    sets = {line["set"] for line in measured}
+    kept = [line for line in results() if line["set"] not in sets]
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text("".join(json.dumps(line) + "\n" for line in [*kept, *measured]))
+
+
+def results() -> list[dict[str, Any]]:
+    if not RESULTS.exists():
+        return []
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()]

@@ -1,0 +1,126 @@
+"""Labelled sets of questions, and the stack that one is measured on.
+
+A set is a folder of three files: corpus.jsonl, {"id", "title", "text"} a line; queries.jsonl, {"id", "text",
+"meta"} a line; and qrels.tsv, a heading and then "query-id corpus-id score" a line, separated by tabs, for
+the questions that the corpus answers. meta.label may say of all questions whether they are "answerable",
+"out_of_corpus" or something else. The figures in the README are from Cranfield, 101 questions of
+2WikiMultihopQA and 3,000 of SQuAD 2.0: not ours to give away, so not kept here.
+"""
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import psycopg
+from rich.console import Console
+
+from local.corpus import ORGS, CorpusFile
+from local.ingest import authorise, core_of, put
+from local.stack import Stack
+from shared.ingest import NewDocument
+from shared.pipeline import Pipeline
+from shared.types import Principal
+
+ORG, READER = ORGS["halden"], "ines@halden.example"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A document of a corpus, or a question, whose title is empty."""
+
+    id: str
+    text: str
+    title: str = ""
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """`relevant`: by question and then by document, how much it tells, 1 or more."""
+
+    name: str
+    documents: Sequence[Item]
+    questions: Sequence[Item]
+    relevant: Mapping[str, Mapping[str, int]]
+
+    def judged(self, at_most: int) -> list[Item]:
+        """The questions that some document answers; of many, those whose ids hash lowest."""
+        found = [item for item in self.questions if self.relevant.get(item.id)]
+        chosen = {item.id for item in sorted(found, key=lambda item: crc32(item.id.encode()))[:at_most]}
+        return [item for item in found if item.id in chosen]
+
+
+@dataclass(frozen=True)
+class Library:
+    """A set's corpus as a user of a running stack has it; `names`: the corpus' ids by the documents'."""
+
+    core: Pipeline
+    reader: Principal
+    names: Mapping[str, str]
+    chunks: int
+
+
+def sets_in(folder: Path) -> list[Labelled]:
+    """The set that a folder is, or those that it holds. Raises FileNotFoundError where there is none."""
+    folders = [folder] if (folder / "corpus.jsonl").exists() else sorted(folder.iterdir())
+    found = [read(each) for each in folders if (each / "corpus.jsonl").exists()]
+    if not found:
+        raise FileNotFoundError(f"no corpus.jsonl in {folder}, nor in its folders")
+    return found
+
+
+def read(folder: Path) -> Labelled:
+    relevant: dict[str, dict[str, int]] = defaultdict(dict)
+    if (judgements := folder / "qrels.tsv").exists():
+        for line in judgements.read_text().splitlines()[1:]:
+            question, document, score = line.split("\t")
+            if int(score) > 0:
+                relevant[question][document] = int(score)
+    return Labelled(folder.name, _items(folder / "corpus.jsonl"), _items(folder / "queries.jsonl"), relevant)
+
+
+def _items(path: Path) -> list[Item]:
+    """A line that has neither text nor title is none: there is nothing to find."""
+    lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
+    return [
+        Item(line["id"], line["text"], line.get("title") or "", line.get("meta", {}).get("label"))
+        for line in lines
+        if line["text"].strip() or line.get("title")
+    ]
+
+
+@contextmanager
+def ingested(labelled: Labelled, console: Console) -> Iterator[Library]:
+    """The corpus through the real ingestion path into a stack of its own, taken away afterwards."""
+    documents = [
+        NewDocument(ORG, item.title or item.id, item.text or item.title, external_id=item.id, lang="en")
+        for item in labelled.documents
+    ]
+    with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
+        stack = Stack(Path(folder))
+        try:
+            stack.up(0, durable=False)
+            # Quality is measured, whatever else the machine does.
+            core = core_of(stack, rag_rerank_timeout_seconds=60)
+            try:
+                principal = authorise(stack)
+                files = [(CorpusFile(document, None), READER) for document in documents]
+                _, chunks = put(core, files, principal, console)
+                yield Library(core, principal(READER), _names(stack), chunks)
+            finally:
+                core.close()
+        finally:
+            stack.remove()
+
+
+def _names(stack: Stack) -> dict[str, str]:
+    with psycopg.connect(stack.database_url(), autocommit=True) as connection:
+        connection.execute("vacuum analyze")
+        found = connection.execute("select id, external_id from rag.documents where org_id = %s", [ORG])
+        return {str(document_id): name for document_id, name in found if name is not None}

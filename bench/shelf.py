@@ -1,0 +1,122 @@
+"""One org with as much text as bench/prose.py writes, on the stack of bench/tenants.py: documents and chunks
+by COPY, then the postings and their counts by the functions that triggers call for every document.
+
+Vectors are bench/vectors.py's and know nothing of the text. So the two legs of a hybrid search bring
+different chunks, which is as much work as they can make.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.prose import Prose, Written, demo_sentences, words
+from bench.rows import Columns, Org, chunk_columns, copy, ids
+from bench.tenants import Tenants
+from bench.vectors import BATCH
+
+INDEXED_AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class Shelf:
+    org: Org
+    prose: Prose
+    written: Sequence[Written]
+
+    @property
+    def chunks(self) -> list[str]:
+        return [chunk for document in self.written for chunk in document.chunks]
+
+
+def prose_for(made: Tenants) -> Prose:
+    """Prose that knows which words this Postgres passes over."""
+    said = sorted({word for sentence in demo_sentences() for word in words(sentence)})
+    found = made.connection.execute(
+        "select word from unnest(%s::text[]) as word where to_tsvector('pg_catalog.english', word) = ''",
+        [said],
+    )
+    return Prose({word for (word,) in found})
+
+
+def stocked(made: Tenants, org: Org) -> Shelf:
+    """The org with all its chunks and documents, not yet found by words."""
+    prose = prose_for(made)
+    written = list(_written(prose, org.chunks))
+    shelf = Shelf(org, prose, written)
+    made.connection.execute("insert into rag.orgs (id, name) values (%s, 'Shelf')", [org.id])
+    made.connection.execute(
+        "insert into rag.collections (org_id, id, name) values (%s, %s, 'default')", [org.id, org.id]
+    )
+    sizes = np.array([len(document.chunks) for document in written])
+    numbers = np.repeat(np.arange(len(written), dtype=np.uint64), sizes)
+    ordinals = np.arange(org.chunks) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    embeddings, texts = org.embeddings(), shelf.chunks
+    with made.untriggered("rag.documents"), made.untriggered("rag.chunks"):
+        copy(made.connection, "rag.documents", *_documents(org, written))
+        for first in range(0, org.chunks, BATCH):
+            part = slice(first, first + BATCH)
+            columns = _placed(
+                chunk_columns(org, embeddings[part], first, made.model), org, numbers[part], ordinals[part]
+            )
+            copy(made.connection, "rag.chunks", columns, {"content": texts[part]})
+    made.connection.execute("analyze rag.documents, rag.chunks")
+    made.orgs.append(org)
+    return shelf
+
+
+def index_words(made: Tenants, shelf: Shelf) -> float:
+    """Make the postings of all documents, some at once; the seconds that it took."""
+    numbers = np.arange(len(shelf.written), dtype=np.uint64)
+    found = ids(shelf.org, numbers)
+    started = perf_counter()
+    for first in range(0, len(found), INDEXED_AT_ONCE):
+        some = [value.tobytes().hex() for value in found[first : first + INDEXED_AT_ONCE]]
+        made.connection.execute("select rag.index_words(%s, %s::uuid[])", [shelf.org.id, some])
+    return perf_counter() - started
+
+
+def _written(prose: Prose, chunks: int) -> Iterator[Written]:
+    """Documents with that many chunks together; the last may be cut short."""
+    number = 0
+    while chunks:
+        document = prose.document(number)
+        cut = document.chunks[:chunks]
+        yield Written(document.title, cut)
+        chunks -= len(cut)
+        number += 1
+
+
+def _documents(org: Org, written: Sequence[Written]) -> tuple[Columns, Mapping[str, Sequence[str]]]:
+    count = len(written)
+
+    def same(value: bytes) -> NDArray[np.void]:
+        return np.full(count, np.void(value))
+
+    columns = {
+        "org_id": same(org.id.bytes),
+        "id": ids(org, np.arange(count, dtype=np.uint64)),
+        "collection_id": same(org.id.bytes),
+        "source_type": same(b"doc"),
+        "lang": same(b"en"),
+        "content_hash": same(b"0" * 64),
+    }
+    texts = {
+        "title": [document.title for document in written],
+        "content": [" ".join(document.chunks) for document in written],
+    }
+    return columns, texts
+
+
+def _placed(
+    columns: Columns, org: Org, numbers: NDArray[np.uint64], ordinals: NDArray[np.int64]
+) -> dict[str, NDArray[np.generic]]:
+    """The columns of bench/rows.py, in these documents and without their text."""
+    return {
+        **{name: values for name, values in columns.items() if name != "content"},
+        "document_id": ids(org, numbers),
+        "ordinal": ordinals.astype(">i4"),
+        "source_type": np.full(len(numbers), np.void(b"doc")),
+    }
