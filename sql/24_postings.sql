@@ -15,15 +15,16 @@ create table rag.postings (
   places bigint[] not null check (cardinality(places) > 0),
   -- Terms in the whole document.
   length integer not null,
-  -- What the best chunk would score for this term among passages of 100 terms: which to read first where
-  -- a term has more postings than a search reads.
+  -- About what the best chunk scores for this term, among passages of 100 terms in documents of 500: which to
+  -- read first where a term has more postings than a search reads.
   impact real not null,
   primary key (org_id, document_id, term),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
 -- rag.documents_with: the postings of a term, those with the most of it first.
-create index postings_by_term on rag.postings (org_id, term, impact desc);
+create index postings_by_term on rag.postings (org_id, term, impact desc)
+  include (document_id, collection_id, owner_id);
 
 -- How many documents and chunks hold a term: BM25 weighs a word by how rare it is. A log of differences, one
 -- row for each term that a write added or took away, so that writers never wait for each other; a search

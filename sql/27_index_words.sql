@@ -12,51 +12,39 @@ begin
   delete from rag.postings
   where org_id = index_words.org_id and document_id = any (document_ids);
 
+  -- Windows instead of joins: a document may have thousands of chunks, which the planner does not expect.
   insert into rag.postings (org_id, document_id, term, collection_id, owner_id, places, length, impact)
-  with changed as (
-    select documents.id, documents.title,
-      rag.text_config(coalesce(documents.lang, settings.language)) as config
-    from rag.documents, rag.settings
-    where org_id = index_words.org_id and id = any (document_ids)
-  ), chunk as materialized (
-    select chunks.document_id, chunks.ordinal, changed.config, chunks.embedding_model, chunks.content
-    from changed
-    join rag.chunks on chunks.org_id = index_words.org_id and chunks.document_id = changed.id
-  ), counted as (
-    select chunk.document_id, chunk.ordinal, found.term, sum(found.occurrences)::integer as occurrences
-    from (
-      select document_id, ordinal, body.term, body.occurrences
-      from chunk, rag.terms(chunk.config, chunk.content) as body
+  with counted as (
+    select documents.id as document_id, documents.collection_id, documents.owner_id, chunks.ordinal,
+      found.term, found.occurrences
+    from rag.settings
+    cross join rag.documents
+    cross join lateral (
+      select rag.text_config(coalesce(documents.lang, settings.language))
+    ) as language (config)
+    join rag.chunks on chunks.org_id = documents.org_id and chunks.document_id = documents.id
+    cross join lateral (
+      select term, occurrences
+      from rag.terms(language.config, documents.title || E'\n' || chunks.content)
       union all
-      select chunk.document_id, chunk.ordinal, title.term, title.occurrences
-      from changed
-      cross join lateral rag.terms(changed.config, changed.title) as title
-      join chunk on chunk.document_id = changed.id
+      select rag.total_term(language.config, chunks.embedding_model), 0
     ) as found
-    join chunk using (document_id, ordinal)
-    group by 1, 2, 3
+    where documents.org_id = index_words.org_id and documents.id = any (document_ids)
   ), measured as (
-    select chunk.document_id, chunk.ordinal, chunk.config, chunk.embedding_model,
-      coalesce(sum(counted.occurrences), 0)::integer as length
-    from chunk left join counted using (document_id, ordinal)
-    group by 1, 2, 3, 4
-  ), placed as (
-    select document_id, term, ordinal, occurrences, measured.length
-    from counted join measured using (document_id, ordinal)
-    union all
-    select document_id, rag.total_term(config, embedding_model), ordinal, 0, length from measured
+    select counted.*,
+      sum(occurrences) over (partition by document_id, ordinal)::integer as length,
+      sum(occurrences) over (partition by document_id)::integer as document_length
+    from counted
   )
-  select index_words.org_id, documents.id, placed.term, documents.collection_id, documents.owner_id,
+  select index_words.org_id, document_id, term, collection_id, owner_id,
     -- << and | bind alike, from the left.
-    array_agg((placed.ordinal::bigint << 32) | (least(placed.length, 65535)::bigint << 16)
-      | least(placed.occurrences, 65535)::bigint order by placed.ordinal),
-    whole.length,
-    max(placed.occurrences / (placed.occurrences + 1.5 * (0.25 + 0.75 * placed.length / 100)))
-  from placed
-  join rag.documents on documents.org_id = index_words.org_id and documents.id = placed.document_id
-  join (select document_id, sum(length) as length from measured group by 1) as whole
-    on whole.document_id = placed.document_id
-  group by documents.id, placed.term, documents.collection_id, documents.owner_id, whole.length;
+    array_agg((ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
+      | least(occurrences, 65535)::bigint order by ordinal),
+    document_length,
+    max(occurrences / (occurrences + 1.5 * (0.15 + 0.85 * length / 100))) / 2
+      + sum(occurrences) / (sum(occurrences) + 1.5 * (0.15 + 0.85 * document_length / 500)) / 2
+  from measured
+  group by document_id, term, collection_id, owner_id, document_length;
 end;
 $$;
 
