@@ -5,7 +5,9 @@
 -- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
 -- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
 -- should hold that an upgrade carries over.
-create type rag.sought as (term text, slot integer, config oid, place integer, idf double precision);
+create type rag.sought as (
+  term text, slot integer, config oid, place integer, idf double precision, chunks bigint
+);
 
 -- Two words that follow each other in a question, that many places apart.
 create type rag.word_pair as (
@@ -71,7 +73,7 @@ begin
     having sum(counts.chunks) > 0
   )
   select (array_agg((term.term, term.slot, term.config, term.place,
-      ln(1 + (chunk_count - known.chunks + 0.5) / (known.chunks + 0.5)))::rag.sought
+      ln(1 + (chunk_count - known.chunks + 0.5) / (known.chunks + 0.5)), known.chunks)::rag.sought
       order by known.chunks, term.term))[:40]
     into asked.sought
   from term join known on known.term = term.term;
@@ -96,7 +98,8 @@ end;
 $$;
 
 -- The documents of a scope with most of what is asked: all that hold a term of it, or at least `wanted`, as far
--- as a bounded number of postings of each term, those with the most of it, tell.
+-- as a bounded number of postings tell: of each term those with the most of it, the rarest terms first, and four
+-- times the bound in all.
 create function rag.documents_with(asked rag.question, scope rag.scope, wanted integer)
 returns rag.reference[]
 language plpgsql stable security invoker set search_path = ''
@@ -149,7 +152,10 @@ begin
     select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
     from (
       select best.org_id, best.document_id
-      from (select distinct term, idf from unnest($2)) as sought
+      from (
+        select term, idf, sum(least(chunks, $3)) over (order by chunks, term) - least(chunks, $3) as read_before
+        from (select distinct term, idf, chunks from unnest($2)) as terms
+      ) as sought
       cross join unnest(($1).org_ids) as org (id)
       cross join lateral (
         select org_id, document_id, impact
@@ -159,6 +165,7 @@ begin
         order by impact desc
         limit $3
       ) as best
+      %s
       group by 1, 2
       order by sum(sought.idf * best.impact) desc, 2
       limit $4
@@ -167,7 +174,9 @@ begin
     'and exists (select from rag.documents where %s and org_id = postings.org_id and id = postings.document_id)',
     conditions) end, case when asked.totals is not null then
     'and exists (select from rag.postings as whole where whole.org_id = postings.org_id '
-    'and whole.document_id = postings.document_id and whole.term = any ($5))' end)
+    'and whole.document_id = postings.document_id and whole.term = any ($5))' end,
+    -- Enough for every page, unless filters take most of it away.
+    case when left_over is null and asked.totals is null then 'where read_before < 4 * $3' end)
     into found using scope, asked.sought, read, wanted, asked.totals;
   perform set_config('enable_sort', sorting, true);
   return found;

@@ -172,7 +172,7 @@ begin
   hits := near.hits;
   if mode <> 'semantic' then
     asked := rag.question(query_text, scope);
-    hits := rag.score(asked, rag.documents_with(asked, scope, 2 * pool)
+    hits := rag.score(asked, rag.documents_with(asked, scope, 3 * pool)
         || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near.hits) as hit),
       near.hits, needle, scope, mode, fusion, pool, top_k, false);
   end if;
