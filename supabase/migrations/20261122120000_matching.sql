@@ -1274,10 +1274,13 @@ begin
     into k1, own_share, fixed, by_chunk, by_document
   from rag.settings;
 
+  -- Windows instead of joins, which the planner would nest: it expects hardly a row.
   return query
   with posting as materialized (
-    select wanted.org_id, wanted.document_id, found.places,
-      sought.idf / asked.idf_sum as weight, fixed + by_document * found.length as holds_back
+    select wanted.org_id, wanted.document_id, found.places, sought.idf / asked.idf_sum as weight,
+      fixed + by_document * found.length as holds_back, (
+        select sum(place & 65535)::double precision from unnest(found.places) as place
+      ) as occurrences
     from (select distinct org_id, document_id from unnest(documents)) as wanted
     -- Offset 0 keeps this a look-up of a document's terms: the planner would read all that it has.
     cross join lateral (
@@ -1289,24 +1292,20 @@ begin
     ) as found
     join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = found.term
   ), whole as (
-    select posting.org_id, posting.document_id,
-      sum(posting.weight * counted.occurrences / (counted.occurrences + posting.holds_back)) as score
+    select posting.*, sum(posting.weight * posting.occurrences / (posting.occurrences + posting.holds_back))
+      over (partition by posting.org_id, posting.document_id) as score
     from posting
-    cross join lateral (
-      select sum(place & 65535)::double precision from unnest(posting.places) as place
-    ) as counted (occurrences)
-    group by 1, 2
   ), part as (
-    select posting.org_id, posting.document_id, (place >> 32)::integer as ordinal,
-      sum(posting.weight * (place & 65535) / ((place & 65535) + fixed + by_chunk * ((place >> 16) & 65535))) as score
-    from posting, unnest(posting.places) as place
-    group by 1, 2, 3
+    select whole.org_id, whole.document_id, (place >> 32)::integer as ordinal, whole.score as whole_score,
+      sum(whole.weight * (place & 65535) / ((place & 65535) + fixed + by_chunk * ((place >> 16) & 65535))) as score
+    from whole, unnest(whole.places) as place
+    group by 1, 2, 3, 4
   )
-  -- k1 + 1 stands above and below, in a term's score and in the best that there could be.
-  -- A text that holds one word as two languages stem it may reach more.
+  -- k1 + 1 stands above and below, in a term's score and in the best that there could be. A sum may
+  -- leave 1 behind by its last bits.
   select part.org_id, part.document_id, part.ordinal,
-    least(1, own_share * part.score + (1 - own_share) * whole.score)
-  from part join whole using (org_id, document_id);
+    least(1, own_share * part.score + (1 - own_share) * part.whole_score)
+  from part;
 end;
 $$;
 
