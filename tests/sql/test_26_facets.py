@@ -74,7 +74,7 @@ def facets(world: World, document_id: str) -> set[str]:
 
 
 def test_a_replacement_has_its_own_facets_and_none_of_the_old(world: World, people: People):
-    old = {
+    old: dict[str, Any] = {
         "author": "ann",
         "origin": "mail",
         "state": "open",

@@ -87,7 +87,10 @@ def write(world: World, people: People, seed: int) -> None:
     try:
         for number in range(50):
             texts = [" ".join(draw.choices(WORDS, k=5)) for _ in range(2)]
-            fields = {"title": f"t {number}", "collection": "gone" if number % 5 == 0 else "default"}
+            fields: dict[str, Any] = {
+                "title": f"t {number}",
+                "collection": "gone" if number % 5 == 0 else "default",
+            }
             name = f"name {draw.randint(1, 6)}"
             try:
                 passages.put(mine, actor, *texts, external_id=name, **fields)

@@ -122,7 +122,7 @@ def test_collections_are_filtered_by_their_ids(shelf: Actor):
     ids=str,
 )
 def test_a_filter_that_cannot_be_read_is_refused(shelf: Actor, function: str, filters: Any):
-    more = {
+    more: dict[str, dict[str, Any]] = {
         "rag_search": {"query_vector": vector(1), "mode": "semantic"},
         "rag_match": {"query_vector": vector(1)},
     }

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.actors import MODEL, World, vector
+from tests.actors import World, vector
 from tests.conftest import People
 
 

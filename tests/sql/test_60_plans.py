@@ -44,7 +44,7 @@ def crowd(stack: Stack) -> Iterator[Crowd]:
         for statement in CROWD.split(";")[:2]:
             connection.execute(statement.encode(), {"org": large.id, "model": MODEL})
     for number in range(100):
-        fields = {
+        fields: dict[str, Any] = {
             "collection": "notes" if number % 10 == 0 else "default",
             "labels": ["red"] if number < 5 else [],
         }
@@ -82,19 +82,23 @@ def assert_uses(found: Counter[str], *indexes: str) -> None:
     assert not LARGE & set(found), found
 
 
-def test_an_exact_match_of_a_small_org_reads_that_org_alone(crowd: Crowd):
+@pytest.mark.parametrize(
+    "filters",
+    [{}, {"source_type": "doc"}, {"lang": "en"}, {"date_from": "2026-01-01T00:00:00Z"}],
+    ids=str,
+)
+def test_an_exact_match_of_a_small_org_reads_that_org_alone(crowd: Crowd, filters: dict[str, Any]):
     world, ann, _ = crowd
-    for filters in ({}, {"source_type": "doc"}, {"lang": "en"}, {"date_from": "2026-01-01T00:00:00Z"}):
-        found = uses(world, lambda given=filters: passages.match(world, ann, vector(1), 5, **given))
-        assert_uses(found)
-        assert found["chunks_by_embedding"] == 0
-        assert sum(found[index] for index in BY_ORG) > 0, found
+    found = uses(world, lambda: passages.match(world, ann, vector(1), 5, **filters))
+    assert_uses(found)
+    assert found["chunks_by_embedding"] == 0
+    assert sum(found[index] for index in BY_ORG) > 0, found
 
 
 def test_an_exact_match_of_a_few_of_many_finds_them_by_scope(crowd: Crowd):
     world, _, bob = crowd
     rows: list[Any] = []
-    filters = {"source_type": "email", "date_to": "2030-01-01T00:00:00Z"}
+    filters: dict[str, Any] = {"source_type": "email", "date_to": "2030-01-01T00:00:00Z"}
     found = uses(world, lambda: rows.extend(passages.match(world, bob, vector(1), **filters)))
     assert_uses(found, "chunks_by_scope")
     assert found["chunks_by_embedding"] == 0
@@ -154,12 +158,12 @@ def test_both_at_once_scan_no_table(crowd: Crowd, mode: str):
     assert_uses(found, "postings_by_term", "postings_pkey", "chunks_pkey", "documents_pkey")
 
 
-def test_what_is_similar_is_found_without_a_scan(crowd: Crowd):
+@pytest.mark.parametrize("subject", ["chunk_id", "document_id"])
+def test_what_is_similar_is_found_without_a_scan(crowd: Crowd, subject: str):
     world, ann, _ = crowd
     row = passages.match(world, ann, vector(1), 1)[0]
-    for subject in ({"chunk_id": row["chunk_id"]}, {"document_id": row["document_id"]}):
-        found = uses(world, lambda given=subject: passages.similar(world, ann, **given))
-        assert_uses(found, "chunks_pkey")
+    found = uses(world, lambda: passages.similar(world, ann, **{subject: row[subject]}))
+    assert_uses(found, "chunks_pkey")
 
 
 def test_a_scan_would_be_seen(crowd: Crowd):

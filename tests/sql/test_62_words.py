@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.actors import Actor, World, vector
+from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
 from tests.sql import passages
 from tests.sql.oracle import WORDS, Library, Passage
@@ -69,7 +69,7 @@ def test_scores_are_those_of_bm25_over_what_the_caller_sees(world: World, seed: 
         for person in (people.ann, people.alf, people.ada, people.bob, people.kim) * 3:
             words, model = (
                 draw.sample(WORDS, draw.randint(1, 4)),
-                draw.choice(["another model", passages.MODEL]),
+                draw.choice(["another model", MODEL]),
             )
             filters: dict[str, Any] = {"model": model}
             seen = library.seen(person)

@@ -1,0 +1,203 @@
+"""Attacks through every way of searching, by meaning, word or likeness, and by what statistics might tell."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.actors import Actor, World
+from tests.isolation.library import QUESTION, SECRETS, Library, store
+from tests.sql import passages
+
+MODES = ["semantic", "keyword", "hybrid", "hierarchical"]
+every_mode = pytest.mark.parametrize("mode", MODES)
+
+
+def search(library: Library, actor: Actor, token: str | None = None, **more: Any) -> httpx.Response:
+    """The question, with every secret in it, as PostgREST answers."""
+    filters = {"model": library.core.embedder.model, **more.pop("filters", {})}
+    text = f"{QUESTION} {' '.join(SECRETS.values())}"
+    body = {"query_text": text, "query_vector": library.needle, "top_k": 100, "filters": filters, **more}
+    return actor.rpc("rag_search", body, token=token)
+
+
+def found(library: Library, actor: Actor, token: str | None = None, **more: Any) -> set[str]:
+    answer = search(library, actor, token, **more)
+    assert answer.status_code == 200, answer.text
+    return {whose for whose, secret in SECRETS.items() if secret in answer.text}
+
+
+@every_mode
+@pytest.mark.parametrize("neighbours", [0, 10])
+def test_through_search(library: Library, mode: str, neighbours: int):
+    people = library.people
+    arguments: dict[str, Any] = {"mode": mode, "expand_context": neighbours, "half_life_days": 30}
+    assert found(library, people.ann, **arguments) == {"acme", "ann"}
+    assert found(library, people.alf, **arguments) == {"acme"}
+    assert found(library, people.ada, **arguments) == {"acme", "ann"}
+    assert found(library, people.bob, **arguments) == {"bolt"}
+    assert found(library, people.kim, **arguments) == {"acme", "bolt"}
+    assert found(library, people.sam, **arguments) == set()
+
+
+@every_mode
+def test_by_filters_that_name_what_is_another_s(library: Library, world: World, mode: str):
+    """An org, a collection, a document's label or metadata: what is not there and what is hidden are one."""
+    people = library.people
+    store(library.core, people.bob, SECRETS["bolt"], collection="theirs", metadata={"plan": "x"})
+    ((collection,),) = world.sql(
+        "select id::text from rag.collections where name = 'theirs' and org_id = %s", people.bolt.id
+    )
+    world.sql(
+        "update rag.documents set labels = '{secret}', author = 'bob' where org_id = %s", people.bolt.id
+    )
+    world.sql(
+        "update rag.documents set labels = '{secret}', author = 'ann' where owner_id = %s", people.ann.id
+    )
+    for filters in (
+        {"org_id": people.bolt.id},
+        {"collection_id": collection},
+        {"collection_ids": [collection, str(uuid4())]},
+        {"labels": ["secret"]},
+        {"authors": ["bob", "ann"]},
+        {"metadata": {"plan": "x"}},
+        {"document_ids": [library.bolt_document], "org_ids": [people.bolt.id], "authors": ["bob"]},
+    ):
+        answer = search(library, people.alf, mode=mode, filters=filters)
+        assert (answer.status_code, answer.json()) == (200, []), (filters, answer.text)
+    assert found(library, people.bob, mode=mode, filters={"labels": ["secret"]}) == {"bolt"}
+
+
+@pytest.mark.parametrize("result", ["chunks", "documents"])
+def test_through_similar_by_what_is_another_s(library: Library, world: World, result: str):
+    """Another org's, another owner's and nobody's chunk or document are the same 404."""
+    people = library.people
+    answers = []
+    for document_id in (library.bolt_document, library.ann_document, str(uuid4())):
+        rows = world.sql("select id::text from rag.chunks where document_id = %s limit 1", document_id)
+        chunk_id = rows[0][0] if rows else str(uuid4())
+        subjects = ({"document_id": document_id}, {"chunk_id": chunk_id})
+        answers += [people.alf.rpc("rag_similar", {**subject, "result": result}) for subject in subjects]
+    assert {answer.status_code for answer in answers} == {404}
+    assert len({answer.text for answer in answers}) == 1
+
+
+def test_through_similar_nothing_hidden_is_like_what_is_mine(library: Library):
+    people = library.people
+    subject = {"document_id": store(library.core, people.alf, "4417"), "top_k": 100}
+    texts = people.alf.rpc("rag_similar", subject).text
+    assert SECRETS["acme"] in texts
+    assert SECRETS["ann"] not in texts
+    assert SECRETS["bolt"] not in texts
+
+
+@every_mode
+def test_by_word_statistics(library: Library, mode: str):
+    """Words in documents that I may not see, however many, change no row, score or order of mine."""
+    people = library.people
+    for secret in ("vault", "door"):
+        store(library.core, people.alf, secret)
+    before = search(library, people.alf, mode=mode).json()
+    for number in range(5):
+        store(library.core, people.ann, f"vault door {SECRETS['acme']} " * 5, private=True, lang="de")
+        store(library.core, people.bob, f"vault {number}", lang="fr")
+    assert search(library, people.alf, mode=mode).json() == before
+
+
+@every_mode
+def test_with_a_key_bound_to_a_collection(library: Library, world: World, mode: str):
+    """It finds what is there, by that collection's own statistics, and nothing around it."""
+    people = library.people
+    store(library.core, people.ann, "the vault", collection="narrow")
+    ((collection,),) = world.sql(
+        "select id::text from rag.collections where name = 'narrow' and org_id = %s", people.acme.id
+    )
+    token = people.ann.key_token(scopes=["retrievals:read"], collection=collection)
+    before = search(library, people.ann, token, mode=mode).json()
+    assert {row["collection_id"] for row in before} == {collection}
+    store(library.core, people.ann, f"vault door {SECRETS['acme']}")
+    assert search(library, people.ann, token, mode=mode).json() == before
+    assert found(library, people.ann, token, mode=mode) == set()
+    refused = people.ann.rpc("rag_similar", {"document_id": library.acme_document}, token=token)
+    assert refused.status_code == 404
+
+
+@pytest.mark.parametrize(
+    "scopes", [[], ["documents:read"], ["documents:write"], ["collections:manage"], [7], "admin"], ids=str
+)
+def test_by_too_small_a_scope(library: Library, scopes: Any):
+    token = library.people.ann.key_token(scopes=scopes)
+    answers = [search(library, library.people.ann, token, mode=mode) for mode in MODES]
+    answers.append(library.people.ann.rpc("rag_similar", {"document_id": library.acme_document}, token=token))
+    assert {(answer.status_code, answer.json()["details"]) for answer in answers} == {(403, "missing_scope")}
+
+
+def test_as_anon(library: Library):
+    people = library.people
+    anon = people.sam.stack.anon_key
+    assert search(library, people.sam, anon).status_code in (401, 403)
+    assert people.sam.rpc("rag_similar", {"document_id": library.acme_document}, token=anon).status_code in (
+        401,
+        403,
+    )
+
+
+def test_by_postgrest_s_own_filters_on_what_is_found(library: Library):
+    people = library.people
+    headers = people.alf.headers()
+    body = {"query_text": "vault", "mode": "keyword", "filters": {"model": library.core.embedder.model}}
+    for parameters in (
+        {"org_id": f"neq.{people.acme.id}"},
+        {"content": "like.*BOLT*"},
+        {"content": "ilike.*ann-*"},
+    ):
+        answer = library.client.post("/rest/v1/rpc/rag_search", params=parameters, json=body, headers=headers)
+        assert (answer.status_code, answer.json()) == (200, [])
+
+
+POISON: dict[str, dict[str, Any]] = {
+    "labels": {"labels": [f"{number:03}" * 33 for number in range(100)]},
+    "metadata": {"metadata": {f"key {number}": number for number in range(2500)}},
+    "nested": {"metadata": json.loads('{"a":' * 30 + "[1.0]" + "}" * 30)},
+    "number": {"metadata": {"n": 1e200, "m": -0.0}},
+    "a long word": {"text": "x" * 100_000},
+    "a long identifier": {"text": "a-" * 50_000},
+    "many words": {"text": " ".join(map(str, range(17_000)))},
+    "many identifiers": {"text": " ".join(f"a-{number}" for number in range(11_000))},
+    "repeated": {"text": "vault " * 16_000},
+    "punctuation": {"text": "-/.:@&+<>~#_" * 8_000},
+    "ideographs": {"text": "金庫" * 50_000},
+    "stop words": {"text": "the of and", "title": "The and of"},
+    "an emoji": {"text": "🙂", "title": "🙂"},
+    "query syntax": {"text": "vault & | ! ' \" \\ :* <-> ( ) %s {} $1 $query$ --", "title": "'; select 1 --"},
+    "another language": {"lang": "tlh-Latn", "text": "vault"},
+    "facets": {"author": "metadata.plan", "origin": "label:x", "state": "'"},
+}
+
+
+@pytest.mark.parametrize("poison", POISON)
+def test_by_a_poisoned_document(library: Library, world: World, poison: str):
+    """Stored or refused: nobody's search breaks by it, in any mode."""
+    people = library.people
+    model = library.core.embedder.model
+    fields = {"embedding_model": model, **POISON[poison]}
+    text = fields.pop("text", "vault")
+    passages.put(world, people.ann, text, **fields)
+    for mode in MODES:
+        assert found(library, people.alf, mode=mode) == {"acme"}
+        assert found(library, people.ann, mode=mode) == {"acme", "ann"}
+    asked = {"query_text": text[:10_000], "mode": "keyword", "filters": {"model": model}, "expand_context": 3}
+    assert people.alf.rpc("rag_search", asked).status_code == 200
+    similar = people.alf.rpc("rag_similar", {"document_id": library.acme_document})
+    assert similar.status_code == 200
+
+
+@every_mode
+def test_by_texts_without_a_single_term(library: Library, world: World, mode: str):
+    """Means over nothing divide by nothing."""
+    ann = world.user(world.org())
+    for text, title in (("the", "The"), ("…", "!")):
+        passages.put(world, ann, text, title=title, embedding_model=library.core.embedder.model)
+        assert search(library, ann, mode=mode).status_code == 200
