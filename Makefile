@@ -14,8 +14,9 @@ help:
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
-	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover)"
-	@echo "make eval DATA=dir      fit the confidence thresholds on a labelled set of questions"
+	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
+	@echo "                hybrid ingest)"
+	@echo "make eval DATA=dir      how well documents are found, and the confidence thresholds, by labelled sets"
 
 demo: .venv/ready node_modules/ready
 	@$(BIN)/python -m local demo
@@ -47,9 +48,9 @@ package: .venv/ready node_modules/ready
 bench: .venv/ready node_modules/ready
 	@$(BIN)/python -m bench $(PARTS)
 
-eval: .venv/ready node_modules/ready
-	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/eval_confidence.py"; exit 2; }
-	$(BIN)/python -m bench.eval_confidence $(DATA)
+eval: .venv/ready-dev node_modules/ready
+	@test -n "$(DATA)" || { echo "make eval DATA=folder; what it holds: bench/sets.py"; exit 2; }
+	$(BIN)/python -m bench.evaluate $(DATA)
 
 clean:
 	-$(BIN)/python -m local down --remove

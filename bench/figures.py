@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results.jsonl"
-TABLED = {"match", "storage", "cutover"}
+TABLED = {"match", "storage", "cutover", "quality", "hybrid"}
 PACKAGES = ("fastapi", "httpx", "postgrest", "slowapi", "pydantic", "openai", "uvicorn")
 
 
@@ -94,11 +94,12 @@ def results(part: str | None = None) -> list[dict[str, Any]]:
     return [result for result in found if part in (None, result["part"])]
 
 
-def markdown() -> list[str]:
-    """The results as the README shows them, a row a figure; those of bench/tables.py have tables there."""
+def markdown(part: str | None = None) -> list[str]:
+    """The results as the README shows them, a row a figure: of one part, or of all but those that have tables
+    of their own (bench/tables.py)."""
     rows = []
-    for result in results():
-        if result["part"] in TABLED:
+    for result in results(part):
+        if part is None and result["part"] in TABLED:
             continue
         figure = Figure(**{name: result[name] for name in ("name", "value", "unit", "baseline", "goal")})
         beside = "" if figure.baseline is None else f"{figure.baseline:g} {figure.unit}".strip()

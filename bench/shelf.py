@@ -5,8 +5,10 @@ Vectors are bench/vectors.py's and know nothing of the text. So the two legs of 
 different chunks, which is as much work as they can make.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 
 import numpy as np
@@ -26,9 +28,14 @@ class Shelf:
     prose: Prose
     written: Sequence[Written]
 
-    @property
+    @cached_property
     def chunks(self) -> list[str]:
         return [chunk for document in self.written for chunk in document.chunks]
+
+    @cached_property
+    def holding(self) -> Counter[str]:
+        """In how many chunks each word stands."""
+        return Counter(word for chunk in self.chunks for word in set(self.prose.content_words(chunk)))
 
 
 def prose_for(made: Tenants) -> Prose:

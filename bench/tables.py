@@ -1,6 +1,9 @@
 """The figures of parts that have too many for one list, as Markdown tables: python -m bench.tables."""
 
-from bench.figures import results
+from bench import eval_quality
+from bench.asked import KINDS
+from bench.eval_quality import MEASURE, WAYS
+from bench.figures import markdown, results
 from bench.picture import TENANTS
 
 MATCH_HEAD = (
@@ -23,6 +26,10 @@ STORAGE_FIGURES = (
 CUTOVER_HEAD = (
     "| the caller's rows | exact | ef_search 40, recall | 100 | 200 | 400 |",
     "|---|---|---|---|---|---|",
+)
+HYBRID_HEAD = (
+    "| questions | rag_match | by word | hybrid | ratio | by word, all postings | recall@10 without them |",
+    "|---|---|---|---|---|---|---|",
 )
 
 
@@ -79,6 +86,42 @@ def cutover() -> list[str]:
     return rows + [f"| {' | '.join(cells)} |" for cells in sizes.values()]
 
 
+def quality() -> list[str]:
+    """A row a way to search, a column a set; then what the goals name."""
+    measured = eval_quality.results()
+    sets = sorted({line["set"] for line in measured})
+    value = {(line["set"], line["search"]): line for line in measured}
+    rows = []
+    if sets:
+        counted = [f"{name}, {value[name, WAYS[0]]['questions']}" for name in sets]
+        rows = [f"| {MEASURE} | {' | '.join(counted)} |", f"|---{'|---' * len(sets)}|"]
+    for way in WAYS if sets else ():
+        cells = (f"{value[name, way][MEASURE]:.1f}" for name in sets)
+        rows.append(f"| {' | '.join([way, *cells])} |")
+    return rows + markdown("quality")
+
+
+def hybrid() -> list[str]:
+    """A row a kind of question; nothing when it was not measured."""
+    found = {result["name"]: result for result in results("hybrid")}
+    rows = [*HYBRID_HEAD] if found else []
+    for kind in KINDS if found else ():
+        both, word = found[f"hybrid p50, {kind}"], found[f"keyword p50, {kind}"]
+        whole = found.get(f"keyword p50 reading all postings, {kind}")
+        recall = found.get(f"keyword recall@10, {kind}")
+        cells = (
+            kind,
+            f"{both['baseline']:.3g} ms",
+            f"{word['value']:.3g} ms",
+            f"{both['value']:.3g} ms",
+            f"{both['value'] / both['baseline']:.2f}",
+            f"{whole['value']:.3g} ms" if whole else "",
+            f"{recall['value']:.3f}" if recall else "",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
 if __name__ == "__main__":
-    for table in (match(), storage(), cutover()):
+    for table in (match(), storage(), cutover(), quality(), hybrid()):
         print("\n".join([*table, ""]))
