@@ -105,7 +105,9 @@ create function rag.total_term(config regconfig, embedding_model text)
 returns text
 language sql stable security invoker set search_path = ''
 as $$
-  select format(' %s %s', (select pg_ts_config.cfgname from pg_catalog.pg_ts_config where oid = config), embedding_model);
+  select format(' %s %s', pg_ts_config.cfgname, embedding_model)
+  from pg_catalog.pg_ts_config
+  where pg_ts_config.oid = config;
 $$;
 
 create function rag.config_of_total(term text)

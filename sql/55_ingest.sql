@@ -4,9 +4,9 @@
 
 -- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
--- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document of one external_id are two
--- documents: to make one private, put it as private and delete the shared one. chunks: an array of
--- {content, span_start, span_end, token_count, embedding} in reading order.
+-- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
+-- of one external_id are two documents: to make one private, put it as private and delete the shared one.
+-- chunks: an array of {content, span_start, span_end, token_count, embedding} in reading order.
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
 language plpgsql volatile security invoker set search_path = ''

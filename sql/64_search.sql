@@ -8,7 +8,8 @@
 -- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
 -- whether the words stand together; whole_documents: all chunks of the documents are candidates.
 create function rag.score(asked rag.question, documents rag.reference[], near rag.hit[],
-  needle extensions.halfvec, scope rag.scope, mode text, fusion text, wanted integer, closely integer, whole_documents boolean)
+  needle extensions.halfvec, scope rag.scope, mode text, fusion text, wanted integer, closely integer,
+  whole_documents boolean)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -64,7 +65,8 @@ begin
     from known
   ), placed as (
     select phrased.*,
-      case when phrased.word_score > 0 then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
+      case when phrased.word_score > 0
+        then row_number() over (order by phrased.words desc, phrased.id) end as by_words,
       row_number() over (order by phrased.similarity desc, phrased.id) as by_similarity
     from phrased
     where mode <> 'keyword' or phrased.word_score > 0
@@ -77,7 +79,8 @@ begin
     from placed
   )
   select array_agg((scored.org_id, scored.document_id, scored.ordinal, scored.id, scored.content,
-    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.hit order by scored.score desc, scored.id)
+    scored.span_start, scored.span_end, scored.similarity, scored.words, scored.score)::rag.hit
+    order by scored.score desc, scored.id)
     into hits
   from scored;
   return hits;
@@ -124,7 +127,8 @@ as $$
     join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
   )
   select array_agg((faded.org_id, faded.document_id, faded.ordinal, faded.chunk_id, faded.content,
-    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.hit order by faded.faded_score desc, faded.chunk_id)
+    faded.span_start, faded.span_end, faded.similarity, faded.word_score, faded.faded_score)::rag.hit
+    order by faded.faded_score desc, faded.chunk_id)
   from faded;
 $$;
 
@@ -223,13 +227,15 @@ end;
 $$;
 
 revoke all on function
-  rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer, boolean),
+  rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer,
+    boolean),
   rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision),
   rag.check_search(text, extensions.vector, text, integer, integer, double precision, text),
   public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text)
   from public, anon, service_role;
 grant execute on function
-  rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer, boolean),
+  rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer,
+    boolean),
   rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision),
   rag.check_search(text, extensions.vector, text, integer, integer, double precision, text),
   public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text)
