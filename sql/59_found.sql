@@ -58,8 +58,8 @@ begin
     from hit
     window of_document as (partition by hit.org_id, hit.document_id order by hit.ordinal)
   ), widened as (
-    select fenced.*, wider.span_end as wide_end, greatest(wider.span_start,
-      least(coalesce(lag(wider.span_end) over of_document, 0), wider.span_end - 1)) as wide_start
+    select fenced.*, wider.span_end as wide_end, case when wider.span_end is not null then greatest(
+      wider.span_start, least(lag(wider.span_end, 1, 0) over of_document, wider.span_end - 1)) end as wide_start
     from fenced
     left join lateral (
       select min(near.span_start) as span_start, max(near.span_end) as span_end
