@@ -66,11 +66,17 @@ begin
   ) as found (number, kind, value);
   if facets is not null then
     scope.document_ids := array(
-      select facets_of.document_id
-      from rag.facets as facets_of
-      join unnest(groups, facets) as asked (number, facet) on asked.facet = facets_of.facet
-      where facets_of.org_id = any (scope.org_ids) and facets_of.facet = any (facets)
-      group by facets_of.org_id, facets_of.document_id
+      select found.document_id
+      from unnest(groups, facets) as asked (number, facet)
+      cross join unnest(scope.org_ids) as org (id)
+      -- One look-up each, which the planner cannot turn into a walk through the org.
+      cross join lateral (
+        select facets_of.document_id
+        from rag.facets as facets_of
+        where facets_of.org_id = org.id and facets_of.facet = asked.facet
+        offset 0
+      ) as found
+      group by org.id, found.document_id
       having count(distinct asked.number) = (select count(distinct number) from unnest(groups) as number));
   end if;
   return scope;

@@ -17,9 +17,14 @@ as $$
 begin
   return (
     select coalesce(sum(counts.chunks), 0)
-    from rag.term_counts as counts
-    where counts.org_id = any (scope.org_ids) and counts.term >= ' ' and counts.term < '!'
-      and rag.model_of_total(counts.term) = scope.model);
+    from unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.term, term_counts.chunks
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
+      offset 0
+    ) as counts
+    where rag.model_of_total(counts.term) = scope.model);
 end;
 $$;
 

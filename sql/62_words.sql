@@ -44,9 +44,14 @@ begin
   from (
     select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
       sum(counts.length) as length
-    from rag.term_counts as counts
-    where counts.org_id = any (scope.org_ids) and counts.term >= ' ' and counts.term < '!'
-      and (scope.collection_ids is null or counts.collection_id = any (scope.collection_ids))
+    from unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.*
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
+      offset 0
+    ) as counts
+    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
     group by counts.term
     having sum(counts.chunks) > 0
   ) as total;
@@ -66,9 +71,15 @@ begin
     from (select distinct identifier from rag.identifiers(query_text) as identifier) as found (term)
   ), known as (
     select counts.term, sum(counts.chunks) as chunks
-    from rag.term_counts as counts
-    where counts.org_id = any (scope.org_ids) and counts.term = any (array(select term.term from term))
-      and (scope.collection_ids is null or counts.collection_id = any (scope.collection_ids))
+    from (select distinct term.term from term) as wanted
+    cross join unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.*
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term = wanted.term
+      offset 0
+    ) as counts
+    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
     group by counts.term
     having sum(counts.chunks) > 0
   )

@@ -663,11 +663,17 @@ begin
   ) as found (number, kind, value);
   if facets is not null then
     scope.document_ids := array(
-      select facets_of.document_id
-      from rag.facets as facets_of
-      join unnest(groups, facets) as asked (number, facet) on asked.facet = facets_of.facet
-      where facets_of.org_id = any (scope.org_ids) and facets_of.facet = any (facets)
-      group by facets_of.org_id, facets_of.document_id
+      select found.document_id
+      from unnest(groups, facets) as asked (number, facet)
+      cross join unnest(scope.org_ids) as org (id)
+      -- One look-up each, which the planner cannot turn into a walk through the org.
+      cross join lateral (
+        select facets_of.document_id
+        from rag.facets as facets_of
+        where facets_of.org_id = org.id and facets_of.facet = asked.facet
+        offset 0
+      ) as found
+      group by org.id, found.document_id
       having count(distinct asked.number) = (select count(distinct number) from unnest(groups) as number));
   end if;
   return scope;
@@ -848,9 +854,14 @@ as $$
 begin
   return (
     select coalesce(sum(counts.chunks), 0)
-    from rag.term_counts as counts
-    where counts.org_id = any (scope.org_ids) and counts.term >= ' ' and counts.term < '!'
-      and rag.model_of_total(counts.term) = scope.model);
+    from unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.term, term_counts.chunks
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
+      offset 0
+    ) as counts
+    where rag.model_of_total(counts.term) = scope.model);
 end;
 $$;
 
@@ -1112,9 +1123,14 @@ begin
   from (
     select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
       sum(counts.length) as length
-    from rag.term_counts as counts
-    where counts.org_id = any (scope.org_ids) and counts.term >= ' ' and counts.term < '!'
-      and (scope.collection_ids is null or counts.collection_id = any (scope.collection_ids))
+    from unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.*
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
+      offset 0
+    ) as counts
+    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
     group by counts.term
     having sum(counts.chunks) > 0
   ) as total;
@@ -1134,9 +1150,15 @@ begin
     from (select distinct identifier from rag.identifiers(query_text) as identifier) as found (term)
   ), known as (
     select counts.term, sum(counts.chunks) as chunks
-    from rag.term_counts as counts
-    where counts.org_id = any (scope.org_ids) and counts.term = any (array(select term.term from term))
-      and (scope.collection_ids is null or counts.collection_id = any (scope.collection_ids))
+    from (select distinct term.term from term) as wanted
+    cross join unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.*
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term = wanted.term
+      offset 0
+    ) as counts
+    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
     group by counts.term
     having sum(counts.chunks) > 0
   )

@@ -22,7 +22,7 @@ def chunks(overlap: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("overlap", [0, 1, 2])
-@pytest.mark.parametrize("neighbours", [1, 2, 10])
+@pytest.mark.parametrize("neighbours", [0, 1, 2, 10])
 @pytest.mark.parametrize("top_k", [1, 3, 12])
 def test_texts_are_the_document_s_and_none_comes_twice(
     world: World, people: People, overlap: int, neighbours: int, top_k: int
@@ -39,7 +39,8 @@ def test_texts_are_the_document_s_and_none_comes_twice(
         for row in rows:
             assert row["content"] == TEXT[row["span_start"] : row["span_end"]] != ""
             places = {(row["document_id"], place) for place in range(row["span_start"], row["span_end"])}
-            assert not places & taken
+            # As they are, chunks may overlap.
+            assert neighbours == 0 or not places & taken
             taken |= places
 
 
