@@ -70,7 +70,7 @@ begin
 end;
 $$;
 
--- Adds what changed to the log. The collection of a document may be gone already, and the counts with it.
+-- Adds what changed to the log. Of an org that is being deleted the counts are gone already.
 create function rag.count_changed_terms()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -84,9 +84,7 @@ begin
     sign * sum(cardinality(changed.places)),
     case when starts_with(changed.term, ' ') then sign * sum(changed.length) else 0 end
   from changed
-  where exists (
-    select from rag.collections
-    where collections.org_id = changed.org_id and collections.id = changed.collection_id)
+  where exists (select from rag.orgs where orgs.id = changed.org_id)
   group by changed.org_id, changed.term, changed.collection_id, changed.owner_id;
 
   -- One write in sixteen, so that a term has some sixteen rows at most, however often it is written.

@@ -112,7 +112,7 @@ begin
   -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap.
   perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
     -- 1000 is its largest; iterating, the index hands out more all the same.
-    set_config('hnsw.ef_search', least(1000, greatest(ef_search, 2 * wanted))::text, true);
+    set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * wanted))::text, true);
   if rag.has_no_filters(scope) then
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
         greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit

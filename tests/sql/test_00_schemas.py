@@ -42,6 +42,7 @@ INTERNAL = {
     "rag.count_hits(uuid,text,integer,integer,integer)",
     "rag.current_org_ids()",
     "rag.documents_with(rag.question,rag.scope,integer)",
+    "rag.effort(rag.scope,bigint,integer)",
     "rag.ensure_collection(uuid,uuid,text)",
     "rag.facet(text,jsonb)",
     "rag.facets_of(rag.documents)",
@@ -49,8 +50,7 @@ INTERNAL = {
     "rag.fold_term_counts(uuid,uuid,uuid,text[])",
     "rag.has_no_filters(rag.scope)",
     "rag.has_scope(text[])",
-    "rag.has_source_types_only(rag.scope)",
-    "rag.hit_at(uuid,uuid,integer,uuid,double precision)",
+    "rag.has_one_source_type(rag.scope)",
     "rag.identifiers(text)",
     "rag.index_changed_chunks()",
     "rag.index_changed_document()",
@@ -61,7 +61,8 @@ INTERNAL = {
     "rag.memberships()",
     "rag.model_of_total(text)",
     "rag.nearest(extensions.halfvec,rag.scope,integer)",
-    "rag.nearest_of_all(extensions.halfvec,rag.scope,integer,bigint)",
+    "rag.nearest_of_all(extensions.halfvec,rag.scope,integer)",
+    "rag.nearest_of_filtered(extensions.halfvec,rag.scope,integer,bigint)",
     "rag.nearest_of_index(extensions.halfvec,rag.scope,integer,integer)",
     "rag.needle(extensions.vector)",
     "rag.plain(jsonb)",
@@ -70,7 +71,7 @@ INTERNAL = {
     "rag.require_room_for_a_key(uuid)",
     "rag.scope_of(jsonb)",
     "rag.score(rag.question,rag.reference[],rag.hit[],extensions.halfvec,rag.scope,text,text,integer,integer,boolean)",
-    "rag.show(rag.hit[],integer,boolean,integer)",
+    "rag.show(rag.hit[],boolean,integer)",
     "rag.shown(rag.api_keys)",
     "rag.shows_only(text)",
     "rag.sought_hash()",
@@ -78,6 +79,7 @@ INTERNAL = {
     "rag.text_config(text)",
     "rag.total_term(regconfig,text)",
     "rag.word_scores(rag.question,rag.reference[])",
+    "rag.widen(rag.hit[],integer)",
     "rag.words(regconfig,text)",
 }
 # An owner with BYPASSRLS is bound by no policy inside a definer function: each one needs a reason here.
@@ -358,7 +360,6 @@ def test_foreign_keys_between_tenant_tables_carry_the_org(world: World):
         ("chunks", "documents"),
         ("postings", "documents"),
         ("facets", "documents"),
-        ("term_counts", "collections"),
         ("api_keys", "collections"),
     }
     assert [row for row in between if row[2][0] != "org_id" or row[3][0] != "org_id"] == []
