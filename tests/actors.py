@@ -148,9 +148,9 @@ def vector(seed: int, dimensions: int = 384) -> list[float]:
 class World:
     """Makes orgs and people, as a deployer does: with SQL, past row security."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: Stack, database: str = "postgres") -> None:
         self.stack = stack
-        self._connection = psycopg.connect(stack.database_url(), autocommit=True)
+        self._connection = psycopg.connect(stack.database_url(database=database), autocommit=True)
         self._tiers: list[str] = []
 
     def close(self) -> None:

@@ -470,17 +470,22 @@ create function rag.fold_term_counts(org_id uuid, collection_id uuid, owner_id u
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
+  -- Term by term, and by the rows' places: under row security the planner believes that hardly a row is left,
+  -- and would compare each with every term. A document has tens of thousands.
   with mine as (
-    select counts.term, counts.id
-    from rag.term_counts as counts
-    where counts.org_id = fold_term_counts.org_id and counts.term = any (terms)
-      and counts.collection_id = fold_term_counts.collection_id
-      and counts.owner_id is not distinct from fold_term_counts.owner_id
-    for update skip locked
+    select counts.place
+    from (select distinct unnest(terms) as term) as folded
+    cross join lateral (
+      select counts.ctid as place
+      from rag.term_counts as counts
+      where counts.org_id = fold_term_counts.org_id and counts.term = folded.term
+        and counts.collection_id is not distinct from fold_term_counts.collection_id
+        and counts.owner_id is not distinct from fold_term_counts.owner_id
+      for update skip locked
+    ) as counts
   ), gone as (
     delete from rag.term_counts as counts
-    using mine
-    where counts.org_id = fold_term_counts.org_id and counts.term = mine.term and counts.id = mine.id
+    where counts.ctid = any (array(select mine.place from mine))
     returning counts.*
   )
   insert into rag.term_counts (org_id, term, collection_id, owner_id, documents, chunks, length)

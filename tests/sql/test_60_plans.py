@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from local import migrations
 from local.stack import Stack
 from tests.actors import MODEL, Actor, World, vector
 from tests.sql import passages
@@ -35,12 +36,14 @@ Crowd = tuple[World, Actor, Actor]
 
 @pytest.fixture(scope="module")
 def crowd(stack: Stack) -> Iterator[Crowd]:
-    """A user with a hundred documents beside a tenant with a thousand."""
-    world = World(stack)
+    """A user with a hundred documents beside a tenant with a thousand, in a database of their own."""
+    migrations.make_database(stack.postgres, "planned")
+    migrations.apply_declared(stack.postgres, "planned")
+    world = World(stack, "planned")
     small, large = world.org("small"), world.org("large")
     ann, bob = world.user(small), world.user(large)
     passages.put(world, bob, "x")
-    with psycopg.connect(stack.database_url()) as connection:
+    with psycopg.connect(stack.database_url(database="planned")) as connection:
         for statement in CROWD.split(";")[:2]:
             connection.execute(statement.encode(), {"org": large.id, "model": MODEL})
     for number in range(100):
@@ -51,9 +54,8 @@ def crowd(stack: Stack) -> Iterator[Crowd]:
         passages.put(world, ann, f"pump {number}", vectors=[vector(number)], **fields)
     world.sql("vacuum analyze rag.chunks, rag.documents, rag.postings, rag.term_counts, rag.facets")
     yield world, ann, bob
-    for org in (small, large):
-        world.sql("delete from rag.orgs where id = %s", org.id)
     world.close()
+    migrations.drop_database(stack.postgres, "planned")
 
 
 def uses(world: World, call: Callable[[], Any]) -> Counter[str]:
