@@ -65,10 +65,15 @@ declare
 begin
   if rag.has_one_source_type(scope) then
     with visible as materialized (
-      select org_id, document_id, ordinal, id, content, span_start, span_end,
-        (embedding operator(extensions.<=>) needle) + 0 as distance
+      select found.*
       from unnest(scope.org_ids) as orgs (one_org)
-      join rag.chunks on org_id = one_org and embedding_model = scope.model and source_type = one_type
+      cross join lateral (
+        select org_id, document_id, ordinal, id, content, span_start, span_end,
+          (embedding operator(extensions.<=>) needle) + 0 as distance
+        from rag.chunks
+        where org_id = one_org and embedding_model = scope.model and source_type = one_type
+        offset 0
+      ) as found
       limit bound + 1
     )
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,

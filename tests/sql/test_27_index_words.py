@@ -28,8 +28,7 @@ COUNTED = """
 """
 FOLDED = (
     "select rag.fold_term_counts(org_id, collection_id, owner_id, array_agg(distinct term)) "
-    "from rag.term_counts where org_id = any (%s::uuid[]) and collection_id = any (array("
-    "  select id from rag.collections where name <> 'gone')) group by org_id, collection_id, owner_id"
+    "from rag.term_counts where org_id = any (%s::uuid[]) group by org_id, collection_id, owner_id"
 )
 
 
