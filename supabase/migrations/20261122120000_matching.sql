@@ -898,6 +898,8 @@ $$;
 create function rag.nearest_of_filtered(needle extensions.halfvec, scope rag.scope, wanted integer,
   bound bigint, out hits rag.hit[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
+-- As above: a kept plan knows neither org nor source type.
+set enable_seqscan = off
 as $$
 declare
   one_type constant text := scope.source_types[1];
