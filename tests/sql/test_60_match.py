@@ -47,16 +47,16 @@ def test_a_small_tenant_gets_every_row_beside_a_large_one(people: People, world:
 
 @pytest.mark.parametrize("top_k", [1, 8, 50, 100])
 def test_the_index_route_returns_full_pages_in_exact_order(people: People, small_exact_limit, top_k: int):
-    vectors = [vector(seed) for seed in range(250)]
+    # Of few dimensions, as embeddings are at heart: in 384 random ones nothing has neighbours to be found by.
+    vectors = [vector(seed, 16) for seed in range(250)]
     people.ann.put(vectors)
-    rows = people.ann.match(vector(1000), top_k=top_k)
+    rows = people.ann.match(vector(1000, 16), top_k=top_k)
     assert len(rows) == top_k
     assert not any(row["exact"] for row in rows)
     similarities = [row["similarity"] for row in rows]
     assert similarities == sorted(similarities, reverse=True)
     found = {row["content"] for row in rows}
-    # Random vectors have no neighbourhoods, and an index of them is drawn anew each time: it misses some.
-    assert len(found & set(nearest(vector(1000), vectors, top_k))) >= 0.7 * top_k - 1
+    assert len(found & set(nearest(vector(1000, 16), vectors, top_k))) >= 0.9 * top_k
 
 
 def test_a_narrow_filter_on_a_large_org_still_fills_the_page(people: People, small_exact_limit):
