@@ -1,12 +1,16 @@
 """rag_match against a brute-force oracle: min(top_k, visible) rows, the right ones, in a stable order."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.actors import World, vector
+from local import migrations
+from local.stack import Stack
+from tests.actors import Actor, World, vector
 from tests.conftest import People
+from tests.sql import passages
 
 
 @pytest.fixture
@@ -45,18 +49,34 @@ def test_a_small_tenant_gets_every_row_beside_a_large_one(people: People, world:
     assert len(people.bob.match(needle, top_k=10)) == 10
 
 
+@pytest.fixture(scope="module")
+def indexed(stack: Stack) -> Iterator[tuple[World, Actor]]:
+    """Somebody with 250 chunks in a database of their own, where the index is asked for them: its graph would
+    otherwise be made of what other tests left. The vectors are of few dimensions, as embeddings are at heart:
+    among 384 random ones nothing has neighbours to be found by."""
+    migrations.make_database(stack.postgres, "indexed")
+    migrations.apply_declared(stack.postgres, "indexed")
+    world = World(stack, "indexed")
+    world.sql("update rag.settings set exact_rows = 20")
+    ann = world.user(world.org())
+    passages.put(world, ann, *map(str, range(250)), vectors=[vector(seed, 16) for seed in range(250)])
+    world.sql("vacuum analyze rag.chunks")
+    yield world, ann
+    world.close()
+    migrations.drop_database(stack.postgres, "indexed")
+
+
 @pytest.mark.parametrize("top_k", [1, 8, 50, 100])
-def test_the_index_route_returns_full_pages_in_exact_order(people: People, small_exact_limit, top_k: int):
-    # Of few dimensions, as embeddings are at heart: in 384 random ones nothing has neighbours to be found by.
-    vectors = [vector(seed, 16) for seed in range(250)]
-    people.ann.put(vectors)
-    rows = people.ann.match(vector(1000, 16), top_k=top_k)
+def test_the_index_route_returns_full_pages_in_exact_order(indexed: tuple[World, Actor], top_k: int):
+    world, ann = indexed
+    rows = passages.match(world, ann, vector(1000, 16), top_k)
     assert len(rows) == top_k
     assert not any(row["exact"] for row in rows)
     similarities = [row["similarity"] for row in rows]
     assert similarities == sorted(similarities, reverse=True)
     found = {row["content"] for row in rows}
-    assert len(found & set(nearest(vector(1000, 16), vectors, top_k))) >= 0.9 * top_k
+    best = nearest(vector(1000, 16), [vector(seed, 16) for seed in range(250)], top_k)
+    assert len(found & set(best)) >= 0.9 * top_k
 
 
 def test_a_narrow_filter_on_a_large_org_still_fills_the_page(people: People, small_exact_limit):
