@@ -1,6 +1,5 @@
 """Questions of four kinds about a shelf of made-up text, and a member who asks them through PostgREST."""
 
-import http.client
 import json
 import random
 import re
@@ -9,9 +8,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
 from typing import Any
-from urllib.parse import urlsplit
 
-from bench.contest import call, literal
+from bench.contest import call, connected, literal
 from bench.prose import KINDS as IDENTIFIER_KINDS
 from bench.prose import SEED
 from bench.shelf import Shelf
@@ -65,21 +63,19 @@ class Asker:
     def ask(self, texts: Sequence[str], vectors: Halves, ways: Sequence[str]) -> dict[str, Taken]:
         """Every way answers every question once, in an order that is drawn anew for each; the first few once
         more, before, and not counted."""
-        parts = urlsplit(self.address)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
         taken = {way: Taken() for way in ways}
         shuffled = random.Random(7).sample  # noqa: S311  # not a secret
         asked = [(text, literal(vector)) for text, vector in zip(texts, vectors, strict=True)]
-        for turn, (text, vector) in enumerate([*asked[:WARM], *asked]):
-            for way in shuffled(list(ways), len(ways)):
-                function, body = request(way, text, vector)
-                started = perf_counter()
-                answer = call(connection, f"/rpc/{function}", self.token, body)
-                seconds = perf_counter() - started
-                if turn >= min(WARM, len(asked)):
-                    taken[way].seconds.append(seconds)
-                    taken[way].answers.append(json.loads(answer))
-        connection.close()
+        with connected(self.address) as connection:
+            for turn, (text, vector) in enumerate([*asked[:WARM], *asked]):
+                for way in shuffled(list(ways), len(ways)):
+                    function, body = request(way, text, vector)
+                    started = perf_counter()
+                    answer = call(connection, f"/rpc/{function}", self.token, body)
+                    seconds = perf_counter() - started
+                    if turn >= min(WARM, len(asked)):
+                        taken[way].seconds.append(seconds)
+                        taken[way].answers.append(json.loads(answer))
         return taken
 
 

@@ -5,7 +5,8 @@ full."""
 import http.client
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
@@ -123,22 +124,28 @@ def contest(
 
     Raises RuntimeError at an answer that is no 200.
     """
-    parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     scores = {name: Score() for name in contenders}
     shuffled = random.Random(7).sample  # noqa: S311  # not a secret
-    for turn, question in enumerate([*range(warm), *range(len(paper.queries))]):
-        for name in shuffled(list(contenders), len(contenders)):
-            contender = contenders[name]
-            body = contender.body(paper.queries[question])
-            started = perf_counter()
-            answer = call(connection, f"/rpc/{contender.function}", contender.token or paper.token, body)
-            taken = perf_counter() - started
-            if turn >= warm:
-                scores[name].seconds.append(taken)
-                scores[name].mark(paper, question, json.loads(answer))
-    connection.close()
+    with connected(address) as connection:
+        for turn, question in enumerate([*range(warm), *range(len(paper.queries))]):
+            for name in shuffled(list(contenders), len(contenders)):
+                contender = contenders[name]
+                body = contender.body(paper.queries[question])
+                started = perf_counter()
+                answer = call(connection, f"/rpc/{contender.function}", contender.token or paper.token, body)
+                taken = perf_counter() - started
+                if turn >= warm:
+                    scores[name].seconds.append(taken)
+                    scores[name].mark(paper, question, json.loads(answer))
     return scores
+
+
+@contextmanager
+def connected(address: str) -> Iterator[http.client.HTTPConnection]:
+    """One connection to that host, for many calls."""
+    parts = urlsplit(address)
+    with closing(http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)) as connection:
+        yield connection
 
 
 def call(connection: http.client.HTTPConnection, path: str, token: str, body: bytes) -> bytes:

@@ -14,12 +14,11 @@ from hashlib import sha256
 from statistics import fmean, median
 from time import perf_counter
 from typing import Any
-from urllib.parse import urlsplit
 
 from rich.console import Console
 
 from bench import vectors
-from bench.contest import call
+from bench.contest import call, connected
 from bench.figures import Figure
 from bench.prose import Written
 from bench.rows import Org
@@ -50,15 +49,13 @@ def measure(console: Console) -> list[Figure]:
         token = made.token(made.user("ingest", [THERE]))
         taken: dict[str, list[float]] = {way: [] for way in WITHOUT}
         documents = bodies(made, shelf)
-        parts = urlsplit(made.postgrest)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
         shuffled = random.Random(7).sample  # noqa: S311  # not a secret
-        for _ in range(ROUNDS):
-            for way in shuffled(list(WITHOUT), len(WITHOUT)):
-                with untriggered(made, WITHOUT[way]):
-                    seconds = [put(connection, token, next(documents)) for _ in range(WARM + AT_ONCE)]
-                    taken[way] += seconds[WARM:]
-        connection.close()
+        with connected(made.postgrest) as connection:
+            for _ in range(ROUNDS):
+                for way in shuffled(list(WITHOUT), len(WITHOUT)):
+                    with untriggered(made, WITHOUT[way]):
+                        seconds = [put(connection, token, next(documents)) for _ in range(WARM + AT_ONCE)]
+                        taken[way] += seconds[WARM:]
         there = made.number("select count(*) from rag.chunks")
         console.print(f"{there:,.0f} chunks at last")
     return told(taken)
