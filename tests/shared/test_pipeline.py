@@ -1,7 +1,7 @@
 """Searching by word, by both, by name, and in a better order: the real database, the real local model, and
 real HTTP servers in place of paid embeddings and rerankers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -25,12 +25,6 @@ TEXTS = {
     "Holidays": "Employees take thirty days of leave a year, and the office is closed in August.",
 }
 Made = Callable[..., Pipeline]
-
-
-@pytest.fixture
-def service() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
 
 
 @pytest.fixture

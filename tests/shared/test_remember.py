@@ -27,12 +27,6 @@ Made = Callable[..., Pipeline]
 
 
 @pytest.fixture
-def service() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
-
-
-@pytest.fixture
 def made(settings: Settings, service: StandIn) -> Made:
     """A deployment of the stack's whose embeddings are the stand-in's."""
 
