@@ -24,9 +24,9 @@ create table rag.settings (
   phrase_share real not null default 0.02 check (phrase_share between 0 and 1),
   -- How much of a hybrid score is the similarity; the rest is the score by words.
   similarity_share real not null default 0.4 check (similarity_share between 0 and 1),
-  -- How many documents of a word are read at most, those with the most of it first; of a question four times
-  -- as many.
-  postings_read integer not null default 1000 check (postings_read between 100 and 1000000)
+  -- How many documents of a word are read at most, those with the most of it first; of a question eight
+  -- times as many.
+  postings_read integer not null default 500 check (postings_read between 100 and 1000000)
 );
 
 alter table rag.settings enable row level security;

@@ -102,6 +102,15 @@ as $$
       scope.without_document, scope.without_chunk) is null;
 $$;
 
+-- Whether it asks for what only documents and chunks know, and not their postings.
+create function rag.filters_documents(scope rag.scope)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select not (scope.source_types, scope.lang, scope.date_from, scope.date_to, scope.document_ids,
+    scope.without_document) is null;
+$$;
+
 -- The conditions of a scope, $1, on documents or on their chunks; document_id is the column that holds the
 -- document's id.
 create function rag.conditions(scope rag.scope, document_id text)
@@ -129,8 +138,9 @@ as $$
 $$;
 
 revoke all on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
-  rag.has_one_source_type(rag.scope), rag.conditions(rag.scope, text), rag.chunk_conditions(rag.scope)
+  rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
+  rag.chunk_conditions(rag.scope)
   from public, anon, service_role;
 grant execute on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
-  rag.has_one_source_type(rag.scope), rag.conditions(rag.scope, text),
+  rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
   rag.chunk_conditions(rag.scope) to authenticated;

@@ -17,6 +17,18 @@ create type rag.found as (
   exact boolean, considered integer
 );
 
+-- Raises PT400 for a page that nobody gets.
+create function rag.check_top_k(top_k integer)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if top_k is null or top_k not between 1 and 100 then
+    raise exception 'top_k must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_top_k';
+  end if;
+end;
+$$;
+
 -- The query's vector as it is compared. Raises PT400 for one that cannot be.
 create function rag.needle(query_vector extensions.vector)
 returns extensions.halfvec
@@ -94,9 +106,9 @@ begin
 end;
 $$;
 
-revoke all on function rag.needle(extensions.vector), rag.show(rag.hit[], boolean, integer),
-  rag.widen(rag.hit[], integer)
+revoke all on function rag.check_top_k(integer), rag.needle(extensions.vector),
+  rag.show(rag.hit[], boolean, integer), rag.widen(rag.hit[], integer)
   from public, anon, service_role;
-grant execute on function rag.needle(extensions.vector), rag.show(rag.hit[], boolean, integer),
-  rag.widen(rag.hit[], integer)
+grant execute on function rag.check_top_k(integer), rag.needle(extensions.vector),
+  rag.show(rag.hit[], boolean, integer), rag.widen(rag.hit[], integer)
   to authenticated;

@@ -227,9 +227,7 @@ as $$
 declare
   near record;
 begin
-  if top_k is null or top_k not between 1 and 100 then
-    raise exception 'top_k must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_top_k';
-  end if;
+  perform rag.check_top_k(top_k);
   near := rag.nearest(rag.needle(query_vector), rag.scope_of(filters), top_k);
   return query select * from rag.show(near.hits, near.exact, near.considered);
 end;

@@ -1,196 +1,149 @@
--- The chunks that say what a question says: BM25 (Robertson and Zaragoza, 2009) over rag.postings, in three
--- steps. What is sought, and how rare it is; which documents have most of it, reading a bounded number of
--- postings for each term; and the exact scores of those documents' chunks.
-
--- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
--- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
--- should hold that an upgrade carries over.
-create type rag.sought as (
-  term text, slot integer, config oid, place integer, idf double precision, chunks bigint
-);
-
--- Two words that follow each other in a question, that many places apart.
-create type rag.word_pair as (
-  config oid, first text, second text, gap integer, weight double precision
-);
-
--- A question taken apart: its terms, rarest first, at most 40; its pairs; the sum of idf that a chunk which
--- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
--- other embedding models too, the terms that stand for a whole document of the one that is asked for.
-create type rag.question as (
-  sought rag.sought[], pairs rag.word_pair[], idf_sum double precision,
-  chunk_length double precision, document_length double precision, totals text[]
-);
+-- The chunks that say what a question says: BM25 (Robertson and Zaragoza, 2009) over rag.postings, in two
+-- steps. Which documents have most of what is asked, reading a bounded number of postings for each term; and
+-- the exact scores of those documents' chunks.
 
 create type rag.reference as (org_id uuid, document_id uuid);
 
--- What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages
--- are those of the documents; each stems the text in its own way, and a word that one of them passes over
--- ("the", "der") counts in none.
-create function rag.question(query_text text, scope rag.scope)
-returns rag.question
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  asked rag.question;
-  configs regconfig[];
-  chunk_count bigint;
-begin
-  select array_agg(distinct rag.config_of_total(total.term)), sum(total.chunks),
-    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
-    case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
-      array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
-    into configs, chunk_count, asked.chunk_length, asked.document_length, asked.totals
-  from (
-    select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
-      sum(counts.length) as length
-    from unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select term_counts.*
-      from rag.term_counts
-      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
-      offset 0
-    ) as counts
-    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
-    group by counts.term
-    having sum(counts.chunks) > 0
-  ) as total;
-
-  with word as (
-    select languages.config, word.lexeme as term, place,
-      count(*) over (partition by place) = cardinality(configs) as counts_everywhere
-    from unnest(configs) as languages (config), unnest(rag.words(languages.config, query_text)) as word,
-      unnest(word.positions) as place
-  ), term as (
-    select word.term, min(word.place)::integer as slot, word.config, min(word.place)::integer as place
-    from word
-    where word.counts_everywhere or not exists (select from word where word.counts_everywhere)
-    group by word.term, word.config
-    union all
-    select found.term, -row_number() over (), null, null
-    from (select distinct identifier from rag.identifiers(query_text) as identifier) as found (term)
-  ), known as (
-    select counts.term, sum(counts.chunks) as chunks
-    from (select distinct term.term from term) as wanted
-    cross join unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select term_counts.*
-      from rag.term_counts
-      where term_counts.org_id = org.id and term_counts.term = wanted.term
-      offset 0
-    ) as counts
-    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
-    group by counts.term
-    having sum(counts.chunks) > 0
-  )
-  select (array_agg((term.term, term.slot, term.config, term.place,
-      ln(1 + (chunk_count - known.chunks + 0.5) / (known.chunks + 0.5)), known.chunks)::rag.sought
-      order by known.chunks, term.term))[:40]
-    into asked.sought
-  from term join known on known.term = term.term;
-
-  select sum(slots.idf) into asked.idf_sum
-  from (select max(sought.idf) from unnest(asked.sought) as sought group by sought.slot) as slots (idf);
-
-  select array_agg((neighbours.config, neighbours.term, neighbours.next_term,
-      neighbours.next_place - neighbours.place, neighbours.weight)::rag.word_pair)
-    into asked.pairs
-  from (
-    select sought.config, sought.term, sought.place,
-      lead(sought.term) over in_order as next_term, lead(sought.place) over in_order as next_place,
-      least(sought.idf, lead(sought.idf) over in_order) as weight
-    from unnest(asked.sought) as sought
-    where sought.place is not null
-    window in_order as (partition by sought.config order by sought.place)
-  ) as neighbours
-  where neighbours.next_term <> neighbours.term;
-  return asked;
-end;
-$$;
-
--- The documents of a scope with most of what is asked: all that hold a term of it, or at least `wanted`, as far
--- as a bounded number of postings tell: of each term those with the most of it, the rarest terms first, and four
--- times the bound in all.
-create function rag.documents_with(asked rag.question, scope rag.scope, wanted integer)
+-- Those of the documents that have most of what is asked, by all their postings.
+create function rag.best_among(asked rag.question, documents rag.reference[], wanted integer)
 returns rag.reference[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- Filters that postings do not know.
-  filtered constant boolean := not (scope.source_types, scope.lang, scope.date_from, scope.date_to,
-    scope.document_ids, scope.without_document) is null;
-  conditions constant text := rag.conditions(scope, 'id');
-  -- Up to so many documents are looked up one by one.
-  few constant integer := 500;
-  read constant integer := greatest(wanted, (select settings.postings_read from rag.settings));
-  sorting constant text := current_setting('enable_sort');
   terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
-  left_over rag.reference[];
-  found rag.reference[];
 begin
-  if filtered or scope.collection_ids is not null then
-    execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s limit $2)',
-      conditions) into left_over using scope, few + 1;
-  end if;
-
-  if cardinality(left_over) <= few then
-    select array_agg((ranked.org_id, ranked.document_id)::rag.reference) into found
+  return (
+    select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
     from (
       select postings.org_id, postings.document_id
-      from unnest(left_over) as left_over
+      from unnest(documents) as document
       cross join lateral (
         select org_id, document_id, term, impact
         from rag.postings
-        where postings.org_id = left_over.org_id and postings.document_id = left_over.document_id
+        where postings.org_id = document.org_id and postings.document_id = document.document_id
           and postings.term = any (terms)
         offset 0
       ) as postings
       join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = postings.term
       where asked.totals is null or exists (
         select from rag.postings as whole
-        where whole.org_id = left_over.org_id and whole.document_id = left_over.document_id
+        where whole.org_id = document.org_id and whole.document_id = document.document_id
           and whole.term = any (asked.totals))
       group by 1, 2
       order by sum(sought.idf * postings.impact) desc, 2
       limit wanted
-    ) as ranked;
-    return found;
-  end if;
+    ) as ranked);
+end;
+$$;
 
+-- The documents with most of what is asked, as far as a bounded number of postings tells: of each term `read`
+-- with the most of it, the rarest terms first, and eight times as many in all. One that is not among them may
+-- hold the term too, and about half as much as the last that is: so much less is each of those worth, or else
+-- a document would gain by a common word that others only seem to lack.
+create function rag.best_by_impact(asked rag.question, scope rag.scope, wanted integer, read integer)
+returns rag.reference[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  sorting constant text := current_setting('enable_sort');
+  found rag.reference[];
+begin
   -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
+  perform set_config('enable_sort', 'off', true);
+  select array_agg((ranked.org_id, ranked.document_id)::rag.reference) into found
+  from (
+    select best.org_id, best.document_id
+    from (
+      select term, idf, sum(least(chunks, read)) over (order by chunks, term) - least(chunks, read) as read_before
+      from (select distinct term, idf, chunks from unnest(asked.sought)) as terms
+    ) as sought
+    cross join unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select org_id, document_id,
+        impact - case when count(*) over () = read then min(impact) over () / 2 else 0 end as impact
+      from (
+        select org_id, document_id, impact
+        from rag.postings
+        where org_id = org.id and term = sought.term
+        order by impact desc
+        limit read
+      ) as most
+    ) as best
+    where read_before < 8 * read
+    group by 1, 2
+    order by sum(sought.idf * best.impact) desc, 2
+    limit wanted
+  ) as ranked;
+  perform set_config('enable_sort', sorting, true);
+  return found;
+end;
+$$;
+
+-- The same among what filters leave, planned for them. All terms are read: filters may take most of it away.
+create function rag.best_by_impact_filtered(asked rag.question, scope rag.scope, wanted integer, read integer)
+returns rag.reference[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  sorting constant text := current_setting('enable_sort');
+  found rag.reference[];
+begin
   perform set_config('enable_sort', 'off', true);
   execute format($query$
     select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
     from (
       select best.org_id, best.document_id
-      from (
-        select term, idf, sum(least(chunks, $3)) over (order by chunks, term) - least(chunks, $3) as read_before
-        from (select distinct term, idf, chunks from unnest($2)) as terms
-      ) as sought
+      from (select distinct term, idf from unnest($2)) as sought
       cross join unnest(($1).org_ids) as org (id)
       cross join lateral (
-        select org_id, document_id, impact
-        from rag.postings
-        where org_id = org.id and term = sought.term
-          and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s %s
-        order by impact desc
-        limit $3
+        select org_id, document_id,
+          impact - case when count(*) over () = $3 then min(impact) over () / 2 else 0 end as impact
+        from (
+          select org_id, document_id, impact
+          from rag.postings
+          where org_id = org.id and term = sought.term
+            and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s %s
+          order by impact desc
+          limit $3
+        ) as most
       ) as best
-      %s
       group by 1, 2
       order by sum(sought.idf * best.impact) desc, 2
       limit $4
     ) as ranked
-  $query$, case when filtered then format(
+  $query$, case when rag.filters_documents(scope) then format(
     'and exists (select from rag.documents where %s and org_id = postings.org_id and id = postings.document_id)',
-    conditions) end, case when asked.totals is not null then
+    rag.conditions(scope, 'id')) end, case when asked.totals is not null then
     'and exists (select from rag.postings as whole where whole.org_id = postings.org_id '
-    'and whole.document_id = postings.document_id and whole.term = any ($5))' end,
-    -- Enough for every page, unless filters take most of it away.
-    case when left_over is null and asked.totals is null then 'where read_before < 4 * $3' end)
+    'and whole.document_id = postings.document_id and whole.term = any ($5))' end)
     into found using scope, asked.sought, read, wanted, asked.totals;
   perform set_config('enable_sort', sorting, true);
   return found;
+end;
+$$;
+
+-- The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.
+create function rag.documents_with(asked rag.question, scope rag.scope, wanted integer)
+returns rag.reference[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  filtered constant boolean := scope.collection_ids is not null or rag.filters_documents(scope);
+  -- Up to so many documents are looked up one by one.
+  few constant integer := 500;
+  read constant integer := greatest(wanted, (select settings.postings_read from rag.settings));
+  left_over rag.reference[];
+begin
+  if filtered then
+    execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s limit $2)',
+      rag.conditions(scope, 'id')) into left_over using scope, few + 1;
+    if cardinality(left_over) <= few then
+      return rag.best_among(asked, left_over, wanted);
+    end if;
+  elsif asked.totals is null then
+    return rag.best_by_impact(asked, scope, wanted, read);
+  end if;
+  return rag.best_by_impact_filtered(asked, scope, wanted, read);
 end;
 $$;
 
@@ -254,32 +207,13 @@ begin
 end;
 $$;
 
--- How much of what is asked stands together in a text as it was asked, 0 to 1: the more, the more of its
--- words follow each other as they do in the question, the rarer those are and the fewer stand between.
-create function rag.closeness(asked rag.question, config regconfig, content text)
-returns double precision
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  return (
-    with word as materialized (
-      select word.lexeme, word.positions
-      from unnest(rag.words(config, content)) as word
-      where word.lexeme in (select sought.term from unnest(asked.sought) as sought)
-    )
-    select coalesce(sum(pair.weight / (1 + (
-        select min(abs(b - a - pair.gap)) from unnest(one.positions) as a, unnest(other.positions) as b
-      ))), 0) / asked.idf_sum
-    from unnest(asked.pairs) as pair
-    join word as one on one.lexeme = pair.first
-    join word as other on other.lexeme = pair.second
-    where pair.config = closeness.config);
-end;
-$$;
-
-revoke all on function rag.question(text, rag.scope), rag.documents_with(rag.question, rag.scope, integer),
-  rag.word_scores(rag.question, rag.reference[]), rag.closeness(rag.question, regconfig, text)
+revoke all on function rag.best_among(rag.question, rag.reference[], integer),
+  rag.best_by_impact(rag.question, rag.scope, integer, integer),
+  rag.best_by_impact_filtered(rag.question, rag.scope, integer, integer),
+  rag.documents_with(rag.question, rag.scope, integer), rag.word_scores(rag.question, rag.reference[])
   from public, anon, service_role;
-grant execute on function rag.question(text, rag.scope), rag.documents_with(rag.question, rag.scope, integer),
-  rag.word_scores(rag.question, rag.reference[]), rag.closeness(rag.question, regconfig, text)
+grant execute on function rag.best_among(rag.question, rag.reference[], integer),
+  rag.best_by_impact(rag.question, rag.scope, integer, integer),
+  rag.best_by_impact_filtered(rag.question, rag.scope, integer, integer),
+  rag.documents_with(rag.question, rag.scope, integer), rag.word_scores(rag.question, rag.reference[])
   to authenticated;

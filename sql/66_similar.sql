@@ -27,9 +27,8 @@ begin
     raise exception 'either chunk_id or document_id is needed' using errcode = 'PT400', detail = 'invalid_subject';
   elsif result is null or result not in ('chunks', 'documents') then
     raise exception 'result must be chunks or documents' using errcode = 'PT400', detail = 'invalid_result';
-  elsif top_k is null or top_k not between 1 and 100 then
-    raise exception 'top_k must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_top_k';
   end if;
+  perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
   -- The subject may stand outside the filters.
   org_ids := array(select rag.current_org_ids());

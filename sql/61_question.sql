@@ -1,0 +1,139 @@
+-- A question taken apart for keyword search: what is sought, how rare it is, and which of its words follow
+-- each other.
+
+-- A term of a question. Terms of one slot are the same word as several languages stem it, often to the same
+-- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
+-- should hold that an upgrade carries over.
+create type rag.sought as (
+  term text, slot integer, config oid, place integer, idf double precision, chunks bigint
+);
+
+-- Two words that follow each other in a question, that many places apart.
+create type rag.word_pair as (
+  config oid, first text, second text, gap integer, weight double precision
+);
+
+-- A question taken apart: its terms, rarest first, at most 40; its pairs; the sum of idf that a chunk which
+-- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
+-- other embedding models too, the terms that stand for a whole document of the one that is asked for.
+create type rag.question as (
+  sought rag.sought[], pairs rag.word_pair[], idf_sum double precision,
+  chunk_length double precision, document_length double precision, totals text[]
+);
+
+-- What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages
+-- are those of the documents; each stems the text in its own way, and a word that one of them passes over
+-- ("the", "der") counts in none.
+create function rag.question(query_text text, scope rag.scope)
+returns rag.question
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  asked rag.question;
+  configs regconfig[];
+  chunk_count bigint;
+begin
+  select array_agg(distinct rag.config_of_total(total.term)), sum(total.chunks),
+    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
+    case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
+      array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
+    into configs, chunk_count, asked.chunk_length, asked.document_length, asked.totals
+  from (
+    select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
+      sum(counts.length) as length
+    from unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.*
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
+      offset 0
+    ) as counts
+    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
+    group by counts.term
+    having sum(counts.chunks) > 0
+  ) as total;
+
+  with word as (
+    select languages.config, word.lexeme as term, place,
+      count(*) over (partition by place) = cardinality(configs) as counts_everywhere
+    from unnest(configs) as languages (config), unnest(rag.words(languages.config, query_text)) as word,
+      unnest(word.positions) as place
+  ), term as (
+    select word.term, min(word.place)::integer as slot, word.config, min(word.place)::integer as place
+    from word
+    where word.counts_everywhere or not exists (select from word where word.counts_everywhere)
+    group by word.term, word.config
+    union all
+    select found.term, -row_number() over (), null, null
+    from (select distinct identifier from rag.identifiers(query_text) as identifier) as found (term)
+  ), known as (
+    select counts.term, sum(counts.chunks) as chunks
+    from (select distinct term.term from term) as wanted
+    cross join unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.*
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term = wanted.term
+      offset 0
+    ) as counts
+    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
+    group by counts.term
+    having sum(counts.chunks) > 0
+  )
+  select (array_agg((term.term, term.slot, term.config, term.place,
+      ln(1 + (chunk_count - known.chunks + 0.5) / (known.chunks + 0.5)), known.chunks)::rag.sought
+      order by known.chunks, term.term))[:40]
+    into asked.sought
+  from term join known on known.term = term.term;
+
+  select sum(slots.idf) into asked.idf_sum
+  from (select max(sought.idf) from unnest(asked.sought) as sought group by sought.slot) as slots (idf);
+
+  select array_agg((neighbours.config, neighbours.term, neighbours.next_term,
+      neighbours.next_place - neighbours.place, neighbours.weight)::rag.word_pair)
+    into asked.pairs
+  from (
+    select sought.config, sought.term, sought.place,
+      lead(sought.term) over in_order as next_term, lead(sought.place) over in_order as next_place,
+      least(sought.idf, lead(sought.idf) over in_order) as weight
+    from unnest(asked.sought) as sought
+    where sought.place is not null
+    window in_order as (partition by sought.config order by sought.place)
+  ) as neighbours
+  where neighbours.next_term <> neighbours.term;
+  return asked;
+end;
+$$;
+
+-- How much of what is asked stands together in each text as it was asked, 0 to 1: the more, the more of its
+-- words follow each other as they do in the question, the rarer those are and the fewer stand between. Texts
+-- where no two do are left out.
+create function rag.closeness(asked rag.question, ids uuid[], configs oid[], contents text[])
+returns table (id uuid, closeness double precision)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
+begin
+  return query
+  with word as materialized (
+    select text.id, text.config, word.lexeme, word.positions
+    from unnest(ids, configs, contents) as text (id, config, content)
+    cross join unnest(rag.words(text.config::regconfig, text.content)) as word
+    where word.lexeme = any (terms)
+  )
+  select one.id, sum(pair.weight / (1 + (
+      select min(abs(b - a - pair.gap)) from unnest(one.positions) as a, unnest(other.positions) as b
+    ))) / asked.idf_sum
+  from unnest(asked.pairs) as pair
+  join word as one on one.config = pair.config and one.lexeme = pair.first
+  join word as other on other.id = one.id and other.lexeme = pair.second
+  group by one.id;
+end;
+$$;
+
+revoke all on function rag.question(text, rag.scope), rag.closeness(rag.question, uuid[], oid[], text[])
+  from public, anon, service_role;
+grant execute on function rag.question(text, rag.scope), rag.closeness(rag.question, uuid[], oid[], text[])
+  to authenticated;
