@@ -60,7 +60,9 @@ class Asker:
     address: str
     token: str
 
-    def ask(self, texts: Sequence[str], vectors: Halves, ways: Sequence[str]) -> dict[str, Taken]:
+    def ask(
+        self, texts: Sequence[str], vectors: Halves, ways: Sequence[str], top_k: int = TOP_K
+    ) -> dict[str, Taken]:
         """Every way answers every question once, in an order that is drawn anew for each; the first few once
         more, before, and not counted."""
         taken = {way: Taken() for way in ways}
@@ -69,7 +71,7 @@ class Asker:
         with connected(self.address) as connection:
             for turn, (text, vector) in enumerate([*asked[:WARM], *asked]):
                 for way in shuffled(list(ways), len(ways)):
-                    function, body = request(way, text, vector)
+                    function, body = request(way, text, vector, top_k)
                     started = perf_counter()
                     answer = call(connection, f"/rpc/{function}", self.token, body)
                     seconds = perf_counter() - started
@@ -79,9 +81,9 @@ class Asker:
         return taken
 
 
-def request(way: str, text: str, vector: str) -> tuple[str, bytes]:
+def request(way: str, text: str, vector: str, top_k: int) -> tuple[str, bytes]:
     """The function and what it is sent. By word no vector is: the application does not embed then."""
-    body: dict[str, Any] = {"top_k": TOP_K}
+    body: dict[str, Any] = {"top_k": top_k}
     if way != KEYWORD:
         body["query_vector"] = vector
     if way != SEMANTIC:

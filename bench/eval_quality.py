@@ -25,7 +25,8 @@ from shared.remember import embed_query
 from shared.types import Mode, Query
 
 RESULTS = Path(__file__).parent / "results" / "quality.jsonl"
-CHUNKS = 100
+# About as many as callers ask for; enough for ten documents.
+CHUNKS = 30
 SEMANTIC, KEYWORD, HYBRID, HIERARCHICAL = "semantic", "keyword", "hybrid", "hierarchical"
 RRF, RERANKED_HYBRID, BASELINE = "hybrid, by rank (RRF)", "hybrid, reranked", "BM25 (bm25s)"
 WAYS = (BASELINE, KEYWORD, SEMANTIC, RRF, HYBRID, HIERARCHICAL, RERANKED_HYBRID)

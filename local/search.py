@@ -46,7 +46,7 @@ def show(found: Found, console: Console) -> None:
         console.print(f"[bold]{rank}. {escape(match.title)}[/] ({match.source_type}{dated})", highlight=False)
         console.print(f"   score {match.score:.3f}{similarity}", style="dim", highlight=False)
         console.print(f"   {escape(' '.join(snippet(match.text).split()))}\n", highlight=False)
-    how = f", {'all' if found.exact else 'the nearest'} {found.considered} compared"
+    how = f", {'all' if found.exact else 'the nearest'} {found.considered} compared by meaning"
     order = f"; reranked by {found.reranked_by}" if found.reranked_by else ""
     order = "; the reranker failed, the order is as found" if found.rerank_failed else order
     console.print(

@@ -1,7 +1,8 @@
 """Step four: which chunks, in which order. SQL decides; this module only asks and reads."""
 
 import re
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +26,7 @@ def match(
         "filters": {**_filters(query), "model": model},
     }
     function = "rag_match"
-    if query.mode is not Mode.SEMANTIC or query.neighbours or query.half_life_days:
+    if query.mode is not Mode.SEMANTIC or query.neighbours or query.half_life_days is not None:
         function = "rag_search"
         arguments |= {
             "query_text": query.text,
@@ -36,8 +37,25 @@ def match(
     rows = database.call(caller, function, arguments, again=True)
     return Page(
         matches=tuple(map(_match, rows)),
-        exact=all(row["exact"] for row in rows),
+        # No row tells when there are none: then everything that might be found was looked at.
+        exact=rows[0]["exact"] if rows else True,
         considered=rows[0]["considered"] if rows else 0,
+    )
+
+
+def widen(
+    database: Database, caller: Principal, matches: Sequence[Match], neighbours: int
+) -> tuple[Match, ...]:
+    """The matches, each text with its neighbours' before and after it. Raises a RagError."""
+    if not matches:
+        return ()
+    arguments = {"chunk_ids": [found.chunk_id for found in matches], "neighbours": neighbours}
+    rows = {row["chunk_id"]: row for row in database.call(caller, "rag_widen", arguments, again=True)}
+    # What was deleted in the meantime is no longer shown.
+    return tuple(
+        replace(found, text=row["content"], span=(row["span_start"], row["span_end"]))
+        for found in matches
+        if (row := rows.get(found.chunk_id))
     )
 
 
@@ -47,8 +65,10 @@ def is_identifier(text: str) -> bool:
 
 
 def holds(found: Match, identifier: str) -> bool:
-    """Whether the match has that identifier in its text or title, in whatever case."""
-    return identifier.casefold() in f"{found.title}\n{found.text}".casefold()
+    """Whether the match has that identifier in its text or title, in whatever case, and not only as the
+    beginning or end of a longer one."""
+    whole = rf"(?<!\w){re.escape(identifier.casefold())}(?!\w)"
+    return re.search(whole, f"{found.title}\n{found.text}".casefold()) is not None
 
 
 def _filters(query: Query) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from typing import Protocol, runtime_checkable
 from shared.auth import Verifier
 from shared.config import Settings
 from shared.embed import Embedder, embedder_for
-from shared.errors import ConfigurationError
+from shared.errors import ConfigurationError, InvalidRequest
 from shared.generate import Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
-from shared.match import holds, is_identifier, match
+from shared.match import holds, is_identifier, match, widen
 from shared.policy import JUDGED, cite, judge, thresholds_for
 from shared.postgrest import Database
 from shared.remember import embed_query
@@ -122,20 +122,16 @@ class Pipeline:
     def search(self, caller: Principal, query: Query) -> Found:
         """The caller's best matches. Raises a RagError."""
         started = time.perf_counter()
-        wanted = self.settings.rerank_enabled if query.rerank is None else query.rerank
-        # A reranker has more to choose from than the caller wants to see.
-        wider = replace(query, top_k=max(query.top_k, RERANKED)) if wanted else query
         page = self._named(caller, query)
         if page is not None:
             ordered = Reranked(page.matches, None, failed=False)
+        elif self._is_reranked(query):
+            page, ordered = self._reranked(caller, query)
         else:
-            page = self._matched(caller, wider)
-            ordered = Reranked(page.matches, None, failed=wanted)
-            if wanted and self.reranker:
-                with step("rerank"):
-                    ordered = rerank(self.reranker, query.text, page.matches)
+            page = self._matched(caller, query)
+            ordered = Reranked(page.matches, None, failed=False)
         return Found(
-            ordered.matches[: query.top_k],
+            ordered.matches,
             page.exact,
             page.considered,
             _milliseconds_since(started),
@@ -143,9 +139,32 @@ class Pipeline:
             ordered.failed,
         )
 
+    def _is_reranked(self, query: Query) -> bool:
+        """Raises InvalidRequest for a query that wants its matches in two orders at once."""
+        if query.half_life_days is None:
+            return self.settings.rerank_enabled if query.rerank is None else query.rerank
+        if query.rerank:
+            raise InvalidRequest("A reranker knows no dates: leave out rerank or the half-life.")
+        return False
+
+    def _reranked(self, caller: Principal, query: Query) -> tuple[Page, Reranked]:
+        # A reranker has more to choose from than the caller wants to see, and reads passages, not what is
+        # around them.
+        page = self._matched(caller, replace(query, top_k=max(query.top_k, RERANKED), neighbours=0))
+        ordered = Reranked(page.matches, None, failed=True)
+        if self.reranker:
+            with step("rerank"):
+                ordered = rerank(self.reranker, query.text, page.matches)
+        matches = ordered.matches[: query.top_k]
+        if query.neighbours:
+            with step("match"):
+                matches = widen(self.database, caller, matches, query.neighbours)
+        return page, replace(ordered, matches=matches)
+
     def _named(self, caller: Principal, query: Query) -> Page | None:
         """What holds the identifier that the query is, without an embedding; None when nothing does."""
-        if query.mode is Mode.SEMANTIC or not is_identifier(query.text):
+        # (By word alone it is the same search, and nothing is embedded.)
+        if query.mode in (Mode.SEMANTIC, Mode.KEYWORD) or not is_identifier(query.text):
             return None
         with step("match"):
             page = match(self.database, caller, None, self.embedder.model, replace(query, mode=Mode.KEYWORD))

@@ -60,8 +60,9 @@ def rerank(reranker: Reranker, query_text: str, matches: Sequence[Match]) -> Rer
         scores = reranker.score(query_text, [f"{match.title}\n{match.text}" for match in matches])
         if len(scores) != len(matches) or not all(map(math.isfinite, scores)):
             raise RerankFailed(because="not a number for each")
-    except RerankFailed as failed:
-        log.warning("reranking failed (%s): the order stays as it was", failed.because)
+    except Exception as failed:  # a model's files may be wrong in more ways than can be named
+        because = failed.because if isinstance(failed, RerankFailed) else type(failed).__name__
+        log.warning("reranking failed (%s): the order stays as it was", because)
         return Reranked(tuple(matches), None, failed=True)
     order = sorted(range(len(matches)), key=scores.__getitem__, reverse=True)
     # Clamped after ordering: a model may leave 0..1, and passages beyond must not become equal by that.

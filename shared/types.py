@@ -71,7 +71,8 @@ class Query:
     """A question, how many chunks to bring, and from where.
 
     `rerank`: whether a reranker orders them in the end; None: as the settings say. `neighbours`: so many
-    chunks before and after join each text. `half_life_days`: older documents are held back.
+    chunks before and after join each text. `half_life_days`: older documents are held back, which no reranker
+    knows of: then there is none.
     """
 
     text: str
@@ -156,12 +157,12 @@ class Draft:
 class Page:
     """What the database found: matches, best first.
 
-    `exact`: whether the nearest were found by comparing everything that may be found; `considered`: how many
-    chunks were compared by their vectors.
+    `exact`: whether the nearest were found by comparing everything that may be found, None where words alone
+    decided; `considered`: how many chunks were compared by their vectors.
     """
 
     matches: tuple[Match, ...]
-    exact: bool
+    exact: bool | None
     considered: int
 
 

@@ -41,6 +41,7 @@ begin
     array_agg((ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
       | least(occurrences, 65535)::bigint order by ordinal),
     document_length,
+    -- By the default settings, whatever they are now: it chooses what is scored, and scores nothing.
     max(occurrences / (occurrences + 1.5 * (0.15 + 0.85 * length / 100))) / 2
       + sum(occurrences) / (sum(occurrences) + 1.5 * (0.15 + 0.85 * document_length / 500)) / 2
   from measured
@@ -87,8 +88,9 @@ begin
   where exists (select from rag.orgs where orgs.id = changed.org_id)
   group by changed.org_id, changed.term, changed.collection_id, changed.owner_id;
 
-  -- One write in sixteen, so that a term has some sixteen rows at most, however often it is written.
-  if random() < 0.0625 then
+  -- One write in sixteen, so that a term has about sixteen rows, however often it is written; and every delete, so
+  -- that a word which nobody says any more is gone from here too.
+  if tg_op = 'DELETE' or random() < 0.0625 then
     for place in
       select changed.org_id, changed.collection_id, changed.owner_id, array_agg(distinct changed.term) as terms
       from changed

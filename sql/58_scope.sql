@@ -44,6 +44,12 @@ begin
   if wanted.collection_id is not null then
     scope.collection_ids := array[wanted.collection_id];
   end if;
+  -- Row security would keep a bound key in its collection, but not find that by an index.
+  if rag.bound_collection() is not null then
+    scope.collection_ids := array(
+      select rag.bound_collection()
+      where scope.collection_ids is null or rag.bound_collection() = any (scope.collection_ids));
+  end if;
   scope.source_types := nullif(wanted.source_types, '{}');
   if wanted.source_type is not null then
     scope.source_types := array[wanted.source_type];

@@ -7,8 +7,8 @@ create type rag.hit as (
   span_end integer, similarity double precision, word_score double precision, score double precision
 );
 
--- exact: whether the nearest were found by comparing all that the filters leave; considered: how many
--- vectors were compared.
+-- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
+-- compared, by word alone. considered: how many; by the index, those that it handed out.
 create type rag.found as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,

@@ -103,16 +103,14 @@ begin
 end;
 $$;
 
--- The nearest chunks of a scope by the HNSW index. complete: whether these are all that there need be; not when
--- the index gave up, and not when as many as were fetched are equally near, since which of them it happened
--- upon must not decide.
+-- The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept.
+-- complete: whether these are all that there need be; not when the index gave up, and not when the last that is
+-- kept is as near as the last that was fetched, since which of those it happened upon must not decide.
 create function rag.nearest_of_index(needle extensions.halfvec, scope rag.scope, wanted integer,
-  ef_search integer, out hits rag.hit[], out considered integer, out complete boolean)
+  fetched integer, ef_search integer, out hits rag.hit[], out considered integer, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  -- One more, to see whether the last of them is nearer than what was left out.
-  fetched constant integer := wanted + 1;
   sorting constant text := current_setting('enable_sort');
   distances double precision[];
 begin
@@ -120,7 +118,7 @@ begin
   -- keeps it from believing that they come sorted: in relaxed order they nearly do.
   perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
     -- 1000 is its largest; iterating, the index hands out more all the same.
-    set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * wanted))::text, true);
+    set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
   if rag.has_no_filters(scope) then
     select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
         greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
@@ -185,6 +183,8 @@ declare
   scattered constant integer := case when cardinality(scope.org_ids) > 1 then 2 else 1 end;
   filtered constant boolean := not rag.has_no_filters(scope);
   every_row constant bigint := 9223372036854775806;
+  effort integer;
+  more integer;
   complete boolean;
 begin
   select * into settings from rag.settings;
@@ -204,8 +204,14 @@ begin
     return;
   end if;
 
-  select * into hits, considered, complete
-  from rag.nearest_of_index(needle, scope, wanted, rag.effort(scope, considered, settings.ef_search));
+  effort := rag.effort(scope, considered, settings.ef_search);
+  -- One more than wanted shows whether the last is nearer than what is left out; many more, where passages
+  -- repeat themselves, as footers do.
+  foreach more in array array[1, 100] loop
+    select * into hits, considered, complete
+    from rag.nearest_of_index(needle, scope, wanted, wanted + more, effort);
+    exit when complete or considered < wanted + more;
+  end loop;
   if not complete then
     exact := true;
     select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, every_row);
@@ -236,12 +242,12 @@ $$;
 revoke all on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
   rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
   rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
-  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer),
+  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
   rag.nearest(extensions.halfvec, rag.scope, integer),
   public.rag_match(extensions.vector, integer, jsonb) from public, anon, service_role;
 grant execute on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
   rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
   rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
-  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer),
+  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
   rag.nearest(extensions.halfvec, rag.scope, integer),
   public.rag_match(extensions.vector, integer, jsonb) to authenticated;

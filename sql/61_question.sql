@@ -5,7 +5,7 @@
 -- term; place is where it stands in the question, null for identifiers. config: a regconfig, which no type
 -- should hold that an upgrade carries over.
 create type rag.sought as (
-  term text, slot integer, config oid, place integer, idf double precision, chunks bigint
+  term text, slot integer, config oid, place integer, idf double precision, chunks bigint, documents bigint
 );
 
 -- Two words that follow each other in a question, that many places apart.
@@ -13,7 +13,7 @@ create type rag.word_pair as (
   config oid, first text, second text, gap integer, weight double precision
 );
 
--- A question taken apart: its terms, rarest first, at most 40; its pairs; the sum of idf that a chunk which
+-- A question taken apart: its 40 rarest words at most, rarest first; its pairs; the sum of idf that a chunk which
 -- holds everything would have; the mean lengths, in terms, that BM25 compares with; and, where there are
 -- other embedding models too, the terms that stand for a whole document of the one that is asked for.
 create type rag.question as (
@@ -67,7 +67,7 @@ begin
     select found.term, -row_number() over (), null, null
     from (select distinct identifier from rag.identifiers(query_text) as identifier) as found (term)
   ), known as (
-    select counts.term, sum(counts.chunks) as chunks
+    select counts.term, sum(counts.chunks) as chunks, sum(counts.documents) as documents
     from (select distinct term.term from term) as wanted
     cross join unnest(scope.org_ids) as org (id)
     cross join lateral (
@@ -80,11 +80,18 @@ begin
     group by counts.term
     having sum(counts.chunks) > 0
   )
-  select (array_agg((term.term, term.slot, term.config, term.place,
-      ln(1 + (chunk_count - known.chunks + 0.5) / (known.chunks + 0.5)), known.chunks)::rag.sought
-      order by known.chunks, term.term))[:40]
+  select array_agg((found.term, found.slot, found.config, found.place,
+      ln(1 + (chunk_count - found.chunks + 0.5) / (found.chunks + 0.5)), found.chunks, found.documents)::rag.sought
+      order by found.chunks, found.term)
     into asked.sought
-  from term join known on known.term = term.term;
+  from (
+    select slots.*, dense_rank() over (order by slots.rarest, slots.slot) as turn
+    from (
+      select term.*, known.chunks, known.documents, min(known.chunks) over (partition by term.slot) as rarest
+      from term join known on known.term = term.term
+    ) as slots
+  ) as found
+  where found.turn <= 40;
 
   select sum(slots.idf) into asked.idf_sum
   from (select max(sought.idf) from unnest(asked.sought) as sought group by sought.slot) as slots (idf);

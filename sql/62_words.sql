@@ -25,10 +25,6 @@ begin
         offset 0
       ) as postings
       join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = postings.term
-      where asked.totals is null or exists (
-        select from rag.postings as whole
-        where whole.org_id = document.org_id and whole.document_id = document.document_id
-          and whole.term = any (asked.totals))
       group by 1, 2
       order by sum(sought.idf * postings.impact) desc, 2
       limit wanted
@@ -36,87 +32,59 @@ begin
 end;
 $$;
 
--- The documents with most of what is asked, as far as a bounded number of postings tells: of each term `read`
--- with the most of it, the rarest terms first, and eight times as many in all. One that is not among them may
--- hold the term too, and about half as much as the last that is: so much less is each of those worth, or else
--- a document would gain by a common word that others only seem to lack.
-create function rag.best_by_impact(asked rag.question, scope rag.scope, wanted integer, read integer)
+-- The documents, of those allowed (null: all), with most of what is asked, as far as a bounded number of postings
+-- tells: of each term and org `read` with the most of it, the rarest terms first, and about eight times as many
+-- in all.
+--
+-- A document that is not among them may hold the term too, about half as much as the last that is (its rest). So
+-- much less is each of those worth than where all were read, or a document would gain by common words that
+-- others only seem to lack; and so much more is every document of the org, or it would lose to those of a smaller
+-- org, where all were read.
+create function rag.best_by_impact(asked rag.question, scope rag.scope, allowed uuid[], wanted integer,
+  read integer)
 returns rag.reference[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  orgs constant integer := cardinality(scope.org_ids);
+  each constant integer := greatest(wanted, read / greatest(1, orgs));
   sorting constant text := current_setting('enable_sort');
   found rag.reference[];
 begin
   -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
   perform set_config('enable_sort', 'off', true);
-  select array_agg((ranked.org_id, ranked.document_id)::rag.reference) into found
-  from (
-    select best.org_id, best.document_id
+  with scored as (
+    select best.org_id, best.document_id, sum(sought.idf * (best.impact - best.rest))
+      -- The rest of each list once.
+      + sum(sum(sought.idf * best.rest) filter (where best.place = 1)) over (partition by best.org_id) as score
     from (
-      select term, idf, sum(least(chunks, read)) over (order by chunks, term) - least(chunks, read) as read_before
-      from (select distinct term, idf, chunks from unnest(asked.sought)) as terms
+      select term, idf, sum(least(documents, each * orgs)) over (order by documents, term)
+        - least(documents, each * orgs) as read_before
+      from (select distinct term, idf, documents from unnest(asked.sought)) as terms
     ) as sought
     cross join unnest(scope.org_ids) as org (id)
     cross join lateral (
-      select org_id, document_id,
-        impact - case when count(*) over () = read then min(impact) over () / 2 else 0 end as impact
+      select org_id, document_id, impact, row_number() over () as place,
+        case when count(*) over () = each then min(impact) over () / 2 else 0 end as rest
       from (
         select org_id, document_id, impact
         from rag.postings
         where org_id = org.id and term = sought.term
         order by impact desc
-        limit read
+        limit each
       ) as most
     ) as best
     where read_before < 8 * read
     group by 1, 2
-    order by sum(sought.idf * best.impact) desc, 2
+  )
+  select array_agg((ranked.org_id, ranked.document_id)::rag.reference) into found
+  from (
+    select scored.org_id, scored.document_id
+    from scored
+    where allowed is null or scored.document_id in (select unnest(allowed))
+    order by scored.score desc, scored.document_id
     limit wanted
   ) as ranked;
-  perform set_config('enable_sort', sorting, true);
-  return found;
-end;
-$$;
-
--- The same among what filters leave, planned for them. All terms are read: filters may take most of it away.
-create function rag.best_by_impact_filtered(asked rag.question, scope rag.scope, wanted integer, read integer)
-returns rag.reference[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  sorting constant text := current_setting('enable_sort');
-  found rag.reference[];
-begin
-  perform set_config('enable_sort', 'off', true);
-  execute format($query$
-    select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
-    from (
-      select best.org_id, best.document_id
-      from (select distinct term, idf from unnest($2)) as sought
-      cross join unnest(($1).org_ids) as org (id)
-      cross join lateral (
-        select org_id, document_id,
-          impact - case when count(*) over () = $3 then min(impact) over () / 2 else 0 end as impact
-        from (
-          select org_id, document_id, impact
-          from rag.postings
-          where org_id = org.id and term = sought.term
-            and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s %s
-          order by impact desc
-          limit $3
-        ) as most
-      ) as best
-      group by 1, 2
-      order by sum(sought.idf * best.impact) desc, 2
-      limit $4
-    ) as ranked
-  $query$, case when rag.filters_documents(scope) then format(
-    'and exists (select from rag.documents where %s and org_id = postings.org_id and id = postings.document_id)',
-    rag.conditions(scope, 'id')) end, case when asked.totals is not null then
-    'and exists (select from rag.postings as whole where whole.org_id = postings.org_id '
-    'and whole.document_id = postings.document_id and whole.term = any ($5))' end)
-    into found using scope, asked.sought, read, wanted, asked.totals;
   perform set_config('enable_sort', sorting, true);
   return found;
 end;
@@ -128,22 +96,29 @@ returns rag.reference[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  filtered constant boolean := scope.collection_ids is not null or rag.filters_documents(scope);
-  -- Up to so many documents are looked up one by one.
-  few constant integer := 500;
-  read constant integer := greatest(wanted, (select settings.postings_read from rag.settings));
+  read constant integer := (select settings.postings_read from rag.settings);
   left_over rag.reference[];
 begin
-  if filtered then
-    execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s limit $2)',
-      rag.conditions(scope, 'id')) into left_over using scope, few + 1;
-    if cardinality(left_over) <= few then
-      return rag.best_among(asked, left_over, wanted);
-    end if;
-  elsif asked.totals is null then
-    return rag.best_by_impact(asked, scope, wanted, read);
+  if scope.collection_ids is not null or rag.filters_documents(scope) then
+    execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s %s)',
+      rag.conditions(scope, 'id'), case when asked.totals is not null then
+      'and exists (select from rag.postings where postings.org_id = documents.org_id '
+      'and postings.document_id = documents.id and postings.term = any ($2))' end)
+      into left_over using scope, asked.totals;
+  elsif asked.totals is not null then
+    left_over := array(
+      select (postings.org_id, postings.document_id)::rag.reference
+      from rag.postings
+      where postings.org_id = any (scope.org_ids) and postings.term = any (asked.totals));
+  else
+    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
   end if;
-  return rag.best_by_impact_filtered(asked, scope, wanted, read);
+
+  -- Few are looked up one by one. Of many, the postings tell: more of them, since most may not be allowed.
+  if cardinality(left_over) <= 4 * read then
+    return rag.best_among(asked, left_over, wanted);
+  end if;
+  return rag.best_by_impact(asked, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
 end;
 $$;
 
@@ -208,12 +183,10 @@ end;
 $$;
 
 revoke all on function rag.best_among(rag.question, rag.reference[], integer),
-  rag.best_by_impact(rag.question, rag.scope, integer, integer),
-  rag.best_by_impact_filtered(rag.question, rag.scope, integer, integer),
+  rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
   rag.documents_with(rag.question, rag.scope, integer), rag.word_scores(rag.question, rag.reference[])
   from public, anon, service_role;
 grant execute on function rag.best_among(rag.question, rag.reference[], integer),
-  rag.best_by_impact(rag.question, rag.scope, integer, integer),
-  rag.best_by_impact_filtered(rag.question, rag.scope, integer, integer),
+  rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
   rag.documents_with(rag.question, rag.scope, integer), rag.word_scores(rag.question, rag.reference[])
   to authenticated;

@@ -6,7 +6,7 @@
 -- rank fusion, which knows only places, was measured worse (CONTRIBUTING.md) and is there for those who ask.
 
 -- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
--- whether the words stand together; whole_documents: all chunks of the documents are candidates.
+-- whether the words stand together; whole_documents: of each document its nearest chunks too.
 create function rag.score(asked rag.question, documents rag.reference[], near rag.hit[],
   needle extensions.halfvec, scope rag.scope, mode text, fusion text, wanted integer, closely integer,
   whole_documents boolean)
@@ -33,10 +33,15 @@ begin
       union all
       select near.org_id, near.document_id, near.ordinal, null, true from unnest(near) as near
       union all
-      select chunks.org_id, chunks.document_id, chunks.ordinal, null, true
+      select nearest.org_id, nearest.document_id, nearest.ordinal, null, true
       from unnest(documents) as wanted_document
-      join rag.chunks on chunks.org_id = wanted_document.org_id
-        and chunks.document_id = wanted_document.document_id
+      cross join lateral (
+        select chunks.org_id, chunks.document_id, chunks.ordinal
+        from rag.chunks
+        where chunks.org_id = wanted_document.org_id and chunks.document_id = wanted_document.document_id
+        order by (chunks.embedding operator(extensions.<=>) needle) + 0, chunks.ordinal
+        limit wanted
+      ) as nearest
       where whole_documents
     ) as brought
     group by 1, 2, 3

@@ -36,7 +36,7 @@ begin
   end if;
 
   if mode = 'keyword' then
-    select null::rag.hit[] as hits, true as exact, 0 as considered into near;
+    select null::rag.hit[] as hits, null::boolean as exact, 0 as considered into near;
   else
     near := rag.nearest(needle, scope,
       case when mode = 'semantic' and half_life_days is null then top_k else pool end);

@@ -1,12 +1,168 @@
 -- Keyword search reads half as many postings and finds more: those of a word that has more than are read count
--- for less. Candidates are grouped, not joined, and texts read in one statement: sql/58 to 66.
+-- for less. Candidates are grouped, not joined, and texts read in one statement; passages that repeat themselves
+-- no longer cost a scan; words that nobody says any more are forgotten at once: sql/27, and 58 to 66.
 
 drop function rag.check_search(text, extensions.vector, text, integer, integer, double precision, text);
 drop function rag.closeness(rag.question, regconfig, text);
+drop function rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer);
+
+alter type rag.sought add attribute documents bigint;
 
 alter table rag.settings alter column postings_read set default 500;
 -- A deployment that has chosen its own keeps it.
 update rag.settings set postings_read = 500 where postings_read = 1000;
+
+-- Adds what changed to the log. Of an org that is being deleted the counts are gone already.
+create or replace function rag.count_changed_terms()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  sign constant integer := case tg_op when 'DELETE' then -1 else 1 end;
+  place record;
+begin
+  insert into rag.term_counts (org_id, term, collection_id, owner_id, documents, chunks, length)
+  select changed.org_id, changed.term, changed.collection_id, changed.owner_id, sign * count(*),
+    sign * sum(cardinality(changed.places)),
+    case when starts_with(changed.term, ' ') then sign * sum(changed.length) else 0 end
+  from changed
+  where exists (select from rag.orgs where orgs.id = changed.org_id)
+  group by changed.org_id, changed.term, changed.collection_id, changed.owner_id;
+
+  -- One write in sixteen, so that a term has about sixteen rows, however often it is written; and every delete, so
+  -- that a word which nobody says any more is gone from here too.
+  if tg_op = 'DELETE' or random() < 0.0625 then
+    for place in
+      select changed.org_id, changed.collection_id, changed.owner_id, array_agg(distinct changed.term) as terms
+      from changed
+      group by 1, 2, 3
+    loop
+      perform rag.fold_term_counts(place.org_id, place.collection_id, place.owner_id, place.terms);
+    end loop;
+  end if;
+  return null;
+end;
+$$;
+
+-- Make the documents' postings anew. A document's title counts as part of each of its chunks, as it does for
+-- their embeddings.
+create or replace function rag.index_words(org_id uuid, document_ids uuid[])
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  delete from rag.postings
+  where org_id = index_words.org_id and document_id = any (document_ids);
+
+  -- Windows instead of joins: a document may have thousands of chunks, which the planner does not expect.
+  insert into rag.postings (org_id, document_id, term, collection_id, owner_id, places, length, impact)
+  with counted as (
+    select documents.id as document_id, documents.collection_id, documents.owner_id, chunks.ordinal,
+      found.term, found.occurrences
+    from rag.settings
+    cross join rag.documents
+    cross join lateral (
+      select rag.text_config(coalesce(documents.lang, settings.language))
+    ) as language (config)
+    join rag.chunks on chunks.org_id = documents.org_id and chunks.document_id = documents.id
+    cross join lateral (
+      select term, occurrences
+      from rag.terms(language.config, documents.title || E'\n' || chunks.content)
+      union all
+      select rag.total_term(language.config, chunks.embedding_model), 0
+    ) as found
+    where documents.org_id = index_words.org_id and documents.id = any (document_ids)
+  ), measured as (
+    select counted.*,
+      sum(occurrences) over (partition by document_id, ordinal)::integer as length,
+      sum(occurrences) over (partition by document_id)::integer as document_length
+    from counted
+  )
+  select index_words.org_id, document_id, term, collection_id, owner_id,
+    -- << and | bind alike, from the left.
+    array_agg((ordinal::bigint << 32) | (least(length, 65535)::bigint << 16)
+      | least(occurrences, 65535)::bigint order by ordinal),
+    document_length,
+    -- By the default settings, whatever they are now: it chooses what is scored, and scores nothing.
+    max(occurrences / (occurrences + 1.5 * (0.15 + 0.85 * length / 100))) / 2
+      + sum(occurrences) / (sum(occurrences) + 1.5 * (0.15 + 0.85 * document_length / 500)) / 2
+  from measured
+  group by document_id, term, collection_id, owner_id, document_length;
+end;
+$$;
+
+-- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads.
+create or replace function rag.scope_of(filters jsonb)
+returns rag.scope
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  wanted rag.filters;
+  scope rag.scope;
+  groups integer[];
+  facets uuid[];
+begin
+  if not rag.has_scope('retrievals:read', 'chat:read') then
+    raise exception 'the key lacks the scope retrievals:read' using errcode = 'PT403', detail = 'missing_scope';
+  elsif jsonb_typeof(coalesce(filters, '{}')) <> 'object'
+    or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
+    raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
+  end if;
+  wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+
+  scope.org_ids := array(
+    select ids.id from rag.current_org_ids() as ids (id)
+    where wanted.org_id is null or ids.id = wanted.org_id);
+  scope.model := coalesce(wanted.model, (select settings.embedding_model from rag.settings));
+  scope.collection_ids := nullif(wanted.collection_ids, '{}');
+  if wanted.collection_id is not null then
+    scope.collection_ids := array[wanted.collection_id];
+  end if;
+  -- Row security would keep a bound key in its collection, but not find that by an index.
+  if rag.bound_collection() is not null then
+    scope.collection_ids := array(
+      select rag.bound_collection()
+      where scope.collection_ids is null or rag.bound_collection() = any (scope.collection_ids));
+  end if;
+  scope.source_types := nullif(wanted.source_types, '{}');
+  if wanted.source_type is not null then
+    scope.source_types := array[wanted.source_type];
+  end if;
+  scope.lang := lower(wanted.lang);
+  scope.date_from := wanted.date_from;
+  scope.date_to := wanted.date_to;
+
+  -- One facet of each group must be there.
+  -- A null in a list is no document's.
+  select array_agg(found.number), array_agg(rag.facet(found.kind, coalesce(found.value, 'null')))
+    into groups, facets
+  from (
+    select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
+    union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
+    union all select 3, 'state', to_jsonb(value) from unnest(wanted.states) as value
+    union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
+    union all select 4 + entry.number, 'metadata.' || entry.key, entry.value
+      from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
+  ) as found (number, kind, value);
+  if facets is not null then
+    scope.document_ids := array(
+      select found.document_id
+      from unnest(groups, facets) as asked (number, facet)
+      cross join unnest(scope.org_ids) as org (id)
+      -- One look-up each, which the planner cannot turn into a walk through the org.
+      cross join lateral (
+        select facets_of.document_id
+        from rag.facets as facets_of
+        where facets_of.org_id = org.id and facets_of.facet = asked.facet
+        offset 0
+      ) as found
+      group by org.id, found.document_id
+      having count(distinct asked.number) = (select count(distinct number) from unnest(groups) as number));
+  end if;
+  return scope;
+end;
+$$;
 
 -- Whether it asks for what only documents and chunks know, and not their postings.
 create function rag.filters_documents(scope rag.scope)
@@ -29,6 +185,106 @@ begin
 end;
 $$;
 
+-- The nearest chunks of a scope by the HNSW index, `fetched` of them, of which the nearest `wanted` are kept.
+-- complete: whether these are all that there need be; not when the index gave up, and not when the last that is
+-- kept is as near as the last that was fetched, since which of those it happened upon must not decide.
+create function rag.nearest_of_index(needle extensions.halfvec, scope rag.scope, wanted integer,
+  fetched integer, ef_search integer, out hits rag.hit[], out considered integer, out complete boolean)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  sorting constant text := current_setting('enable_sort');
+  distances double precision[];
+begin
+  -- Row security makes the planner believe that hardly a row is left, and sorting all of them cheap. And "+ 0"
+  -- keeps it from believing that they come sorted: in relaxed order they nearly do.
+  perform set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+    -- 1000 is its largest; iterating, the index hands out more all the same.
+    set_config('hnsw.ef_search', least(1000, greatest(ef_search, 3 * fetched))::text, true);
+  if rag.has_no_filters(scope) then
+    select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+        greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+        order by distance, id), array_agg(distance order by distance)
+      into hits, distances
+    from (
+      select org_id, document_id, ordinal, id, content, span_start, span_end,
+        (embedding operator(extensions.<=>) needle) + 0 as distance
+      from rag.chunks
+      where org_id = any (scope.org_ids) and embedding_model = scope.model
+      order by embedding operator(extensions.<=>) needle
+      limit fetched
+    ) as nearest;
+  else
+    execute format($query$
+      select array_agg((org_id, document_id, ordinal, id, content, span_start, span_end,
+          greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
+          order by distance, id), array_agg(distance order by distance)
+      from (
+        select org_id, document_id, ordinal, id, content, span_start, span_end,
+          (embedding operator(extensions.<=>) $2) + 0 as distance
+        from rag.chunks
+        where %s
+        order by embedding operator(extensions.<=>) $2
+        limit $3
+      ) as nearest
+    $query$, rag.chunk_conditions(scope))
+      into hits, distances using scope, needle, fetched;
+  end if;
+  perform set_config('enable_sort', sorting, true);
+  considered := coalesce(cardinality(hits), 0);
+  complete := considered = fetched and distances[wanted] < distances[fetched];
+  hits := hits[:wanted];
+end;
+$$;
+
+-- The nearest chunks of a scope, best first; equally near ones by id. exact: whether all that the scope leaves
+-- were compared; considered: how many were.
+create or replace function rag.nearest(needle extensions.halfvec, scope rag.scope, wanted integer,
+  out hits rag.hit[], out exact boolean, out considered integer)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  settings rag.settings;
+  -- Rows scattered over several orgs are hard to find by the index.
+  scattered constant integer := case when cardinality(scope.org_ids) > 1 then 2 else 1 end;
+  filtered constant boolean := not rag.has_no_filters(scope);
+  every_row constant bigint := 9223372036854775806;
+  effort integer;
+  more integer;
+  complete boolean;
+begin
+  select * into settings from rag.settings;
+  -- Without filters the log of term counts knows how many rows there are; should it be wrong, it costs time and
+  -- no rows. With filters, comparing as many as are few tells.
+  if filtered then
+    select * into hits, considered
+    from rag.nearest_of_filtered(needle, scope, wanted, scattered * settings.exact_rows);
+  else
+    considered := rag.count_chunks(scope);
+  end if;
+  exact := considered <= scattered * settings.exact_rows;
+  if exact then
+    if not filtered then
+      hits := rag.nearest_of_all(needle, scope, wanted);
+    end if;
+    return;
+  end if;
+
+  effort := rag.effort(scope, considered, settings.ef_search);
+  -- One more than wanted shows whether the last is nearer than what is left out; many more, where passages
+  -- repeat themselves, as footers do.
+  foreach more in array array[1, 100] loop
+    select * into hits, considered, complete
+    from rag.nearest_of_index(needle, scope, wanted, wanted + more, effort);
+    exit when complete or considered < wanted + more;
+  end loop;
+  if not complete then
+    exact := true;
+    select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, every_row);
+  end if;
+end;
+$$;
+
 -- filters: the fields of rag.filters; other keys are ignored.
 create or replace function public.rag_match(
   query_vector extensions.vector,
@@ -46,6 +302,97 @@ begin
   perform rag.check_top_k(top_k);
   near := rag.nearest(rag.needle(query_vector), rag.scope_of(filters), top_k);
   return query select * from rag.show(near.hits, near.exact, near.considered);
+end;
+$$;
+
+-- What a text asks for among the documents of a scope: only terms that some visible chunk holds. The languages
+-- are those of the documents; each stems the text in its own way, and a word that one of them passes over
+-- ("the", "der") counts in none.
+create or replace function rag.question(query_text text, scope rag.scope)
+returns rag.question
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  asked rag.question;
+  configs regconfig[];
+  chunk_count bigint;
+begin
+  select array_agg(distinct rag.config_of_total(total.term)), sum(total.chunks),
+    sum(total.length) / sum(total.chunks), sum(total.length) / sum(total.documents),
+    case when bool_or(rag.model_of_total(total.term) <> scope.model) then coalesce(
+      array_agg(total.term) filter (where rag.model_of_total(total.term) = scope.model), '{}') end
+    into configs, chunk_count, asked.chunk_length, asked.document_length, asked.totals
+  from (
+    select counts.term, sum(counts.documents) as documents, sum(counts.chunks) as chunks,
+      sum(counts.length) as length
+    from unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.*
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
+      offset 0
+    ) as counts
+    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
+    group by counts.term
+    having sum(counts.chunks) > 0
+  ) as total;
+
+  with word as (
+    select languages.config, word.lexeme as term, place,
+      count(*) over (partition by place) = cardinality(configs) as counts_everywhere
+    from unnest(configs) as languages (config), unnest(rag.words(languages.config, query_text)) as word,
+      unnest(word.positions) as place
+  ), term as (
+    select word.term, min(word.place)::integer as slot, word.config, min(word.place)::integer as place
+    from word
+    where word.counts_everywhere or not exists (select from word where word.counts_everywhere)
+    group by word.term, word.config
+    union all
+    select found.term, -row_number() over (), null, null
+    from (select distinct identifier from rag.identifiers(query_text) as identifier) as found (term)
+  ), known as (
+    select counts.term, sum(counts.chunks) as chunks, sum(counts.documents) as documents
+    from (select distinct term.term from term) as wanted
+    cross join unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.*
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term = wanted.term
+      offset 0
+    ) as counts
+    where scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)
+    group by counts.term
+    having sum(counts.chunks) > 0
+  )
+  select array_agg((found.term, found.slot, found.config, found.place,
+      ln(1 + (chunk_count - found.chunks + 0.5) / (found.chunks + 0.5)), found.chunks, found.documents)::rag.sought
+      order by found.chunks, found.term)
+    into asked.sought
+  from (
+    select slots.*, dense_rank() over (order by slots.rarest, slots.slot) as turn
+    from (
+      select term.*, known.chunks, known.documents, min(known.chunks) over (partition by term.slot) as rarest
+      from term join known on known.term = term.term
+    ) as slots
+  ) as found
+  where found.turn <= 40;
+
+  select sum(slots.idf) into asked.idf_sum
+  from (select max(sought.idf) from unnest(asked.sought) as sought group by sought.slot) as slots (idf);
+
+  select array_agg((neighbours.config, neighbours.term, neighbours.next_term,
+      neighbours.next_place - neighbours.place, neighbours.weight)::rag.word_pair)
+    into asked.pairs
+  from (
+    select sought.config, sought.term, sought.place,
+      lead(sought.term) over in_order as next_term, lead(sought.place) over in_order as next_place,
+      least(sought.idf, lead(sought.idf) over in_order) as weight
+    from unnest(asked.sought) as sought
+    where sought.place is not null
+    window in_order as (partition by sought.config order by sought.place)
+  ) as neighbours
+  where neighbours.next_term <> neighbours.term;
+  return asked;
 end;
 $$;
 
@@ -98,10 +445,6 @@ begin
         offset 0
       ) as postings
       join (select distinct term, idf from unnest(asked.sought)) as sought on sought.term = postings.term
-      where asked.totals is null or exists (
-        select from rag.postings as whole
-        where whole.org_id = document.org_id and whole.document_id = document.document_id
-          and whole.term = any (asked.totals))
       group by 1, 2
       order by sum(sought.idf * postings.impact) desc, 2
       limit wanted
@@ -109,87 +452,59 @@ begin
 end;
 $$;
 
--- The documents with most of what is asked, as far as a bounded number of postings tells: of each term `read`
--- with the most of it, the rarest terms first, and eight times as many in all. One that is not among them may
--- hold the term too, and about half as much as the last that is: so much less is each of those worth, or else
--- a document would gain by a common word that others only seem to lack.
-create function rag.best_by_impact(asked rag.question, scope rag.scope, wanted integer, read integer)
+-- The documents, of those allowed (null: all), with most of what is asked, as far as a bounded number of postings
+-- tells: of each term and org `read` with the most of it, the rarest terms first, and about eight times as many
+-- in all.
+--
+-- A document that is not among them may hold the term too, about half as much as the last that is (its rest). So
+-- much less is each of those worth than where all were read, or a document would gain by common words that
+-- others only seem to lack; and so much more is every document of the org, or it would lose to those of a smaller
+-- org, where all were read.
+create function rag.best_by_impact(asked rag.question, scope rag.scope, allowed uuid[], wanted integer,
+  read integer)
 returns rag.reference[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  orgs constant integer := cardinality(scope.org_ids);
+  each constant integer := greatest(wanted, read / greatest(1, orgs));
   sorting constant text := current_setting('enable_sort');
   found rag.reference[];
 begin
   -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
   perform set_config('enable_sort', 'off', true);
-  select array_agg((ranked.org_id, ranked.document_id)::rag.reference) into found
-  from (
-    select best.org_id, best.document_id
+  with scored as (
+    select best.org_id, best.document_id, sum(sought.idf * (best.impact - best.rest))
+      -- The rest of each list once.
+      + sum(sum(sought.idf * best.rest) filter (where best.place = 1)) over (partition by best.org_id) as score
     from (
-      select term, idf, sum(least(chunks, read)) over (order by chunks, term) - least(chunks, read) as read_before
-      from (select distinct term, idf, chunks from unnest(asked.sought)) as terms
+      select term, idf, sum(least(documents, each * orgs)) over (order by documents, term)
+        - least(documents, each * orgs) as read_before
+      from (select distinct term, idf, documents from unnest(asked.sought)) as terms
     ) as sought
     cross join unnest(scope.org_ids) as org (id)
     cross join lateral (
-      select org_id, document_id,
-        impact - case when count(*) over () = read then min(impact) over () / 2 else 0 end as impact
+      select org_id, document_id, impact, row_number() over () as place,
+        case when count(*) over () = each then min(impact) over () / 2 else 0 end as rest
       from (
         select org_id, document_id, impact
         from rag.postings
         where org_id = org.id and term = sought.term
         order by impact desc
-        limit read
+        limit each
       ) as most
     ) as best
     where read_before < 8 * read
     group by 1, 2
-    order by sum(sought.idf * best.impact) desc, 2
+  )
+  select array_agg((ranked.org_id, ranked.document_id)::rag.reference) into found
+  from (
+    select scored.org_id, scored.document_id
+    from scored
+    where allowed is null or scored.document_id in (select unnest(allowed))
+    order by scored.score desc, scored.document_id
     limit wanted
   ) as ranked;
-  perform set_config('enable_sort', sorting, true);
-  return found;
-end;
-$$;
-
--- The same among what filters leave, planned for them. All terms are read: filters may take most of it away.
-create function rag.best_by_impact_filtered(asked rag.question, scope rag.scope, wanted integer, read integer)
-returns rag.reference[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
-  sorting constant text := current_setting('enable_sort');
-  found rag.reference[];
-begin
-  perform set_config('enable_sort', 'off', true);
-  execute format($query$
-    select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
-    from (
-      select best.org_id, best.document_id
-      from (select distinct term, idf from unnest($2)) as sought
-      cross join unnest(($1).org_ids) as org (id)
-      cross join lateral (
-        select org_id, document_id,
-          impact - case when count(*) over () = $3 then min(impact) over () / 2 else 0 end as impact
-        from (
-          select org_id, document_id, impact
-          from rag.postings
-          where org_id = org.id and term = sought.term
-            and (($1).collection_ids is null or collection_id = any (($1).collection_ids)) %s %s
-          order by impact desc
-          limit $3
-        ) as most
-      ) as best
-      group by 1, 2
-      order by sum(sought.idf * best.impact) desc, 2
-      limit $4
-    ) as ranked
-  $query$, case when rag.filters_documents(scope) then format(
-    'and exists (select from rag.documents where %s and org_id = postings.org_id and id = postings.document_id)',
-    rag.conditions(scope, 'id')) end, case when asked.totals is not null then
-    'and exists (select from rag.postings as whole where whole.org_id = postings.org_id '
-    'and whole.document_id = postings.document_id and whole.term = any ($5))' end)
-    into found using scope, asked.sought, read, wanted, asked.totals;
   perform set_config('enable_sort', sorting, true);
   return found;
 end;
@@ -201,27 +516,34 @@ returns rag.reference[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  filtered constant boolean := scope.collection_ids is not null or rag.filters_documents(scope);
-  -- Up to so many documents are looked up one by one.
-  few constant integer := 500;
-  read constant integer := greatest(wanted, (select settings.postings_read from rag.settings));
+  read constant integer := (select settings.postings_read from rag.settings);
   left_over rag.reference[];
 begin
-  if filtered then
-    execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s limit $2)',
-      rag.conditions(scope, 'id')) into left_over using scope, few + 1;
-    if cardinality(left_over) <= few then
-      return rag.best_among(asked, left_over, wanted);
-    end if;
-  elsif asked.totals is null then
-    return rag.best_by_impact(asked, scope, wanted, read);
+  if scope.collection_ids is not null or rag.filters_documents(scope) then
+    execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s %s)',
+      rag.conditions(scope, 'id'), case when asked.totals is not null then
+      'and exists (select from rag.postings where postings.org_id = documents.org_id '
+      'and postings.document_id = documents.id and postings.term = any ($2))' end)
+      into left_over using scope, asked.totals;
+  elsif asked.totals is not null then
+    left_over := array(
+      select (postings.org_id, postings.document_id)::rag.reference
+      from rag.postings
+      where postings.org_id = any (scope.org_ids) and postings.term = any (asked.totals));
+  else
+    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
   end if;
-  return rag.best_by_impact_filtered(asked, scope, wanted, read);
+
+  -- Few are looked up one by one. Of many, the postings tell: more of them, since most may not be allowed.
+  if cardinality(left_over) <= 4 * read then
+    return rag.best_among(asked, left_over, wanted);
+  end if;
+  return rag.best_by_impact(asked, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
 end;
 $$;
 
 -- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
--- whether the words stand together; whole_documents: all chunks of the documents are candidates.
+-- whether the words stand together; whole_documents: of each document its nearest chunks too.
 create or replace function rag.score(asked rag.question, documents rag.reference[], near rag.hit[],
   needle extensions.halfvec, scope rag.scope, mode text, fusion text, wanted integer, closely integer,
   whole_documents boolean)
@@ -248,10 +570,15 @@ begin
       union all
       select near.org_id, near.document_id, near.ordinal, null, true from unnest(near) as near
       union all
-      select chunks.org_id, chunks.document_id, chunks.ordinal, null, true
+      select nearest.org_id, nearest.document_id, nearest.ordinal, null, true
       from unnest(documents) as wanted_document
-      join rag.chunks on chunks.org_id = wanted_document.org_id
-        and chunks.document_id = wanted_document.document_id
+      cross join lateral (
+        select chunks.org_id, chunks.document_id, chunks.ordinal
+        from rag.chunks
+        where chunks.org_id = wanted_document.org_id and chunks.document_id = wanted_document.document_id
+        order by (chunks.embedding operator(extensions.<=>) needle) + 0, chunks.ordinal
+        limit wanted
+      ) as nearest
       where whole_documents
     ) as brought
     group by 1, 2, 3
@@ -349,7 +676,7 @@ begin
   end if;
 
   if mode = 'keyword' then
-    select null::rag.hit[] as hits, true as exact, 0 as considered into near;
+    select null::rag.hit[] as hits, null::boolean as exact, 0 as considered into near;
   else
     near := rag.nearest(needle, scope,
       case when mode = 'semantic' and half_life_days is null then top_k else pool end);
@@ -403,6 +730,32 @@ begin
   if fault is not null then
     raise exception '%', fault[2] using errcode = 'PT400', detail = fault[1];
   end if;
+end;
+$$;
+
+-- The texts of chunks that were found, longer by their neighbours: for a search that reorders what it has found
+-- before it shows it (rag_search's expand_context widens at once).
+create function public.rag_widen(chunk_ids uuid[], neighbours integer)
+returns table (chunk_id uuid, content text, span_start integer, span_end integer)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  org_ids constant uuid[] := array(select rag.current_org_ids());
+begin
+  if chunk_ids is null or cardinality(chunk_ids) > 100 then
+    raise exception 'chunk_ids must be at most 100' using errcode = 'PT400', detail = 'too_many_chunks';
+  elsif neighbours is null or neighbours not between 0 and 10 then
+    raise exception 'neighbours must be between 0 and 10' using errcode = 'PT400', detail = 'invalid_neighbours';
+  end if;
+  return query
+  select hit.chunk_id, hit.content, hit.span_start, hit.span_end
+  from unnest(rag.widen(array(
+    select (chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
+      chunks.span_end, null, null, null)::rag.hit
+    from rag.chunks
+    where chunks.org_id = any (org_ids) and chunks.id = any (chunk_ids)
+  ), neighbours)) as hit;
 end;
 $$;
 
@@ -477,16 +830,18 @@ revoke all on function
   rag.check_top_k(integer),
   rag.closeness(rag.question, uuid[], oid[], text[]),
   rag.best_among(rag.question, rag.reference[], integer),
-  rag.best_by_impact(rag.question, rag.scope, integer, integer),
-  rag.best_by_impact_filtered(rag.question, rag.scope, integer, integer),
-  rag.check_search(text, extensions.vector, text, integer, double precision, text)
+  rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
+  rag.check_search(text, extensions.vector, text, integer, double precision, text),
+  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
+  public.rag_widen(uuid[], integer)
   from public, anon, service_role;
 grant execute on function
   rag.filters_documents(rag.scope),
   rag.check_top_k(integer),
   rag.closeness(rag.question, uuid[], oid[], text[]),
   rag.best_among(rag.question, rag.reference[], integer),
-  rag.best_by_impact(rag.question, rag.scope, integer, integer),
-  rag.best_by_impact_filtered(rag.question, rag.scope, integer, integer),
-  rag.check_search(text, extensions.vector, text, integer, double precision, text)
+  rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
+  rag.check_search(text, extensions.vector, text, integer, double precision, text),
+  rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
+  public.rag_widen(uuid[], integer)
   to authenticated;

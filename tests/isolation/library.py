@@ -23,7 +23,7 @@ DOORS = [*HTTP_DOORS, MATCH]
 FUNCTIONS = [
     "rag_match", "rag_put_document", "rag_delete_document", "rag_hit", "is_org_member", "rag_create_key",
     "rag_list_keys", "rag_rotate_key", "rag_revoke_key", "rag_open_key", "rag_metrics",
-    "rag_recall_embedding", "rag_remember_embedding", "rag_search", "rag_similar",
+    "rag_recall_embedding", "rag_remember_embedding", "rag_search", "rag_similar", "rag_widen",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -53,6 +53,7 @@ class Library:
             "rag_match": {"query_vector": self.needle},
             "rag_search": {"query_vector": self.needle, "query_text": QUESTION},
             "rag_similar": {"document_id": self.acme_document},
+            "rag_widen": {"chunk_ids": [self.acme_document], "neighbours": 1},
             "rag_put_document": put_arguments(self.people.acme, [vector(1)]),
             "rag_delete_document": {"document_id": self.acme_document},
             "rag_hit": hit_arguments(),

@@ -84,6 +84,31 @@ def test_through_similar_by_what_is_another_s(library: Library, world: World, re
     assert len({answer.text for answer in answers}) == 1
 
 
+def test_through_widening_by_what_is_another_s(library: Library, world: World):
+    """Nobody's and another's chunk add nothing to what is mine."""
+    people = library.people
+    documents = [library.acme_document, library.bolt_document, library.ann_document]
+    chunks = world.sql("select id::text from rag.chunks where document_id = any (%s::uuid[])", documents)
+    asked = {"chunk_ids": [str(uuid4()), *(chunk_id for (chunk_id,) in chunks)], "neighbours": 10}
+    answer = people.alf.rpc("rag_widen", asked)
+    assert answer.status_code == 200, answer.text
+    assert SECRETS["acme"] in answer.text
+    assert len(answer.json()) == len([row for row in answer.json() if SECRETS["acme"] in row["content"]])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"chunk_ids": [str(uuid4())] * 101, "neighbours": 1},
+        {"chunk_ids": None, "neighbours": 1},
+        {"chunk_ids": [], "neighbours": 11},
+        {"chunk_ids": [], "neighbours": None},
+    ],
+)
+def test_through_widening_by_asking_for_too_much(library: Library, asked: dict[str, Any]):
+    assert library.people.alf.rpc("rag_widen", asked).status_code == 400
+
+
 def test_through_similar_nothing_hidden_is_like_what_is_mine(library: Library):
     people = library.people
     subject = {"document_id": store(library.core, people.alf, "4417"), "top_k": 100}

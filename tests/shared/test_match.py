@@ -38,3 +38,11 @@ def test_an_identifier_is_held_by_text_or_title_in_any_case():
     assert holds(match("The review of inc-4821."), "INC-4821")
     assert holds(match("The review.", title="INC-4821"), "inc-4821")
     assert not holds(match("The review of INC 4821."), "INC-4821")
+
+
+@pytest.mark.parametrize(
+    ("identifier", "text"), [("INC-482", "inc-4821"), ("v1.2", "v1.25"), ("C-4", "INC-4")][:]
+)
+def test_a_part_of_a_longer_identifier_is_another(identifier: str, text: str):
+    assert not holds(match(f"The review of {text} is done."), identifier)
+    assert holds(match(f"The review of ({identifier.lower()}), at last."), identifier)

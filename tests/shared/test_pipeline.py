@@ -10,6 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from shared.config import Settings
+from shared.errors import InvalidRequest
 from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from shared.types import Filters, Found, Mode, Query
@@ -154,6 +155,32 @@ def test_what_is_asked_for_by_name_is_not_reranked(ask: Callable[..., Found], ma
     found = ask("INC-4821", by=made(**Services(service).reranker(rerank_enabled=True)))
     assert titles(found)[0] == "Outage"
     assert service.requests == []
+
+
+def test_a_reranker_reads_the_passage_and_its_reader_what_is_around_it(
+    ask: Callable[..., Found], made: Made, core: Pipeline, people: People, service: StandIn
+):
+    text = " ".join(f"A train whistles in hall {number}, which is long and dark." for number in range(80))
+    put(core, people, "Whistles", text)
+    service.replies(Reply(status=400, json={"message": "no"}))
+    narrow = ask("whistle in hall 40", top_k=1).matches[0]
+    found = ask(
+        "whistle in hall 40", by=made(**Services(service).reranker()), rerank=True, neighbours=1, top_k=1
+    )
+    read = service.requests[-1].json["documents"][0]
+    assert read == f"{narrow.title}\n{narrow.text}"
+    assert narrow.text in found.matches[0].text
+    assert len(found.matches[0].text) > len(narrow.text)
+    assert found.matches[0].text == text[slice(*found.matches[0].span)]
+
+
+def test_a_half_life_and_a_reranker_are_two_orders(ask: Callable[..., Found], made: Made, service: StandIn):
+    by = made(**Services(service).reranker(rerank_enabled=True))
+    assert ask("kiln ovens", by=by, half_life_days=30.0).reranked_by is None
+    with pytest.raises(InvalidRequest, match="no dates"):
+        ask("kiln ovens", by=by, half_life_days=30.0, rerank=True)
+    with pytest.raises(InvalidRequest):
+        ask("kiln ovens", Mode.SEMANTIC, half_life_days=0.0)
 
 
 def test_the_local_reranker_orders_too(ask: Callable[..., Found]):

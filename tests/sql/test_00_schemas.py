@@ -25,13 +25,13 @@ EXPOSED = {
     "rag_rotate_key(uuid,text,text,integer)",
     "rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text)",
     "rag_similar(uuid,uuid,text,integer,jsonb)",
+    "rag_widen(uuid[],integer)",
 }
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
     "rag.admin_org_ids()",
     "rag.best_among(rag.question,rag.reference[],integer)",
-    "rag.best_by_impact(rag.question,rag.scope,integer,integer)",
-    "rag.best_by_impact_filtered(rag.question,rag.scope,integer,integer)",
+    "rag.best_by_impact(rag.question,rag.scope,uuid[],integer,integer)",
     "rag.best_documents(rag.hit[],integer)",
     "rag.bound_collection()",
     "rag.caller_id()",
@@ -68,7 +68,7 @@ INTERNAL = {
     "rag.nearest(extensions.halfvec,rag.scope,integer)",
     "rag.nearest_of_all(extensions.halfvec,rag.scope,integer)",
     "rag.nearest_of_filtered(extensions.halfvec,rag.scope,integer,bigint)",
-    "rag.nearest_of_index(extensions.halfvec,rag.scope,integer,integer)",
+    "rag.nearest_of_index(extensions.halfvec,rag.scope,integer,integer,integer)",
     "rag.needle(extensions.vector)",
     "rag.plain(jsonb)",
     "rag.question(text,rag.scope)",

@@ -133,6 +133,13 @@ def test_a_document_of_thousands_of_terms_is_folded_at_once(world: World, people
     assert drift(world, people) == []
 
 
+def test_words_that_nobody_says_any_more_are_kept_nowhere(world: World, people: People):
+    document_id = passages.put(world, people.ann, "write to xena@acme.example")
+    assert passages.delete(world, people.ann, document_id)
+    kept = world.sql("select term from rag.term_counts where org_id = %s", people.acme.id)
+    assert kept == []
+
+
 def test_a_term_written_again_and_again_keeps_few_counts(world: World, people: People):
     for _ in range(150):
         passages.put(world, people.ann, "again", external_id="x")

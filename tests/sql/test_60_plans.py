@@ -154,6 +154,48 @@ def test_words_in_few_documents_are_read_document_by_document(crowd: Crowd):
     assert_uses(found, "documents_by_scope", "postings_pkey")
 
 
+def test_words_in_many_of_an_org_s_documents_are_found_by_term_whatever_filters_leave(crowd: Crowd):
+    world, _, bob = crowd
+    rows: list[Any] = []
+    filters = {"source_type": "doc"}
+    with passages.deployed_with(world, postings_read=100):
+        found = uses(
+            world, lambda: rows.extend(passages.search(world, bob, "pump 1234", top_k=100, filters=filters))
+        )
+    assert_uses(found, "documents_by_scope", "postings_by_term")
+    assert rows[0]["content"].startswith("pump 1234 ")
+    assert len(rows) == 100
+
+
+def test_of_a_common_word_no_more_is_read_than_the_settings_say(crowd: Crowd):
+    world, _, bob = crowd
+    read = "select idx_tup_read from pg_stat_user_indexes where indexrelname = 'postings_by_term'"
+
+    def taken(**settings: Any) -> int:
+        with passages.deployed_with(world, **settings):
+            world.sql("select pg_stat_force_next_flush()")
+            before = world.sql(read)[0][0]
+            passages.search(world, bob, "pump", top_k=1)
+            world.sql("select pg_stat_force_next_flush()")
+            return int(world.sql(read)[0][0]) - int(before)
+
+    assert 100 <= taken(postings_read=100) <= 110
+    assert taken(postings_read=100_000) >= 3000
+
+
+def test_a_key_bound_to_a_collection_scans_no_more_than_it(crowd: Crowd):
+    world, ann, _ = crowd
+    ((notes,),) = world.as_user(ann, "select id::text from rag.collections where name = 'notes'")
+    claims = {"rag": {"collection": notes}}
+    arguments = {"query_vector": vector(1), "top_k": 5, "filters": {"model": MODEL}}
+    rows: list[Any] = []
+    found = uses(
+        world, lambda: rows.extend(passages.call(world, ann, "rag_match", claims=claims, **arguments))
+    )
+    assert_uses(found, "chunks_by_collection")
+    assert {row["collection_id"] for row in rows} == {notes}
+
+
 @pytest.mark.parametrize("mode", ["hybrid", "hierarchical"])
 def test_both_at_once_scan_no_table(crowd: Crowd, mode: str):
     world, ann, _ = crowd

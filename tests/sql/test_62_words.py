@@ -150,6 +150,39 @@ def test_a_word_that_is_common_everywhere_still_fills_the_page(world: World, peo
         )
 
 
+def test_a_large_org_s_documents_compete_with_those_of_a_small_one(world: World, people: People):
+    """Of the large org's not all are read, of the small one's all are: neither gains by that."""
+    for _ in range(120):
+        passages.put(world, people.ann, "pump pump pump")
+    for number in range(85):
+        passages.put(world, people.bob, f"a pump beside valve {number} and more that nobody asks for")
+    with passages.deployed_with(world, postings_read=100):
+        found = passages.search(world, people.kim, "pump", top_k=10)
+    assert {row["org_id"] for row in found} == {people.acme.id}
+
+
+def test_common_words_bring_no_document_before_one_that_says_it_all(world: World, people: People):
+    """Of the common words only the documents with the most of them are read, which the best is not among."""
+    for _ in range(110):
+        passages.put(world, people.ann, "oil oil oil heat heat heat", title="oil heat")
+    best = "the seal: oil and heat make the seal swell " + "as every fitter knows who has seen it " * 3
+    passages.put(world, people.ann, best)
+    with passages.deployed_with(world, postings_read=100):
+        found = passages.search(world, people.ann, "oil heat seal", top_k=5)
+    whole = passages.search(world, people.ann, "oil heat seal", top_k=5)
+    assert found[0]["content"] == whole[0]["content"] == best
+
+
+def test_a_question_keeps_its_forty_rarest_words_in_however_many_languages(world: World, people: People):
+    words = [f"word{number}x" for number in range(41)]
+    for lang in ("en", "de", "fr"):
+        passages.put(world, people.ann, " ".join(words), lang=lang)
+    passages.put(world, people.ann, words[40], lang="en")
+    rows = passages.search(world, people.ann, " ".join(words), top_k=10)
+    assert len(rows) == 3
+    assert len(passages.search(world, people.ann, words[40], top_k=10)) == 4
+
+
 def test_words_of_another_model_s_documents_take_no_place_on_the_page(world: World, people: People):
     for _ in range(65):
         passages.put(world, people.ann, "zebra zebra", embedding_model="another")

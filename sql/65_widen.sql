@@ -1,0 +1,28 @@
+-- The texts of chunks that were found, longer by their neighbours: for a search that reorders what it has found
+-- before it shows it (rag_search's expand_context widens at once).
+create function public.rag_widen(chunk_ids uuid[], neighbours integer)
+returns table (chunk_id uuid, content text, span_start integer, span_end integer)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  org_ids constant uuid[] := array(select rag.current_org_ids());
+begin
+  if chunk_ids is null or cardinality(chunk_ids) > 100 then
+    raise exception 'chunk_ids must be at most 100' using errcode = 'PT400', detail = 'too_many_chunks';
+  elsif neighbours is null or neighbours not between 0 and 10 then
+    raise exception 'neighbours must be between 0 and 10' using errcode = 'PT400', detail = 'invalid_neighbours';
+  end if;
+  return query
+  select hit.chunk_id, hit.content, hit.span_start, hit.span_end
+  from unnest(rag.widen(array(
+    select (chunks.org_id, chunks.document_id, chunks.ordinal, chunks.id, chunks.content, chunks.span_start,
+      chunks.span_end, null, null, null)::rag.hit
+    from rag.chunks
+    where chunks.org_id = any (org_ids) and chunks.id = any (chunk_ids)
+  ), neighbours)) as hit;
+end;
+$$;
+
+revoke all on function public.rag_widen(uuid[], integer) from public, anon, service_role;
+grant execute on function public.rag_widen(uuid[], integer) to authenticated;
