@@ -154,7 +154,7 @@ def test_a_large_org_s_documents_compete_with_those_of_a_small_one(world: World,
     """Of the large org's not all are read, of the small one's all are: neither gains by that."""
     for _ in range(120):
         passages.put(world, people.ann, "pump pump pump")
-    for number in range(85):
+    for number in range(79):
         passages.put(world, people.bob, f"a pump beside valve {number} and more that nobody asks for")
     with passages.deployed_with(world, postings_read=100):
         found = passages.search(world, people.kim, "pump", top_k=10)
@@ -163,13 +163,19 @@ def test_a_large_org_s_documents_compete_with_those_of_a_small_one(world: World,
 
 def test_common_words_bring_no_document_before_one_that_says_it_all(world: World, people: People):
     """Of the common words only the documents with the most of them are read, which the best is not among."""
-    for _ in range(110):
-        passages.put(world, people.ann, "oil oil oil heat heat heat", title="oil heat")
-    best = "the seal: oil and heat make the seal swell " + "as every fitter knows who has seen it " * 3
+    for number in range(150):
+        passages.put(world, people.ann, f"nothing at all {number}")
+        if number < 110:
+            passages.put(world, people.ann, "oil heat oil heat oil heat")
+        if number < 60:
+            passages.put(
+                world, people.ann, f"seal {number} was changed on a cold morning by nobody in particular"
+            )
+    best = "Seal, oil, heat."
     passages.put(world, people.ann, best)
+    whole = passages.search(world, people.ann, "oil heat seal", top_k=5)
     with passages.deployed_with(world, postings_read=100):
         found = passages.search(world, people.ann, "oil heat seal", top_k=5)
-    whole = passages.search(world, people.ann, "oil heat seal", top_k=5)
     assert found[0]["content"] == whole[0]["content"] == best
 
 
