@@ -75,7 +75,7 @@ def bounded(
     best = [every[:TOP_K] for every in asker.ask(texts, vectors, [KEYWORD], 100)[KEYWORD].answers]
     made.connection.execute("update rag.settings set postings_read = %s", [read])
     recalls = [recall(some, every) for some, every in zip(bound.answers, best, strict=True) if every]
-    note = f"at most {read:,} postings a term read;; beside all of them"
+    note = f"at most {read:,} postings a term read; beside all of them"
     return [
         Figure(f"keyword recall@10, {kind}", sum(recalls) / len(recalls), "", note=note),
         Figure(f"keyword p50 reading all postings, {kind}", whole.p50_ms, "ms"),

@@ -58,6 +58,10 @@ begin
   scope.date_from := wanted.date_from;
   scope.date_to := wanted.date_to;
 
+  if num_nonnulls(wanted.origins, wanted.authors, wanted.states, wanted.labels, wanted.metadata) = 0 then
+    return scope;
+  end if;
+
   -- One facet of each group must be there.
   -- A null in a list is no document's.
   select array_agg(found.number), array_agg(rag.facet(found.kind, coalesce(found.value, 'null')))

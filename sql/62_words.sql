@@ -53,10 +53,9 @@ declare
 begin
   -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
   perform set_config('enable_sort', 'off', true);
-  with scored as (
-    select best.org_id, best.document_id, sum(sought.idf * (best.impact - best.rest))
-      -- The rest of each list once.
-      + sum(sum(sought.idf * best.rest) filter (where best.place = 1)) over (partition by best.org_id) as score
+  with list as materialized (
+    -- As arrays: windows over so many rows take longer than reading them.
+    select org.id as org_id, sought.idf, taken.ids, taken.impacts, sought.idf * taken.rest as rest
     from (
       select term, idf, sum(least(documents, each * orgs)) over (order by documents, term)
         - least(documents, each * orgs) as read_before
@@ -64,25 +63,30 @@ begin
     ) as sought
     cross join unnest(scope.org_ids) as org (id)
     cross join lateral (
-      select org_id, document_id, impact, row_number() over () as place,
-        case when count(*) over () = each then min(impact) over () / 2 else 0 end as rest
+      select array_agg(most.document_id) as ids, array_agg(most.impact) as impacts,
+        case when count(*) = each then min(most.impact) / 2 else 0 end as rest
       from (
-        select org_id, document_id, impact
+        select document_id, impact
         from rag.postings
         where org_id = org.id and term = sought.term
         order by impact desc
         limit each
       ) as most
-    ) as best
-    where read_before < 8 * read
+    ) as taken
+    where sought.read_before < 8 * read
+  ), scored as (
+    select list.org_id, best.document_id, sum(list.idf * best.impact - list.rest) as score
+    from list, unnest(list.ids, list.impacts) as best (document_id, impact)
+    where allowed is null or best.document_id in (select unnest(allowed))
     group by 1, 2
   )
   select array_agg((ranked.org_id, ranked.document_id)::rag.reference) into found
   from (
     select scored.org_id, scored.document_id
     from scored
-    where allowed is null or scored.document_id in (select unnest(allowed))
-    order by scored.score desc, scored.document_id
+    left join (select list.org_id, sum(list.rest) as rest from list group by 1) as whole
+      on orgs > 1 and whole.org_id = scored.org_id
+    order by scored.score + coalesce(whole.rest, 0) desc, scored.document_id
     limit wanted
   ) as ranked;
   perform set_config('enable_sort', sorting, true);
