@@ -3,7 +3,7 @@
 -- The two legs each bring their best candidates; then every candidate is scored by both, whichever leg brought
 -- it, and the mean of the two orders the list. Both scores are 0 to 1 by themselves: the cosine, and BM25 over
 -- what a perfect chunk would have. So their mean is too, and says the same for every query and page. Reciprocal
--- rank fusion, which knows only places, was measured worse (CONTRIBUTING.md) and is there for those who ask.
+-- rank fusion, which knows only places, was measured worse on the whole (CONTRIBUTING.md); who asks gets it.
 
 -- Candidates of both legs, scored. wanted: how many the words bring; closely: for how many of those it matters
 -- whether the words stand together; whole_documents: of each document its nearest chunks too.
