@@ -23,5 +23,17 @@ as $$
     || '\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]');
 $$;
 
-revoke all on function rag.shows_only(text) from public, anon, service_role;
-grant execute on function rag.shows_only(text) to authenticated;
+-- Whether this may be somebody's metadata: an object that readers in other languages can represent, neither
+-- larger nor deeper than they like, nor with numbers longer than they know.
+create function rag.is_metadata(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select jsonb_typeof(value) = 'object'
+    and pg_column_size(value) <= 65536
+    and not jsonb_path_exists(value, '$.**{32}')
+    and value::text !~ '[0-9]{250}';
+$$;
+
+revoke all on function rag.shows_only(text), rag.is_metadata(jsonb) from public, anon, service_role;
+grant execute on function rag.shows_only(text), rag.is_metadata(jsonb) to authenticated;

@@ -9,7 +9,10 @@ create table rag.tiers (
   -- A user's over the rag pair, and a user's or a key's over all other functions; null leaves it to the
   -- deployment (RAG_RATE_LIMIT, RAG_API_RATE_LIMIT).
   rag_requests_per_minute integer check (rag_requests_per_minute > 0),
-  api_requests_per_minute integer check (api_requests_per_minute > 0)
+  api_requests_per_minute integer check (api_requests_per_minute > 0),
+  -- How much an org may keep: collections, and documents in each; null is no limit.
+  collections integer check (collections > 0),
+  documents_per_collection integer check (documents_per_collection > 0)
 );
 
 alter table rag.tiers enable row level security;
@@ -20,5 +23,6 @@ create policy "signed-in callers read the tiers" on rag.tiers
 
 grant select on rag.tiers to authenticated;
 
-insert into rag.tiers (name, requests_per_day) values
-  ('standard', null), ('free', 100), ('developer', 10000), ('professional', 100000);
+insert into rag.tiers (name, requests_per_day, collections, documents_per_collection) values
+  ('standard', null, null, null), ('free', 100, 5, 10), ('developer', 10000, 50, 1000),
+  ('professional', 100000, null, null);

@@ -59,6 +59,14 @@ as $$
   select auth.jwt() -> 'rag' ->> 'key_hash';
 $$;
 
+-- The lease of the job that the token was made for; null for every other token.
+create function rag.held_lease()
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select (auth.jwt() -> 'rag' ->> 'lease')::uuid;
+$$;
+
 create function rag.reads_metrics()
 returns boolean
 language sql stable security invoker set search_path = ''
@@ -67,6 +75,6 @@ as $$
 $$;
 
 revoke all on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
-  rag.reads_metrics() from public, anon, service_role;
+  rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
 grant execute on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
-  rag.reads_metrics() to authenticated;
+  rag.held_lease(), rag.reads_metrics() to authenticated;

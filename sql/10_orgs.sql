@@ -76,6 +76,23 @@ create policy "users read their own memberships" on rag.members
 
 grant select on rag.orgs, rag.members to authenticated;
 
+-- The org that is meant: the one named, or the caller's only one.
+create function rag.org_meant(org_id uuid)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  own constant uuid[] := array(select rag.current_org_ids());
+begin
+  if org_id is null and cardinality(own) > 1 then
+    raise exception 'org_id must say which of your orgs' using errcode = 'PT400', detail = 'org_required';
+  elsif coalesce(org_id, own[1]) = any (own) then
+    return coalesce(org_id, own[1]);
+  end if;
+  raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
+end;
+$$;
+
 -- For an adopter's own policies and for clients that want to ask.
 create function public.is_org_member(org_id uuid)
 returns boolean
@@ -84,7 +101,7 @@ as $$
   select coalesce(is_org_member.org_id in (select rag.current_org_ids()), false);
 $$;
 
-revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(),
+revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
   public.is_org_member(uuid) from public, anon, service_role;
-grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(),
+grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
   public.is_org_member(uuid) to authenticated;

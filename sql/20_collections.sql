@@ -1,13 +1,21 @@
 -- A collection is a named set of documents: an index, a namespace or a workspace on the wire. It belongs
 -- to an org and, when owner_id is set, inside the org to one user. Members write and read through
--- functions; a collection comes into being with the first document that names it.
+-- functions (57_manage_collections.sql); a collection also comes into being with the first document that names
+-- it.
 
 create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
-  name text not null check (length(name) between 1 and 200),
+  name text not null check (length(name) between 1 and 255 and rag.shows_only(name)),
+  description text check (length(description) <= 2000 and rag.shows_only(description)),
+  metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
+  -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
+  -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
+  -- deployment's to choose.
+  config jsonb not null default '{}' check (jsonb_typeof(config) = 'object' and pg_column_size(config) <= 2000),
   created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
   primary key (org_id, id),
   -- Two users may each have a private "notes"; the org has its own.
   constraint collections_name unique nulls not distinct (org_id, owner_id, name)

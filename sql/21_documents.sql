@@ -25,14 +25,21 @@ create table rag.documents (
     cardinality(labels) <= 100 and array_position(labels, null) is null
     and length(array_to_string(labels, '')) <= 10000 and rag.shows_only(array_to_string(labels, ' '))
   ),
-  metadata jsonb not null default '{}' check (
-    jsonb_typeof(metadata) = 'object'
-    and pg_column_size(metadata) <= 65536
-    and not jsonb_path_exists(metadata, '$.**{32}')
-    and metadata::text !~ '[0-9]{250}'
-  ),
+  metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   content text not null check (length(content) <= 20000000 and rag.shows_only(content)),
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
+  -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
+  status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),
+  -- Why not: a code, and a sentence for people.
+  error_code text check (error_code ~ '^[a-z_]{1,40}$'),
+  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
+  -- The file that it came in, if it did, and how it was read.
+  filename text check (length(filename) between 1 and 512 and filename !~ '[\n\t]' and rag.shows_only(filename)),
+  content_type text check (length(content_type) between 1 and 255 and rag.shows_only(content_type)),
+  size_bytes bigint check (size_bytes >= 0),
+  processing_info jsonb not null default '{}' check (
+    jsonb_typeof(processing_info) = 'object' and pg_column_size(processing_info) <= 4000
+  ),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (org_id, id),
@@ -76,3 +83,30 @@ create policy "a bound key stays in its collection" on rag.documents
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 grant select, insert, update, delete on rag.documents to authenticated;
+
+-- A collection's documents go with it, past row security: a cascade runs as the tables' owner, and so do its
+-- triggers since Postgres 18. Not those that the caller could not have deleted one by one. (The deployer, in SQL, is
+-- nobody's user.)
+create function rag.keep_private_documents()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if auth.uid() is not null and exists (
+    select from gone
+    where not coalesce(gone.owner_id is null or gone.owner_id = auth.uid()
+      or gone.org_id = any (array(select rag.admin_org_ids())), false)
+  ) then
+    raise exception 'there are private documents of others in it; an admin may delete those'
+      using errcode = 'PT403', detail = 'private_documents';
+  end if;
+  return null;
+end;
+$$;
+
+create trigger keep_private_documents after delete on rag.documents
+  referencing old table as gone
+  for each statement execute function rag.keep_private_documents();
+
+revoke all on function rag.keep_private_documents() from public, anon, service_role;
+grant execute on function rag.keep_private_documents() to authenticated;

@@ -45,29 +45,45 @@ begin
   -- An inserted row has no xmax, one that was there was locked by this transaction.
   returning present.*, present.xmax::text <> '0' as was_there into stored;
 
+  -- The upsert holds the row: a second writer of the same document waits for it, then replaces these.
+  chunk_count := rag.replace_chunks(stored.org_id, stored.id, chunks, input.embedding_model);
+  document_id := stored.id;
+  replaced := stored.was_there;
+  return next;
+end;
+$$;
+
+-- The document's chunks, in the place of those that it had; how many. It repeats the document's row in them.
+create function rag.replace_chunks(org_id uuid, document_id uuid, chunks jsonb, embedding_model text)
+returns integer
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  stored rag.documents;
+  chunk_count integer;
+begin
+  select documents.* into stored
+  from rag.documents
+  where documents.org_id = replace_chunks.org_id and documents.id = replace_chunks.document_id;
   if exists (
-    select from jsonb_array_elements(rag_put_document.chunks) as item (body)
-    where (item.body ->> 'span_end')::integer > length(input.content)
+    select from jsonb_array_elements(replace_chunks.chunks) as item (body)
+    where (item.body ->> 'span_end')::integer > length(stored.content)
   ) then
     raise exception 'a chunk ends behind its document' using errcode = 'PT400', detail = 'span_outside';
   end if;
 
-  -- The upsert holds the row: a second writer of the same document waits here, then replaces these.
   delete from rag.chunks where chunks.org_id = stored.org_id and chunks.document_id = stored.id;
 
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
     span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, item.position - 1,
     fields.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
-    stored.lang, stored.occurred_at, input.embedding_model, fields.embedding
-  from jsonb_array_elements(rag_put_document.chunks) with ordinality as item (body, position),
+    stored.lang, stored.occurred_at, replace_chunks.embedding_model, fields.embedding
+  from jsonb_array_elements(replace_chunks.chunks) with ordinality as item (body, position),
     jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
       token_count integer, embedding extensions.halfvec(1536));
   get diagnostics chunk_count = row_count;
-
-  document_id := stored.id;
-  replaced := stored.was_there;
-  return next;
+  return chunk_count;
 end;
 $$;
 
@@ -84,7 +100,9 @@ as $$
   select exists (select from gone);
 $$;
 
-revoke all on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid)
+revoke all on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid),
+  rag.replace_chunks(uuid, uuid, jsonb, text)
   from public, anon, service_role;
-grant execute on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid)
+grant execute on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid),
+  rag.replace_chunks(uuid, uuid, jsonb, text)
   to authenticated;

@@ -71,15 +71,8 @@ declare
   bound uuid;
   made rag.api_keys;
 begin
-  if org_id is null then
-    if 1 < (select count(*) from rag.current_org_ids()) then
-      raise exception 'org_id must say which of your orgs' using errcode = 'PT400', detail = 'org_required';
-    end if;
-    org_id := (select rag.current_org_ids());
-  end if;
-  if org_id is null or org_id not in (select rag.current_org_ids()) then
-    raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
-  elsif 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
+  org_id := rag.org_meant(org_id);
+  if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
     raise exception 'the scope admin is for the org''s admins'
       using errcode = 'PT403', detail = 'admin_required';
   elsif expires_at <= now() then

@@ -1,0 +1,238 @@
+-- What people do with documents besides searching them: bring one to be worked on, look how far it is, list them,
+-- change what is said of them, have the original back. All of it runs as its caller.
+
+-- What a list shows of a document.
+create type rag.document as (
+  id uuid, org_id uuid, collection_id uuid, owner_id uuid, external_id text, title text, source_type text,
+  uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
+  status text, error_code text, error_message text, processing_info jsonb, chunk_count bigint,
+  step text, attempts integer, created_at timestamptz, updated_at timestamptz
+);
+
+create function rag.shown(document rag.documents)
+returns rag.document
+language sql stable security invoker set search_path = ''
+as $$
+  select document.id, document.org_id, document.collection_id, document.owner_id, document.external_id,
+    document.title, document.source_type, document.uri, document.lang, document.metadata, document.filename,
+    document.content_type, document.size_bytes, document.content_hash, document.status, document.error_code,
+    document.error_message, document.processing_info,
+    (select count(*) from rag.chunks
+      where chunks.org_id = document.org_id and chunks.document_id = document.id),
+    job.step, job.attempts, document.created_at, document.updated_at
+  from (select document.id) as one
+  left join lateral (
+    select jobs.step, jobs.attempts
+    from rag.jobs
+    where jobs.org_id = document.org_id and jobs.document_id = document.id
+    order by jobs.created_at desc
+    limit 1
+  ) as job on true;
+$$;
+
+-- The document of that id; PT404 for one that the caller does not see.
+create function rag.document_of(document_id uuid)
+returns rag.documents
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  found_document rag.documents;
+begin
+  select * into found_document
+  from rag.documents
+  where org_id = any (array(select rag.current_org_ids())) and id = document_of.document_id;
+  if not found then
+    raise exception 'there is no such document' using errcode = 'PT404', detail = 'document_not_found';
+  end if;
+  return found_document;
+end;
+$$;
+
+-- Bring a document: its row, its original and its job, all or none. document: title, content_hash (of the bytes; not
+-- of an address); optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
+-- labels, metadata, filename, content_type, size_bytes, and bytes in base64 or url. One of the same external_id takes
+-- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
+-- the id of the document in hint; PT429 for one more than the org's tier allows.
+create function public.rag_add_document(collection_id uuid, document jsonb)
+returns setof rag.document
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_column
+declare
+  home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
+  input record;
+  twin uuid;
+  stored rag.documents;
+begin
+  select * into input from jsonb_to_record(rag_add_document.document) as fields (
+    external_id text, private boolean, source_type text, title text, uri text, lang text,
+    occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
+    filename text, content_type text, size_bytes bigint, content_hash text, bytes text, url text);
+
+  insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
+    uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
+    content, content_hash, status)
+  values (home.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
+    input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
+    input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
+    coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
+    coalesce(input.content_hash, repeat('0', 64)), 'processing')
+  -- Only that it is being worked on: what is found of it stays as it was until the job is done.
+  on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
+  do update set status = 'processing', error_code = null, error_message = null, updated_at = clock_timestamp()
+  returning present.* into stored;
+  perform rag.require_room_for_a_document(home);
+
+  select originals.document_id into twin
+  from rag.originals
+  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
+    and originals.owner_id is not distinct from stored.owner_id
+    and originals.content_hash = input.content_hash and originals.document_id <> stored.id;
+  if found then
+    raise exception 'the collection has a document of the same content'
+      using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
+  end if;
+
+  begin
+    insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, content_hash)
+    values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, decode(input.bytes, 'base64'),
+      input.url, input.content_hash)
+    on conflict (org_id, document_id)
+    do update set bytes = excluded.bytes, url = excluded.url, content_hash = excluded.content_hash,
+      created_at = now();
+  exception when unique_violation then
+    raise exception 'somebody brings a document of the same content just now'
+      using errcode = 'PT409', detail = 'duplicate_document';
+  end;
+
+  delete from rag.jobs
+  where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');
+  insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
+  values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
+    rag_add_document.document - array['bytes', 'url', 'private', 'external_id']);
+  return next rag.shown(stored);
+end;
+$$;
+
+-- For a document that has just been inserted. Locks, so that two at once do not both see room for the last.
+create function rag.require_room_for_a_document(home rag.collections)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  allowed constant integer := (
+    select tiers.documents_per_collection
+    from rag.orgs join rag.tiers on tiers.name = orgs.tier
+    where orgs.id = home.org_id);
+begin
+  if allowed is null then
+    return;
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.documents ' || home.id::text, 0));
+  if allowed < (rag.shown(home)).document_count then
+    raise exception 'this org''s tier has room for % documents in a collection', allowed
+      using errcode = 'PT429', detail = 'document_limit_reached';
+  end if;
+end;
+$$;
+
+-- {"total", "documents": [...]}: a page of a collection's documents, and how many there are.
+create function public.rag_list_documents(
+  collection_id uuid, "limit" integer default 20, "offset" integer default 0, status text default null,
+  sort_by text default 'created_at', "order" text default 'desc'
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  home constant rag.collections := rag.collection_of(collection_id);
+begin
+  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
+  if status not in ('processing', 'completed', 'failed') then
+    raise exception 'status must be processing, completed or failed'
+      using errcode = 'PT400', detail = 'invalid_status';
+  end if;
+  return (
+    with placed as (
+      select listed.id, row_number() over (
+        order by case sort_by when 'title' then listed.title end, case sort_by
+          when 'created_at' then listed.created_at end, case sort_by
+          when 'size_bytes' then coalesce(listed.size_bytes, 0) end, listed.id) as place
+      from rag.documents as listed
+      where listed.org_id = home.org_id and listed.collection_id = home.id
+        and (rag_list_documents.status is null or listed.status = rag_list_documents.status)
+    ), page as (
+      select placed.id, case "order" when 'desc' then -placed.place else placed.place end as turn
+      from placed
+      order by turn
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from placed),
+      'documents', coalesce(jsonb_agg(to_jsonb(shown) order by page.turn), '[]'))
+    from page
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    cross join lateral rag.shown(documents) as shown);
+end;
+$$;
+
+create function public.rag_get_document(document_id uuid)
+returns setof rag.document
+language sql stable security invoker set search_path = ''
+as $$
+  select shown.* from rag.shown(rag.document_of(rag_get_document.document_id)) as shown;
+$$;
+
+-- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. metadata takes the
+-- place of what was there.
+create function public.rag_update_document(document_id uuid, changes jsonb)
+returns setof rag.document
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  present rag.documents := rag.document_of(document_id);
+  wanted rag.documents := jsonb_populate_record(present, (
+    select coalesce(jsonb_object_agg(change.key, change.value), '{}')
+    from jsonb_each(changes) as change
+    where change.value <> 'null'));
+begin
+  update rag.documents as renewed
+  set title = wanted.title, metadata = wanted.metadata, source_type = wanted.source_type, uri = wanted.uri,
+    lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,
+    state = wanted.state, labels = wanted.labels, updated_at = clock_timestamp()
+  where renewed.org_id = present.org_id and renewed.id = present.id
+  returning renewed.* into wanted;
+  if wanted.id is null then
+    raise exception 'this key may not change documents' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  update rag.chunks
+  set source_type = wanted.source_type, lang = wanted.lang, occurred_at = wanted.occurred_at
+  where chunks.org_id = wanted.org_id and chunks.document_id = wanted.id
+    and (chunks.source_type, chunks.lang, chunks.occurred_at)
+      is distinct from (wanted.source_type, wanted.lang, wanted.occurred_at);
+  return next rag.shown(wanted);
+end;
+$$;
+
+-- The original as it was brought: bytes in base64, or the address.
+create function public.rag_get_original(document_id uuid)
+returns table (filename text, content_type text, bytes text, url text)
+language sql stable security invoker set search_path = ''
+as $$
+  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url
+  from rag.document_of(rag_get_original.document_id) as document
+  join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
+$$;
+
+revoke all on function rag.shown(rag.documents), rag.document_of(uuid),
+  rag.require_room_for_a_document(rag.collections), public.rag_add_document(uuid, jsonb),
+  public.rag_list_documents(uuid, integer, integer, text, text, text), public.rag_get_document(uuid),
+  public.rag_update_document(uuid, jsonb), public.rag_get_original(uuid)
+  from public, anon, service_role;
+grant execute on function rag.shown(rag.documents), rag.document_of(uuid),
+  rag.require_room_for_a_document(rag.collections), public.rag_add_document(uuid, jsonb),
+  public.rag_list_documents(uuid, integer, integer, text, text, text), public.rag_get_document(uuid),
+  public.rag_update_document(uuid, jsonb), public.rag_get_original(uuid)
+  to authenticated;

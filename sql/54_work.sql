@@ -1,0 +1,131 @@
+-- What the worker does with a job that it has claimed. It comes with a token of the user who brought the document,
+-- which names the lease (rag.held_lease): row security lets it write what that user may, and change the one job.
+-- The job ends in the transaction that stores its outcome, so whatever dies, and wherever, a document is stored
+-- once, or its job is claimed again.
+
+-- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
+-- was brought anew or deleted.
+create function rag.held_job()
+returns rag.jobs
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  held rag.jobs;
+begin
+  select * into held
+  from rag.jobs
+  where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease() and state = 'running'
+  for update;
+  if not found then
+    raise exception 'the lease of this job is lost' using errcode = 'PT409', detail = 'lease_lost';
+  end if;
+  return held;
+end;
+$$;
+
+-- What there is to do: what was said of the document, its original, its collection's config; and content_hash, the
+-- hash of what its chunks were made of, when it has any by that embedding model.
+create function public.rag_open_job(embedding_model text)
+returns table (
+  document_id uuid, document jsonb, bytes text, url text, config jsonb, title text, filename text,
+  content_type text, content_hash text
+)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  held constant rag.jobs := rag.held_job();
+begin
+  return query
+  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, collections.config,
+    documents.title, documents.filename, documents.content_type,
+    case when exists (
+      select from rag.chunks
+      where chunks.org_id = held.org_id and chunks.document_id = held.document_id
+        and chunks.embedding_model = rag_open_job.embedding_model
+    ) then documents.content_hash end
+  from rag.documents
+  join rag.originals on originals.org_id = documents.org_id and originals.document_id = documents.id
+  join rag.collections on collections.org_id = documents.org_id and collections.id = documents.collection_id
+  where documents.org_id = held.org_id and documents.id = held.document_id;
+end;
+$$;
+
+-- What the job is at; and its lease lasts so much longer.
+create function public.rag_report_job(step text, lease_seconds integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  held constant rag.jobs := rag.held_job();
+begin
+  update rag.jobs
+  set step = rag_report_job.step, due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+end;
+$$;
+
+-- The document as it was read, in place of what was there before: found from now on. document: title, content,
+-- content_hash, embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search
+-- filters by, where they are known. chunks: as rag_put_document takes them.
+create function public.rag_complete_job(document jsonb, chunks jsonb)
+returns integer
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  held constant rag.jobs := rag.held_job();
+  input record;
+  chunk_count integer;
+begin
+  select * into input from jsonb_to_record(rag_complete_job.document) as fields (
+    source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
+    state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
+    content text, content_hash text, embedding_model text, processing_info jsonb);
+
+  update rag.documents as renewed
+  set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
+    lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
+    state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}'),
+    filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
+    content = input.content, content_hash = input.content_hash, status = 'completed', error_code = null,
+    error_message = null, processing_info = coalesce(input.processing_info, '{}'),
+    updated_at = clock_timestamp()
+  where renewed.org_id = held.org_id and renewed.id = held.document_id;
+
+  chunk_count := rag.replace_chunks(held.org_id, held.document_id, chunks, input.embedding_model);
+  update rag.jobs
+  set state = 'done', lease = null, step = null, error_code = null, error_message = null,
+    finished_at = clock_timestamp()
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+  return chunk_count;
+end;
+$$;
+
+-- It did not work, and why. retry_seconds: after which to try again; null: never, and the document says so.
+create function public.rag_fail_job(code text, message text, retry_seconds integer default null)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  held constant rag.jobs := rag.held_job();
+begin
+  if retry_seconds is null then
+    update rag.documents
+    set status = 'failed', error_code = code, error_message = message, updated_at = clock_timestamp()
+    where documents.org_id = held.org_id and documents.id = held.document_id;
+  end if;
+  update rag.jobs
+  set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
+    due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
+    error_code = code, error_message = message,
+    finished_at = case when retry_seconds is null then clock_timestamp() end
+  where jobs.org_id = held.org_id and jobs.id = held.id;
+end;
+$$;
+
+revoke all on function rag.held_job(), public.rag_open_job(text), public.rag_report_job(text, integer),
+  public.rag_complete_job(jsonb, jsonb), public.rag_fail_job(text, text, integer)
+  from public, anon, service_role;
+grant execute on function rag.held_job(), public.rag_open_job(text), public.rag_report_job(text, integer),
+  public.rag_complete_job(jsonb, jsonb), public.rag_fail_job(text, text, integer)
+  to authenticated;

@@ -1,0 +1,221 @@
+-- What people do with collections. All of it runs as its caller; row security decides whose are whose, and which
+-- documents count: a private one is counted for those who see it.
+
+-- What a list shows of a collection.
+create type rag.collection as (
+  id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb,
+  document_count bigint, created_at timestamptz, updated_at timestamptz
+);
+
+create function rag.shown(collection rag.collections)
+returns rag.collection
+language sql stable security invoker set search_path = ''
+as $$
+  select collection.id, collection.org_id, collection.owner_id, collection.name, collection.description,
+    collection.metadata, collection.config,
+    (select count(*) from rag.documents
+      where documents.org_id = collection.org_id and documents.collection_id = collection.id),
+    collection.created_at, collection.updated_at;
+$$;
+
+-- The collection of that id; PT404 for one that the caller does not see.
+create function rag.collection_of(collection_id uuid)
+returns rag.collections
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  found_collection rag.collections;
+begin
+  select * into found_collection
+  from rag.collections
+  where org_id = any (array(select rag.current_org_ids())) and id = collection_of.collection_id;
+  if not found then
+    raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
+  end if;
+  return found_collection;
+end;
+$$;
+
+-- A new collection, in the caller's only org unless it is named. private: seen by its maker and the org's admins.
+-- PT409 for a name that is taken, PT429 for one collection more than the org's tier allows.
+create function public.rag_create_collection(
+  name text, description text default null, metadata jsonb default '{}', config jsonb default '{}',
+  org_id uuid default null, private boolean default false
+)
+returns setof rag.collection
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  made rag.collections;
+begin
+  org_id := rag.org_meant(org_id);
+  perform rag.require_room_for_a_collection(org_id);
+  insert into rag.collections (org_id, owner_id, name, description, metadata, config)
+  values (org_id, case when private then auth.uid() end, name, description, coalesce(metadata, '{}'),
+    coalesce(config, '{}'))
+  on conflict on constraint collections_name do nothing
+  returning * into made;
+  if made.id is null then
+    raise exception 'there is a collection of that name already'
+      using errcode = 'PT409', detail = 'duplicate_collection';
+  end if;
+  return next rag.shown(made);
+end;
+$$;
+
+-- Locks, so that two at once do not both see room for the last.
+create function rag.require_room_for_a_collection(org_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  allowed constant integer := (
+    select tiers.collections
+    from rag.orgs join rag.tiers on tiers.name = orgs.tier
+    where orgs.id = require_room_for_a_collection.org_id);
+begin
+  if allowed is null then
+    return;
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended('rag.collections ' || org_id::text, 0));
+  if allowed <= (
+    select count(*) from rag.collections where collections.org_id = require_room_for_a_collection.org_id
+  ) then
+    raise exception 'this org''s tier has room for % collections', allowed
+      using errcode = 'PT429', detail = 'collection_limit_reached';
+  end if;
+end;
+$$;
+
+-- {"total", "collections": [...]}: a page of those that the caller sees, and how many there are.
+create function public.rag_list_collections(
+  "limit" integer default 20, "offset" integer default 0, sort_by text default 'created_at',
+  "order" text default 'desc'
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
+  return (
+    with placed as (
+      select shown.*, count(*) over () as total, row_number() over (
+        order by case sort_by when 'name' then shown.name end, case sort_by
+          when 'created_at' then shown.created_at end, case sort_by
+          when 'document_count' then shown.document_count end, shown.id) as place
+      from rag.collections
+      cross join lateral rag.shown(collections) as shown
+      where collections.org_id = any (array(select rag.current_org_ids()))
+    ), page as (
+      select placed.*, case "order" when 'desc' then -place else place end as turn
+      from placed
+      order by turn
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from placed),
+      'collections', coalesce(jsonb_agg(to_jsonb(page) - array['total', 'place', 'turn'] order by page.turn), '[]'))
+    from page);
+end;
+$$;
+
+-- Raises PT400 for a page that nobody gets.
+create function rag.check_page("limit" integer, "offset" integer, "order" text, sort_by text, sortable text[])
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if "limit" is null or "limit" not between 1 and 100 then
+    raise exception 'limit must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_limit';
+  elsif "offset" is null or "offset" < 0 then
+    raise exception 'offset must be at least 0' using errcode = 'PT400', detail = 'invalid_offset';
+  elsif "order" is null or "order" not in ('asc', 'desc') then
+    raise exception 'order must be asc or desc' using errcode = 'PT400', detail = 'invalid_order';
+  elsif sort_by is null or not sort_by = any (sortable) then
+    raise exception 'sort_by must be one of %', array_to_string(sortable, ', ')
+      using errcode = 'PT400', detail = 'invalid_sort_by';
+  end if;
+end;
+$$;
+
+create function public.rag_get_collection(collection_id uuid)
+returns setof rag.collection
+language sql stable security invoker set search_path = ''
+as $$
+  select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
+$$;
+
+-- Null leaves a field as it is. metadata takes the place of what was there; of config each key its own, and a null
+-- in it takes one out. PT409 for a name that is taken, and for another embedding model once there are documents.
+create function public.rag_update_collection(
+  collection_id uuid, name text default null, description text default null, metadata jsonb default null,
+  config jsonb default null
+)
+returns setof rag.collection
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  present rag.collections := rag.collection_of(collection_id);
+  changed rag.collections;
+begin
+  if config ? 'embedding_model'
+    and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
+    and (rag.shown(present)).document_count > 0
+  then
+    raise exception 'its documents are embedded by another model'
+      using errcode = 'PT409', detail = 'collection_not_empty';
+  end if;
+  begin
+    update rag.collections as renewed
+    set name = coalesce(rag_update_collection.name, renewed.name),
+      description = coalesce(rag_update_collection.description, renewed.description),
+      metadata = coalesce(rag_update_collection.metadata, renewed.metadata),
+      config = jsonb_strip_nulls(renewed.config || coalesce(rag_update_collection.config, '{}')),
+      updated_at = clock_timestamp()
+    where renewed.org_id = present.org_id and renewed.id = present.id
+    returning renewed.* into changed;
+  exception when unique_violation then
+    raise exception 'there is a collection of that name already'
+      using errcode = 'PT409', detail = 'duplicate_collection';
+  end;
+  if changed.id is null then
+    raise exception 'this key may not change collections' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  return next rag.shown(changed);
+end;
+$$;
+
+-- cascade: with all its documents; without it one that has some stays, PT409. PT403 where there are documents
+-- that the caller may not delete: other people's private ones, which only an admin may.
+create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  gone rag.collections := rag.collection_of(collection_id);
+begin
+  if not coalesce("cascade", false) and (rag.shown(gone)).document_count > 0 then
+    raise exception 'the collection has documents; cascade deletes them with it'
+      using errcode = 'PT409', detail = 'collection_not_empty';
+  end if;
+  delete from rag.collections where org_id = gone.org_id and id = gone.id;
+  if not found then
+    raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+end;
+$$;
+
+revoke all on function rag.shown(rag.collections), rag.collection_of(uuid),
+  rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
+  public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
+  public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
+  public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
+  from public, anon, service_role;
+grant execute on function rag.shown(rag.collections), rag.collection_of(uuid),
+  rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
+  public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
+  public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
+  public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
+  to authenticated;
