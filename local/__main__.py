@@ -26,7 +26,7 @@ Command = Callable[[Stack, argparse.Namespace], None]
 def up(stack: Stack, options: argparse.Namespace) -> None:
     stack.choose_postgres(options.postgres)
     stack.choose_keys(options.keys)
-    stack.up(options.port)
+    stack.up(options.port, worker=True)
     print(f"up at {stack.url}")
 
 
@@ -80,7 +80,7 @@ def serve(stack: Stack, options: argparse.Namespace) -> None:
     stack.choose_postgres(options.postgres)
     stack.choose_keys(options.keys)
     try:
-        stack.up(options.port)
+        stack.up(options.port, worker=True)
         demo.ingest_once(stack, core_of(stack), console)
         demo.introduce(stack, console)
         # Looked at now and then, to notice a part that died.

@@ -45,6 +45,7 @@ class State:
     jwt_secret: str = field(default_factory=lambda: secrets.token_urlsafe(40))
     private_key: dict[str, Any] | None = None
     metrics_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    worker_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     # Kept, since an ES256 signature is another one each time.
     anon_key: str | None = None
     port: int = 0
@@ -142,8 +143,11 @@ class Stack:
 
     # -- life -----------------------------------------------------------------------------------------
 
-    def up(self, port: int = DEFAULT_PORT, *, durable: bool = True, seed: bool = True) -> "Stack":
-        """Start what does not run yet and return when all of it answers. `port` 0 takes a free one."""
+    def up(
+        self, port: int = DEFAULT_PORT, *, durable: bool = True, seed: bool = True, worker: bool = False
+    ) -> "Stack":
+        """Start what does not run yet and return when all of it answers. `port` 0 takes a free one; with
+        `worker`, documents that are brought are worked on by themselves."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._exclusively():
             self.state = self._load(self.state)
@@ -152,6 +156,8 @@ class Stack:
             self._stop_children()  # what a crash, or another port, left behind
             try:
                 self._start(port, durable=durable, seed=seed)
+                if worker:
+                    self._spawn("worker", [sys.executable, "-m", "local.worker"], self._worker_environment())
             except BaseException:
                 self._stop_children()
                 raise
@@ -266,8 +272,18 @@ class Stack:
             "LOCAL_POSTGREST_URL": f"http://127.0.0.1:{self.state.postgrest_port}",
             # Only the functions are given what signs and what opens the metrics; see function_environment.
             "RAG_METRICS_TOKEN": self.state.metrics_token,
+            "RAG_WORKER_TOKEN": self.state.worker_token,
             **({"RAG_SIGNING_KEY": json.dumps(key)} if (key := self.state.private_key) else {}),
             "LOCAL_JWKS": json.dumps(tokens.published(self.signing_key)),
+        }
+
+    def _worker_environment(self) -> dict[str, str]:
+        address = f"{self.url}/functions/v1/ingest"
+        return {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "LOCAL_INGEST_URL": address,
+            "RAG_WORKER_TOKEN": self.state.worker_token,
         }
 
     def function_environment(self) -> dict[str, str]:
@@ -305,7 +321,7 @@ class Stack:
         self._save()
 
     def _stop_children(self) -> None:
-        for name in ("gateway", "postgrest"):
+        for name in ("worker", "gateway", "postgrest"):
             if child := self.state.children.pop(name, None):
                 child.stop()
         self.postgres.stop()

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from shared import spans
 from shared.callers import pipeline_of_process
 from shared.config import on_lambda, read_frame
-from shared.edge import Barrier, BodyLimit, Cors, Edge
+from shared.edge import MAX_BODY_BYTES, Barrier, BodyLimit, Cors, Edge
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
 from shared.logs import configure
 from shared.pipeline import Pipeline
@@ -55,7 +55,14 @@ class Dialect(Protocol):
     def error_body(self, error: RagError) -> dict[str, Any]: ...
 
 
-def create_app(dialect: Dialect, function: str, *, errors: Iterable[int], searches: bool = True) -> FastAPI:
+def create_app(
+    dialect: Dialect,
+    function: str,
+    *,
+    errors: Iterable[int],
+    searches: bool = True,
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> FastAPI:
     """The app of a function, named by its slug, whose errors wear the dialect's envelope. Routes are added
     by the function's file. One that neither searches nor answers starts without what only that needs.
     `errors` are the statuses that its description names beside its success."""
@@ -93,12 +100,12 @@ def create_app(dialect: Dialect, function: str, *, errors: Iterable[int], search
     app.add_exception_handler(RequestValidationError, rendered(_invalid))
     app.add_exception_handler(HTTPException, rendered(_http))
     # The last added is the outermost.
-    app.add_middleware(BodyLimit)
+    app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
     app.add_middleware(Barrier, fault=lambda: render(RagError()))
     app.add_middleware(
         Cors,
         allow_origins=read_frame().cors_origins,
-        allow_methods=["GET", "POST", "DELETE", "OPTIONS"],
+        allow_methods=["GET", "POST", "PATCH", "DELETE", "OPTIONS"],
         allow_headers=CORS_HEADERS,
         expose_headers=EXPOSED_HEADERS,
     )
@@ -175,8 +182,10 @@ def _invalid(invalid: RequestValidationError) -> RagError:
     fault = invalid.errors()[0]
     if fault["type"] == "json_invalid":
         return InvalidRequest("The body is not valid JSON.")
-    place = ".".join(str(step) for step in fault["loc"] if step != "body")
-    return InvalidRequest(f"{place or 'body'}: {fault['msg'].removeprefix('Value error, ')}")
+    # Without the part of the request that it stands in.
+    place = ".".join(str(step) for step in fault["loc"][1:]) or "body"
+    details = {"field": place, "missing": fault["type"] == "missing"}
+    return InvalidRequest(f"{place}: {fault['msg'].removeprefix('Value error, ')}", details=details)
 
 
 def _http(raised: HTTPException) -> RagError:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
 from limits import parse
+from pydantic import SecretStr
 
 from shared import spans
 from shared.auth import bearer
@@ -68,16 +69,25 @@ def with_scope(*scopes: Scope) -> Any:
 
 
 def _operator(core: Core, authorization: Authorization = None) -> None:
-    expected = core.settings.rag_metrics_token
+    _require(core.settings.rag_metrics_token, authorization, "The token of the metrics is required.")
+
+
+def _schedule(core: Core, authorization: Authorization = None) -> None:
+    _require(core.settings.rag_worker_token, authorization, "The token of the worker is required.")
+
+
+def _require(expected: SecretStr | None, authorization: str | None, message: str) -> None:
     if expected is None:
         raise NotFound
     bearer = f"Bearer {expected.get_secret_value()}"
     if not hmac.compare_digest((authorization or "").encode(), bearer.encode()):
-        raise Unauthorized("The token of the metrics is required.")
+        raise Unauthorized(message)
 
 
 # For a route of the operator's: raises NotFound where no RAG_METRICS_TOKEN is set, Unauthorized without it.
 operators_only = Depends(_operator)
+# For the worker's, which a schedule calls: the same with RAG_WORKER_TOKEN.
+worker_only = Depends(_schedule)
 
 
 def require_keys(core: Core) -> KeyRing:

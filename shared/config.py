@@ -137,6 +137,8 @@ class Settings(FrameSettings):
     # What signs the tokens of API keys; only functions that take keys are given it.
     rag_signing_key: Annotated[SecretStr, AfterValidator(_signing_key)] | None = None
     rag_metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None
+    # What a schedule calls the worker with over HTTP.
+    rag_worker_token: Annotated[SecretStr, Field(min_length=16)] | None = None
 
     # Spans, when there is a collector to send them to.
     otel_exporter_otlp_endpoint: Address | None = None

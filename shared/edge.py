@@ -113,17 +113,18 @@ class Barrier:
 
 
 class BodyLimit:
-    """Refuses a body over 256 KiB with 413 before it is read whole."""
+    """Refuses a larger body with 413 before it is read whole."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES) -> None:
         self._app = app
+        self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         declared = Headers(scope=scope).get("content-length", "")
-        too_large = declared.isdecimal() and int(declared) > MAX_BODY_BYTES
+        too_large = declared.isdecimal() and int(declared) > self._max_bytes
         taken = 0
 
         async def take() -> Message:
@@ -132,7 +133,7 @@ class BodyLimit:
                 raise HTTPException(413)
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > MAX_BODY_BYTES:
+            if taken > self._max_bytes:
                 raise HTTPException(413)
             return message
 

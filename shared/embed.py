@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shared.minilm import MiniLM
 
 DIMENSIONS = 1536
+LOCAL_MODEL = "all-MiniLM-L6-v2"
 # Before a busy or broken endpoint is tried again, in seconds, unless it says how long.
 PAUSES = (0.25, 1.0)
 AGAIN = {408, 409, 429, *range(500, 600)}
@@ -142,6 +143,11 @@ def local_embedder() -> Embedder:
         raise ConfigurationError(
             f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({missing})"
         ) from missing
+
+
+def model_of(settings: Settings) -> str:
+    """The model that embeds here, told without making its embedder."""
+    return LOCAL_MODEL if settings.openai_api_key is None else settings.rag_embedding_model
 
 
 def embedder_for(settings: Settings) -> Embedder:

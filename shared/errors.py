@@ -3,7 +3,9 @@ the envelope. A class's docstring is its default message and is read by callers:
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 
 class ConfigurationError(Exception):
@@ -23,11 +25,14 @@ class RagError(Exception):
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
         because: str | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
-        """`because` is for the log alone: an SQLSTATE or an exception's kind, never a message."""
+        """`because` is for the log alone: an SQLSTATE or an exception's kind, never a message. `details` are
+        what the error is about, for envelopes with room: names and ids that the caller sent or may see."""
         super().__init__(message or (type(self).__doc__ or "").strip())
         self.code = code or self.code
         self.headers = dict(headers or {})
+        self.details = dict(details or {})
         self._because = because
 
     @property
@@ -80,6 +85,25 @@ class MethodNotAllowed(RagError):
     code = "method_not_allowed"
 
 
+class Conflict(RagError):
+    """What is already here does not allow that."""
+
+    status = 409
+    code = "conflict"
+
+
+class UnsupportedFileType(InvalidRequest):
+    """This kind of file is not read here."""
+
+    code = "unsupported_file_type"
+
+
+class UnreadableDocument(InvalidRequest):
+    """The document could not be read."""
+
+    code = "processing_failed"
+
+
 class BodyTooLarge(RagError):
     """The request body is too large."""
 
@@ -120,7 +144,7 @@ class DatabaseTimedOut(RagError):
 
 
 class ApiKeysOff(RagError):
-    """API keys are switched off here: there is no key to sign their tokens with."""
+    """This is switched off here: there is no key to sign tokens with."""
 
     status = 503
     code = "api_keys_off"
@@ -145,6 +169,16 @@ class GenerationBusy(RagError):
     code = "generation_busy"
 
 
+@contextmanager
+def about(**details: Any) -> Iterator[None]:
+    """Whatever is raised in here says what it was about."""
+    try:
+        yield
+    except RagError as error:
+        error.details |= details
+        raise
+
+
 def error_from_sql(code: str | None, message: str | None, detail: object) -> RagError:
     """The noun for an error that PostgREST reported.
 
@@ -160,6 +194,10 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
             return Forbidden(message, code=machine, because=because)
         case "PT400":
             return InvalidRequest(message, code=machine, because=because)
+        case "PT409":
+            return Conflict(message, code=machine, because=because)
+        case "PT429":
+            return RateLimited(message, code=machine, because=because)
         case "PGRST301" | "PGRST302" | "PGRST303":
             return Unauthorized("The token is not valid or has expired.")
         case "42501":

@@ -5,6 +5,7 @@ Every API that takes documents calls this. It writes as the caller, so row secur
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +23,7 @@ _INVISIBLE = re.compile(
     "\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 # Joiners and variation selectors stay, since scripts and emoji need them; alone they show nothing.
-_NOTHING = re.compile("[\\s\u034f\u200c\u200d\ufe00-\ufe0f]*")
+SHOWS_NOTHING = re.compile("[\\s\u034f\u200c\u200d\ufe00-\ufe0f]*")
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.
 TITLE_TOKENS = 32
 SPECIAL_TOKENS = 2
@@ -38,6 +39,46 @@ _FIELDS = {
     "author": re.compile(r".{1,200}"),
     "state": re.compile(r".{1,200}"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What searches filter by besides metadata themselves."""
+
+    source_type: str | None = None
+    lang: str | None = None
+    uri: str | None = None
+    occurred_at: datetime | None = None
+    origin: str | None = None
+    author: str | None = None
+    state: str | None = None
+    labels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> "Fields":
+        """What metadata say under the fields' names, so that every API's filters work on documents that came
+        through another. A date that cannot be read stays metadata."""
+        said = {
+            name: value
+            for name, value in metadata.items()
+            if isinstance(value, str)
+            and (field := _FIELDS.get(name))
+            and field.fullmatch(value)
+            and not _INVISIBLE.search(value)
+        }
+        return cls(
+            source_type=said.get("source_type"),
+            lang=said.get("lang"),
+            uri=said.get("uri") or said.get("url"),
+            occurred_at=_moment(said.get("date")),
+            origin=said.get("source"),
+            author=said.get("author"),
+            state=said.get("state"),
+            labels=_labels(metadata.get("labels")),
+        )
+
+    def named(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +106,9 @@ class NewDocument:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def with_fields_of_metadata(self) -> "NewDocument":
-        """Fields that are not set take what metadata says under their name, so that every API's filters
-        work on documents that came through another. A date that cannot be read stays metadata."""
-        said = {
-            name: value
-            for name, value in self.metadata.items()
-            if isinstance(value, str)
-            and (field := _FIELDS.get(name))
-            and field.fullmatch(value)
-            and not _INVISIBLE.search(value)
-        }
-        return replace(
-            self,
-            source_type=self.source_type or said.get("source_type"),
-            lang=self.lang or said.get("lang"),
-            uri=self.uri or said.get("uri") or said.get("url"),
-            occurred_at=self.occurred_at or _moment(said.get("date")),
-            origin=self.origin or said.get("source"),
-            author=self.author or said.get("author"),
-            state=self.state or said.get("state"),
-            labels=self.labels or _labels(self.metadata.get("labels")),
-        )
+        """Fields that are not set take what metadata says of them."""
+        said = Fields.of(self.metadata)
+        return replace(self, **{name: getattr(self, name) or value for name, value in said.named().items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +128,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
     """
     document = document.with_fields_of_metadata()
     text, title = clean(document.text), " ".join(clean(document.title).split())
-    if _NOTHING.fullmatch(title) or _NOTHING.fullmatch(text):
+    if SHOWS_NOTHING.fullmatch(title) or SHOWS_NOTHING.fullmatch(text):
         raise InvalidRequest("A document needs a title and some text.")
     chunks, passages = passages_of(embedder, title, text, document.lang)
     vectors = embed(embedder, passages)
@@ -129,7 +152,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
             "content_hash": hashlib.sha256(text.encode()).hexdigest(),
             "embedding_model": embedder.model,
         },
-        "chunks": [_row(item, vector) for item, vector in zip(chunks, vectors, strict=True)],
+        "chunks": [row_of(item, vector) for item, vector in zip(chunks, vectors, strict=True)],
     }
     (row,) = database.call(caller, "rag_put_document", arguments, patient=True)
     return Stored(row["document_id"], row["replaced"], row["chunk_count"])
@@ -180,19 +203,30 @@ def short_title(embedder: Embedder, title: str) -> str:
     return title
 
 
-def passages_of(embedder: Embedder, title: str, text: str, lang: str | None) -> tuple[list[Chunk], list[str]]:
+def passages_of(
+    embedder: Embedder,
+    title: str,
+    text: str,
+    lang: str | None,
+    *,
+    size: int | None = None,
+    overlap: int | None = None,
+) -> tuple[list[Chunk], list[str]]:
     """The text's chunks, and for each what the embedder reads: the title, then the chunk.
 
-    Chunks are as long as the embedder likes its passages; with the title never beyond its window.
+    Chunks have at most `size` tokens, or as many as the embedder likes; with the title never beyond its
+    window. `overlap` is a tenth of that unless it is said.
     """
     label = short_title(embedder, title)
     room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")
-    size = min(embedder.passage_tokens, room)
-    chunks = chunk(text, size=size, overlap=size // 10, count=embedder.count_tokens, lang=lang)
+    size = min(size or embedder.passage_tokens, room)
+    overlap = size // 10 if overlap is None else min(overlap, size // 2)
+    chunks = chunk(text, size=size, overlap=overlap, count=embedder.count_tokens, lang=lang)
     return chunks, [f"{label}\n{item.text}" for item in chunks]
 
 
-def _row(item: Chunk, vector: list[float]) -> dict[str, Any]:
+def row_of(item: Chunk, vector: list[float]) -> dict[str, Any]:
+    """A chunk as the database takes it."""
     return {
         "content": item.text,
         "span_start": item.start,

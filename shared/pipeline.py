@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 from shared.auth import Verifier
 from shared.config import Settings
 from shared.embed import Embedder, embedder_for
-from shared.errors import ConfigurationError, InvalidRequest
+from shared.errors import ApiKeysOff, ConfigurationError, InvalidRequest
 from shared.generate import Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
@@ -118,6 +118,12 @@ class Pipeline:
     def signer(self) -> Signer | None:
         """Signs our own tokens. Raises ConfigurationError for a key that cannot."""
         return signer_for(self.settings)
+
+    def require_signer(self) -> Signer:
+        """Raises ApiKeysOff where there is nothing to sign with."""
+        if self.signer is None:
+            raise ApiKeysOff
+        return self.signer
 
     def search(self, caller: Principal, query: Query) -> Found:
         """The caller's best matches. Raises a RagError."""

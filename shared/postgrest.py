@@ -68,6 +68,9 @@ class Database:
             return client.rpc(function, arguments).execute().data
         except APIError as refused:
             error = error_from_sql(refused.code, refused.message, refused.details)
+            if error.code == "duplicate_document" and refused.hint:
+                # The one error of ours whose hint is for callers: which document it is.
+                error.details["document_id"] = refused.hint
             if refused.code in NOT_DONE | PERHAPS_DONE | NO_ANSWER:
                 raise _Unavailable(error, begun=refused.code not in NOT_DONE) from None
             raise error from None

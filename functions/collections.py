@@ -1,0 +1,86 @@
+"""collections: named sets of documents, made and kept by people and their keys."""
+
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.responses import Response
+
+from shared import collections
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, with_scope
+from shared.dialects import platform as wire
+from shared.embed import model_of
+from shared.errors import InvalidRequest
+from shared.types import Principal, Scope
+
+app = create_app(wire, "collections", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))
+
+Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.COLLECTIONS_MANAGE)]
+Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE)]
+
+
+async def _id_of_path(collection_id: str) -> str:
+    return collections.id_of(collection_id)
+
+
+Id = Annotated[str, Depends(_id_of_path)]
+
+
+@app.post("/api/v1/collections", status_code=201)
+@app.post("/v1/collections", status_code=201)
+def create(caller: Manager, core: Core, body: wire.NewCollection) -> wire.Collection:
+    model = _known_model(core, body.config)
+    return wire.Collection.of(collections.create(core.database, caller, body.wanted()), model)
+
+
+@app.get("/api/v1/collections")
+@app.get("/v1/collections")
+def index(
+    caller: Reader,
+    core: Core,
+    limit: wire.Limit = 20,
+    offset: wire.Offset = 0,
+    sort_by: wire.CollectionOrder = "created_at",
+    order: wire.Order = "desc",
+) -> wire.Collections:
+    rows, total = collections.listed(core.database, caller, limit, offset, sort_by, order)
+    model = model_of(core.settings)
+    return wire.Collections(
+        data=[wire.Collection.of(row, model) for row in rows],
+        pagination=wire.Pagination.of(total, limit, offset),
+    )
+
+
+@app.get("/api/v1/collections/{collection_id}")
+@app.get("/v1/collections/{collection_id}")
+def get(caller: Reader, core: Core, collection: Id) -> wire.Collection:
+    return wire.Collection.of(collections.get(core.database, caller, collection), model_of(core.settings))
+
+
+@app.patch("/api/v1/collections/{collection_id}")
+@app.patch("/v1/collections/{collection_id}")
+def update(caller: Manager, core: Core, collection: Id, body: wire.CollectionChanges) -> wire.Collection:
+    model = _known_model(core, body.config)
+    row = collections.update(core.database, caller, collection, body.changes())
+    return wire.Collection.of(row, model)
+
+
+@app.delete("/api/v1/collections/{collection_id}", status_code=204)
+@app.delete("/v1/collections/{collection_id}", status_code=204)
+def delete(caller: Manager, core: Core, collection: Id, cascade: bool = False) -> Response:
+    collections.delete(core.database, caller, collection, cascade=cascade)
+    return Response(status_code=204)
+
+
+def _known_model(core: Core, config: wire.Config | None) -> str:
+    """What embeds here. Raises InvalidRequest for a config that asks for what does not."""
+    model = model_of(core.settings)
+    if config and config.embedding_model not in (None, model):
+        raise InvalidRequest(
+            f"config.embedding_model: {model} is what embeds here",
+            details={"field": "config.embedding_model", "missing": False},
+        )
+    return model
+
+
+handler = lambda_handler(app)

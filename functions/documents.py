@@ -1,0 +1,116 @@
+"""documents: what people and their keys bring to be found. What becomes of it is the worker's (ingest.py)."""
+
+from typing import Annotated
+
+from fastapi import Depends, File, Form, UploadFile
+from starlette.responses import Response
+
+from shared import collections, documents
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, with_scope
+from shared.dialects import platform as wire
+from shared.documents import Brought
+from shared.types import Principal, Scope
+
+# Six megabytes of a file or a text are what Lambda lets in, and Postgres keeps.
+app = create_app(
+    wire,
+    "documents",
+    searches=False,
+    errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),
+    max_body_bytes=documents.MAX_BYTES + 64 * 1024,
+)
+
+Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)]
+Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE)]
+
+
+async def _id_of_path(document_id: str) -> str:
+    return documents.id_of(document_id)
+
+
+Id = Annotated[str, Depends(_id_of_path)]
+
+
+@app.post("/api/v1/documents", status_code=202)
+@app.post("/v1/documents", status_code=202)
+def upload(
+    caller: Writer,
+    core: Core,
+    collection_id: Annotated[str, Form()],
+    file: Annotated[UploadFile, File()],
+    metadata: Annotated[str | None, Form()] = None,
+    private: Annotated[bool, Form()] = False,
+) -> wire.Document:
+    said = wire.parsed(metadata)
+    name = documents.file_name(file.filename)
+    title = said["title"] if isinstance(said.get("title"), str) else name
+    brought = Brought(file.file.read(), title, name, file.content_type, private=private, metadata=said)
+    return _brought(core, caller, collection_id, brought)
+
+
+@app.post("/api/v1/documents/text", status_code=202)
+@app.post("/v1/documents/text", status_code=202)
+def write(caller: Writer, core: Core, body: wire.NewText) -> wire.Document:
+    title = body.title or documents.first_words(body.content)
+    brought = Brought(
+        documents.encoded(body.content),
+        title,
+        content_type="text/plain",
+        private=body.private,
+        metadata=body.metadata or {},
+    )
+    return _brought(core, caller, body.collection_id, brought)
+
+
+@app.get("/api/v1/documents")
+@app.get("/v1/documents")
+def index(
+    caller: Reader,
+    core: Core,
+    collection_id: str,
+    limit: wire.Limit = 20,
+    offset: wire.Offset = 0,
+    status: wire.Status | None = None,
+    sort_by: wire.DocumentOrder = "created_at",
+    order: wire.Order = "desc",
+) -> wire.Documents:
+    collection = collections.id_of(collection_id)
+    rows, total = documents.listed(core.database, caller, collection, limit, offset, status, sort_by, order)
+    return wire.Documents(
+        data=[wire.Document.of(row) for row in rows], pagination=wire.Pagination.of(total, limit, offset)
+    )
+
+
+@app.get("/api/v1/documents/{document_id}")
+@app.get("/v1/documents/{document_id}")
+def get(caller: Reader, core: Core, document: Id) -> wire.Document:
+    return wire.Document.of(documents.get(core.database, caller, document))
+
+
+@app.get("/api/v1/documents/{document_id}/status")
+@app.get("/v1/documents/{document_id}/status")
+def status(caller: Reader, core: Core, document: Id) -> wire.DocumentStatus:
+    return wire.DocumentStatus.of(documents.get(core.database, caller, document))
+
+
+@app.patch("/api/v1/documents/{document_id}")
+@app.patch("/v1/documents/{document_id}")
+def update(caller: Writer, core: Core, document: Id, body: wire.DocumentChanges) -> wire.Document:
+    row = documents.update(core.database, caller, document, body.title, body.metadata)
+    return wire.Document.of(row)
+
+
+@app.delete("/api/v1/documents/{document_id}", status_code=204)
+@app.delete("/v1/documents/{document_id}", status_code=204)
+def delete(caller: Writer, core: Core, document: Id) -> Response:
+    documents.delete(core.database, caller, document)
+    return Response(status_code=204)
+
+
+def _brought(core: Core, caller: Principal, collection_id: str, brought: Brought) -> wire.Document:
+    collection = collections.id_of(collection_id)
+    return wire.Document.of(documents.bring(core.database, caller, collection, brought))
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,54 @@
+"""ingest: the worker. A schedule calls it; it does what waits, for as long as it may, and says what it did.
+
+EventBridge invokes it with an event of its own; Cloud Scheduler, pg_cron with pg_net, and the local stack
+call it over HTTP, with the worker's token.
+"""
+
+import time
+from typing import Any
+
+from pydantic import BaseModel
+
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, pipeline_of_process, worker_only
+from shared.dialects import platform as wire
+from shared.work import Done, Worker
+
+# How long a call goes on claiming; what it has claimed then, it finishes.
+BUDGET_SECONDS = 45.0
+
+app = create_app(wire, "ingest", errors=(401, 404, 500, 503))
+
+
+class Report(BaseModel):
+    """What one call did. `idle`: nothing was left that was due."""
+
+    completed: int
+    failed: int
+    postponed: int
+    idle: bool
+
+
+@app.post("/functions/v1/ingest", dependencies=[worker_only])
+def ingest(core: Core) -> Report:
+    return _work(core)
+
+
+def _work(core: Core) -> Report:
+    worker = Worker(core.database, core.embedder, core.require_signer())
+    done, idle, until = Done(), False, time.monotonic() + BUDGET_SECONDS
+    while not idle and time.monotonic() < until:
+        step = worker.work()
+        idle = step.claimed == 0
+        done += step
+    return Report(completed=done.completed, failed=done.failed, postponed=done.postponed, idle=idle)
+
+
+_http = lambda_handler(app)
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """The AWS Lambda entry point: of a schedule's event, or of an HTTP request."""
+    if event.get("source") == "aws.events":
+        return _work(pipeline_of_process()).model_dump()
+    return _http(event, context)

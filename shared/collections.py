@@ -1,0 +1,65 @@
+"""Collections as people see them: made, listed, changed, deleted. Row security decides whose are whose."""
+
+from typing import Any
+from uuid import UUID
+
+from shared.errors import NotFound, about
+from shared.postgrest import Database
+from shared.types import Principal
+
+Row = dict[str, Any]
+
+
+def id_of(text: str) -> str:
+    """The id in what a client sent: a UUID, with or without the prefix col_. Raises NotFound for what cannot
+    be anybody's."""
+    try:
+        return str(UUID(text.removeprefix("col_")))
+    except ValueError:
+        raise NotFound(
+            "There is no such collection.", code="collection_not_found", details={"collection_id": text}
+        ) from None
+
+
+def create(database: Database, caller: Principal, wanted: Row) -> Row:
+    """`wanted`: name; perhaps description, metadata, config, org_id, private.
+
+    Raises Conflict for a name that is taken, RateLimited for one more than the org's tier allows, NotFound
+    for an org that is not the caller's, InvalidRequest.
+    """
+    with about(name=wanted["name"]):
+        (row,) = database.call(caller, "rag_create_collection", wanted)
+    return dict(row)
+
+
+def listed(
+    database: Database, caller: Principal, limit: int, offset: int, sort_by: str, order: str
+) -> tuple[list[Row], int]:
+    """A page of the caller's collections, and how many there are."""
+    arguments = {"limit": limit, "offset": offset, "sort_by": sort_by, "order": order}
+    found = database.call(caller, "rag_list_collections", arguments, again=True)
+    return found["collections"], found["total"]
+
+
+def get(database: Database, caller: Principal, collection: str) -> Row:
+    """Raises NotFound."""
+    with about(collection_id=collection):
+        (row,) = database.call(caller, "rag_get_collection", {"collection_id": collection}, again=True)
+    return dict(row)
+
+
+def update(database: Database, caller: Principal, collection: str, changes: Row) -> Row:
+    """`changes`: name, description, metadata, config; None leaves a field as it is, and config's keys are
+    changed one by one. Raises NotFound, Conflict, InvalidRequest."""
+    with about(collection_id=collection):
+        arguments = {"collection_id": collection, **changes}
+        (row,) = database.call(caller, "rag_update_collection", arguments)
+    return dict(row)
+
+
+def delete(database: Database, caller: Principal, collection: str, *, cascade: bool) -> None:
+    """Raises NotFound; Conflict for one that has documents, unless they go with it; Forbidden where some of
+    those are other people's own."""
+    with about(collection_id=collection):
+        arguments = {"collection_id": collection, "cascade": cascade}
+        database.call(caller, "rag_delete_collection", arguments, patient=True)

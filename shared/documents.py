@@ -1,0 +1,153 @@
+"""Documents as people see them: brought, listed, looked at, changed, deleted. What becomes of one that was
+brought is the worker's (work.py); row security decides whose are whose."""
+
+import base64
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
+from shared.ingest import Fields, clean
+from shared.postgrest import Database
+from shared.types import Principal
+
+Row = dict[str, Any]
+# Of a file or a text: what Lambda lets in, and what Postgres keeps of an original.
+MAX_BYTES = 6 * 1024 * 1024
+TITLE_CHARACTERS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What somebody brings: the bytes of a file or a text, and what they say of it.
+
+    With an `external_id` it takes the place of what was brought under that name before, which is found until
+    this is read.
+    """
+
+    data: bytes = field(repr=False)
+    title: str
+    filename: str | None = None
+    content_type: str | None = None
+    external_id: str | None = None
+    private: bool = False
+    metadata: Row = field(default_factory=dict)
+
+
+def id_of(text: str) -> str:
+    """The id in what a client sent: a UUID, with or without the prefix doc_. Raises NotFound for what cannot
+    be anybody's."""
+    try:
+        return str(UUID(text.removeprefix("doc_")))
+    except ValueError:
+        raise NotFound(
+            "There is no such document.", code="document_not_found", details={"document_id": text}
+        ) from None
+
+
+def bring(database: Database, caller: Principal, collection: str, brought: Brought) -> Row:
+    """Take a document in, to be worked on: its row, its original and its job, all or none.
+
+    Raises Conflict for bytes that the collection has already, RateLimited for one more than the org's tier
+    allows, NotFound for a collection that is not the caller's, InvalidRequest.
+    """
+    if len(brought.data) > MAX_BYTES:
+        raise BodyTooLarge(f"A file may have {MAX_BYTES // 2**20} MB.", code="file_too_large")
+    title = " ".join(clean(brought.title).split())[:512] or "Untitled"
+    document = {
+        **_fields(brought.metadata),
+        "external_id": brought.external_id,
+        "private": brought.private,
+        "title": title,
+        "metadata": brought.metadata,
+        "filename": brought.filename,
+        "content_type": brought.content_type,
+        "size_bytes": len(brought.data),
+        "content_hash": hashlib.sha256(brought.data).hexdigest(),
+        "bytes": base64.b64encode(brought.data).decode(),
+    }
+    with about(collection_id=collection):
+        arguments = {"collection_id": collection, "document": document}
+        (row,) = database.call(caller, "rag_add_document", arguments, patient=True)
+    return dict(row)
+
+
+def file_name(sent: str | None) -> str:
+    """The name alone, without folders or what does not show; of at most 512 characters."""
+    name = " ".join(clean((sent or "").replace("\\", "/").rpartition("/")[2]).split())
+    return name[-512:] or "unnamed"
+
+
+def encoded(text: str) -> bytes:
+    """Raises InvalidRequest for half a character (a lone surrogate)."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("content: must be valid Unicode") from None
+
+
+def first_words(text: str) -> str:
+    """What a text without a title is called: the beginning of its first line that says something."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    words = " ".join(line.lstrip("#").split())
+    return words if len(words) <= TITLE_CHARACTERS else words[:TITLE_CHARACTERS].rpartition(" ")[0] + " ..."
+
+
+def listed(
+    database: Database,
+    caller: Principal,
+    collection: str,
+    limit: int,
+    offset: int,
+    status: str | None,
+    sort_by: str,
+    order: str,
+) -> tuple[list[Row], int]:
+    """A page of a collection's documents, and how many there are. Raises NotFound."""
+    arguments = {
+        "collection_id": collection,
+        "limit": limit,
+        "offset": offset,
+        "status": status,
+        "sort_by": sort_by,
+        "order": order,
+    }
+    with about(collection_id=collection):
+        found = database.call(caller, "rag_list_documents", arguments, again=True)
+    return found["documents"], found["total"]
+
+
+def get(database: Database, caller: Principal, document: str) -> Row:
+    """Raises NotFound."""
+    with about(document_id=document):
+        (row,) = database.call(caller, "rag_get_document", {"document_id": document}, again=True)
+    return dict(row)
+
+
+def update(
+    database: Database, caller: Principal, document: str, title: str | None, metadata: Row | None
+) -> Row:
+    """New metadata take the place of the old, and fill the document's fields as those did. None leaves what
+    there is. Raises NotFound, InvalidRequest."""
+    changes: Row = {"title": title}
+    if metadata is not None:
+        changes |= {**_fields(metadata), "metadata": metadata}
+    with about(document_id=document):
+        arguments = {"document_id": document, "changes": changes}
+        (row,) = database.call(caller, "rag_update_document", arguments)
+    return dict(row)
+
+
+def delete(database: Database, caller: Principal, document: str) -> None:
+    """With all that was made of it. Raises NotFound."""
+    if not database.call(caller, "rag_delete_document", {"document_id": document}, patient=True):
+        raise NotFound(
+            "There is no such document.", code="document_not_found", details={"document_id": document}
+        )
+
+
+def _fields(metadata: Row) -> Row:
+    """The document's own fields that its metadata fill."""
+    row = Fields.of(metadata).named()
+    return {**row, "occurred_at": row["occurred_at"].isoformat() if row["occurred_at"] else None}

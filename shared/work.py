@@ -1,0 +1,221 @@
+"""The worker: documents that were brought become chunks that are found.
+
+    claim -> open -> convert -> cut -> embed -> store
+
+Jobs are claimed under a role that sees jobs alone; each is then done in the name of who brought the document,
+with a token that names the job's lease. The passages of several documents are embedded together. Whatever
+happens to a worker, its leases run out and others go on.
+"""
+
+import base64
+import hashlib
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.chunk import Chunk
+from shared.convert import convert
+from shared.embed import Embedder, embed
+from shared.errors import Conflict, RagError, UnreadableDocument
+from shared.ingest import SHOWS_NOTHING, clean, passages_of, row_of
+from shared.postgrest import Database
+from shared.sign import CALL_SECONDS, Signer
+from shared.types import Principal
+
+log = logging.getLogger("rag")
+LEASE_SECONDS = 120
+# How many passages are embedded between two reports, which keep the leases.
+EMBEDDED_AT_ONCE = 64
+ATTEMPTS = 6
+# Before the next attempt, in seconds: doubled each time.
+FIRST_PAUSE = 2
+LONGEST_PAUSE = 600
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What was claimed, and who holds it."""
+
+    id: str
+    org_id: str
+    user_id: str
+    lease: str = field(repr=False)
+    attempts: int = 1
+
+    @property
+    def pause(self) -> int | None:
+        """Seconds until the next attempt; None when this was the last."""
+        return None if self.attempts >= ATTEMPTS else min(LONGEST_PAUSE, FIRST_PAUSE * 2**self.attempts)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A document that was read and cut: what is stored of it, and the passages still to be embedded."""
+
+    job: Job
+    document: Row
+    chunks: Sequence[Chunk]
+    passages: Sequence[str]
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of the jobs of one round."""
+
+    claimed: int = 0
+    completed: int = 0
+    failed: int = 0
+    postponed: int = 0
+
+    def __add__(self, other: "Done") -> "Done":
+        return Done(
+            self.claimed + other.claimed,
+            self.completed + other.completed,
+            self.failed + other.failed,
+            self.postponed + other.postponed,
+        )
+
+
+class Worker:
+    """Holds nothing between rounds. Several at once never do a document twice."""
+
+    def __init__(self, database: Database, embedder: Embedder, signer: Signer) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._signer = signer
+
+    def work(self, wanted: int = 8) -> Done:
+        """One round: at most so many jobs, each done, or failed with a reason, or put off. Raises a RagError
+        when nothing can be claimed."""
+        jobs = self._claim(wanted)
+        done = Done(claimed=len(jobs))
+        read: list[Read] = []
+        for job in jobs:
+            with _Outcome(self, job) as outcome:
+                read.append(self._read(job))
+            done += outcome.became
+        for item, vectors in self._embedded(read):
+            with _Outcome(self, item.job) as outcome:
+                if isinstance(vectors, RagError):
+                    raise vectors
+                self._store(item, vectors)
+                done += Done(completed=1)
+            done += outcome.became
+        return done
+
+    def _claim(self, wanted: int) -> list[Job]:
+        worker = Principal("", self._signer.token(CALL_SECONDS, role="rag_worker"))
+        arguments = {"wanted": wanted, "lease_seconds": LEASE_SECONDS}
+        rows = self._database.call(worker, "rag_claim_jobs", arguments)
+        return [
+            Job(row["job_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"]) for row in rows
+        ]
+
+    def call(self, job: Job, function: str, arguments: Row) -> Any:
+        """A call in the name of who brought the document, with the lease."""
+        claims = {"org": job.org_id, "scopes": ["documents:read", "documents:write"], "lease": job.lease}
+        caller = Principal(job.user_id, self._signer.token(sub=job.user_id, rag=claims))
+        return self._database.call(caller, function, arguments, patient=True)
+
+    def _report(self, job: Job, step: str) -> None:
+        self.call(job, "rag_report_job", {"step": step, "lease_seconds": LEASE_SECONDS})
+
+    def _read(self, job: Job) -> Read:
+        started = time.perf_counter()
+        (opened,) = self.call(job, "rag_open_job", {"embedding_model": self._embedder.model})
+        self._report(job, "converting")
+        said: Row = opened["document"]
+        data = base64.b64decode(opened["bytes"])
+        converted = convert(data, said.get("filename"), said.get("content_type"))
+        text = clean(converted.text)
+        if SHOWS_NOTHING.fullmatch(text):
+            raise UnreadableDocument("There is no text in the file.", code="empty_file")
+        config = opened["config"]
+        chunks, passages = passages_of(
+            self._embedder,
+            said["title"],
+            text,
+            said.get("lang"),
+            size=config.get("chunk_size"),
+            overlap=config.get("chunk_overlap"),
+        )
+        document = {
+            **said,
+            "content": text,
+            "content_hash": hashlib.sha256(data).hexdigest(),
+            "embedding_model": self._embedder.model,
+            "processing_info": {"service_used": converted.kind, "embedding_model": self._embedder.model},
+        }
+        return Read(job, document, chunks, passages, started)
+
+    def _embedded(self, read: Sequence[Read]) -> Iterator[tuple[Read, list[list[float]] | RagError]]:
+        """Each with its vectors, or with why there are none. Documents share the embedder's batches."""
+        waiting = [(item.job.id, passage) for item in read for passage in item.passages]
+        vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in read}
+        failed: dict[str, RagError] = {}
+        for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
+            # All of them: those whose turn comes later must not lose their leases meanwhile.
+            failed |= self._lost([item.job for item in read if item.job.id not in failed])
+            turn = waiting[start : start + EMBEDDED_AT_ONCE]
+            part = [(job_id, passage) for job_id, passage in turn if job_id not in failed]
+            try:
+                found = embed(self._embedder, [passage for _, passage in part])
+            except RagError as error:
+                failed |= {job_id: error for job_id, _ in part}
+                continue
+            for (job_id, _), vector in zip(part, found, strict=True):
+                vectors[job_id].append(vector)
+        for item in read:
+            yield item, failed.get(item.job.id) or vectors[item.job.id]
+
+    def _lost(self, jobs: Sequence[Job]) -> dict[str, RagError]:
+        """Keep the leases; those that could not be kept, and why."""
+        lost: dict[str, RagError] = {}
+        for job in jobs:
+            try:
+                self._report(job, "embedding")
+            except RagError as error:
+                lost[job.id] = error
+        return lost
+
+    def _store(self, item: Read, vectors: list[list[float]]) -> None:
+        self._report(item.job, "storing")
+        took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
+        document = {**item.document, "processing_info": {**item.document["processing_info"], **took}}
+        rows = [row_of(chunk, vector) for chunk, vector in zip(item.chunks, vectors, strict=True)]
+        self.call(item.job, "rag_complete_job", {"document": document, "chunks": rows})
+
+
+class _Outcome:
+    """What is raised while a job is done ends that job, or puts it off, and nothing else."""
+
+    def __init__(self, worker: Worker, job: Job) -> None:
+        self._worker = worker
+        self._job = job
+        self.became = Done()
+
+    def __enter__(self) -> "_Outcome":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None, _: object) -> bool:
+        if raised is None or not isinstance(raised, Exception):
+            return False
+        error = raised if isinstance(raised, RagError) else RagError(because=type(raised).__name__)
+        log.warning("job %s: %s (%s)", self._job.id, error.code, error.because)
+        if isinstance(error, Conflict):
+            # The lease is lost: somebody else does it, or nobody needs it.
+            return True
+        # What is wrong with a document stays wrong; what is wrong with a service may pass.
+        pause = None if error.status < 500 else self._job.pause
+        self.became = Done(failed=1) if pause is None else Done(postponed=1)
+        arguments = {"code": error.code, "message": str(error)[:500], "retry_seconds": pause}
+        try:
+            self._worker.call(self._job, "rag_fail_job", arguments)
+        except RagError as unsaid:
+            # Then the lease runs out.
+            log.warning("job %s: its end could not be written (%s)", self._job.id, unsaid.because)
+        return True
