@@ -92,9 +92,7 @@ def test_straight_through_postgrest_with_the_service_role(library: Library):
     assert library.untouched()
 
 
-@pytest.mark.parametrize(
-    "role", ["postgres", "authenticator", "supabase_admin", "rag_worker", "pg_read_all_data"]
-)
+@pytest.mark.parametrize("role", ["postgres", "authenticator", "supabase_admin", "pg_read_all_data"])
 def test_straight_through_postgrest_with_a_role_that_is_not_for_tokens(library: Library, role: str):
     """Even if the secret were out: the login role was granted three roles, and can become no other."""
     people = library.people

@@ -68,7 +68,7 @@ def test_status_as_json_says_what_runs_where(folder: Path):
     assert report["url"] == Stack(folder).url
     assert report["database_url"].startswith("postgresql://postgres:")
     assert report["anon_key"].count(".") == 2
-    assert set(report["pids"]) == {"postgres", "postgrest", "gateway"}
+    assert set(report["pids"]) == {"postgres", "postgrest", "gateway", "worker"}
     assert all(psutil.pid_exists(pid) for pid in report["pids"].values())
     assert report["versions"]["postgres"].startswith("18.")
     assert report["versions"]["pgvector"].startswith("0.8.")
@@ -230,7 +230,7 @@ def test_serve_prints_what_to_paste_and_ctrl_c_stops_every_child(served: Path, t
         running = processes_of(served)
         serve.send_signal(signal.Signals[name])
         assert serve.wait(30) == 0, output.read_text()
-    assert len(running) == 3
+    assert len(running) == 4
     assert gone(running)
     text = output.read_text()
     for wanted in ("URL ", "anon key ", "tomas@halden.example", "emil@brightwater.example", "curl -s http"):

@@ -15,8 +15,8 @@ LAYERS = (
     ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks"),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "keys", "keyring", "limit", "embed", "remember", "chunk", "match", "policy", "extract"),
-    ("generate", "ingest", "rerank"),
-    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys"),
+    ("generate", "convert", "ingest", "rerank", "collections", "documents", "work"),
+    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform"),
     ("callers", "edge", "app"),
 )
 ORDER = [module for layer in LAYERS for module in layer]

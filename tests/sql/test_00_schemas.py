@@ -11,20 +11,35 @@ from tests.conftest import People
 # The whole exposed surface. Each of these runs as its caller.
 EXPOSED = {
     "is_org_member(uuid)",
+    "rag_add_document(uuid,jsonb)",
+    "rag_claim_jobs(integer,integer)",
+    "rag_complete_job(jsonb,jsonb)",
+    "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
     "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
+    "rag_delete_collection(uuid,boolean)",
     "rag_delete_document(uuid)",
+    "rag_fail_job(text,text,integer)",
+    "rag_get_collection(uuid)",
+    "rag_get_document(uuid)",
+    "rag_get_original(uuid)",
     "rag_hit(text,text,integer,integer,integer)",
+    "rag_list_collections(integer,integer,text,text)",
+    "rag_list_documents(uuid,integer,integer,text,text,text)",
     "rag_list_keys(uuid)",
     "rag_match(extensions.vector,integer,jsonb)",
     "rag_metrics()",
+    "rag_open_job(text)",
     "rag_open_key()",
     "rag_put_document(jsonb,jsonb)",
     "rag_recall_embedding(text,integer)",
     "rag_remember_embedding(text,extensions.vector,integer)",
+    "rag_report_job(text,integer)",
     "rag_revoke_key(uuid)",
     "rag_rotate_key(uuid,text,text,integer)",
     "rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text)",
     "rag_similar(uuid,uuid,text,integer,jsonb)",
+    "rag_update_collection(uuid,text,text,jsonb,jsonb)",
+    "rag_update_document(uuid,jsonb)",
     "rag_widen(uuid[],integer)",
 }
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
@@ -35,16 +50,19 @@ INTERNAL = {
     "rag.best_documents(rag.hit[],integer)",
     "rag.bound_collection()",
     "rag.caller_id()",
+    "rag.check_page(integer,integer,text,text,text[])",
     "rag.check_search(text,extensions.vector,text,integer,double precision,text)",
     "rag.check_top_k(integer)",
     "rag.chunk_conditions(rag.scope)",
     "rag.closeness(rag.question,uuid[],oid[],text[])",
+    "rag.collection_of(uuid)",
     "rag.conditions(rag.scope,text)",
     "rag.config_of_total(text)",
     "rag.count_changed_terms()",
     "rag.count_chunks(rag.scope)",
     "rag.count_hits(uuid,text,integer,integer,integer)",
     "rag.current_org_ids()",
+    "rag.document_of(uuid)",
     "rag.documents_with(rag.question,rag.scope,integer)",
     "rag.effort(rag.scope,bigint,integer)",
     "rag.ensure_collection(uuid,uuid,text)",
@@ -54,13 +72,17 @@ INTERNAL = {
     "rag.filters_documents(rag.scope)",
     "rag.fold_term_counts(uuid,uuid,uuid,text[])",
     "rag.has_no_filters(rag.scope)",
-    "rag.has_scope(text[])",
     "rag.has_one_source_type(rag.scope)",
+    "rag.has_scope(text[])",
+    "rag.held_job()",
+    "rag.held_lease()",
     "rag.identifiers(text)",
     "rag.index_changed_chunks()",
     "rag.index_changed_document()",
     "rag.index_facets()",
     "rag.index_words(uuid,uuid[])",
+    "rag.is_metadata(jsonb)",
+    "rag.keep_private_documents()",
     "rag.key_only_ends()",
     "rag.limits_of_caller(text,integer,integer)",
     "rag.memberships()",
@@ -70,21 +92,27 @@ INTERNAL = {
     "rag.nearest_of_filtered(extensions.halfvec,rag.scope,integer,bigint)",
     "rag.nearest_of_index(extensions.halfvec,rag.scope,integer,integer,integer)",
     "rag.needle(extensions.vector)",
+    "rag.org_meant(uuid)",
     "rag.plain(jsonb)",
     "rag.question(text,rag.scope)",
     "rag.reads_metrics()",
+    "rag.replace_chunks(uuid,uuid,jsonb,text)",
+    "rag.require_room_for_a_collection(uuid)",
+    "rag.require_room_for_a_document(rag.collections)",
     "rag.require_room_for_a_key(uuid)",
     "rag.scope_of(jsonb)",
     "rag.score(rag.question,rag.reference[],rag.hit[],extensions.halfvec,rag.scope,text,text,integer,integer,boolean)",
     "rag.show(rag.hit[],boolean,integer)",
     "rag.shown(rag.api_keys)",
+    "rag.shown(rag.collections)",
+    "rag.shown(rag.documents)",
     "rag.shows_only(text)",
     "rag.sought_hash()",
     "rag.terms(regconfig,text)",
     "rag.text_config(text)",
     "rag.total_term(regconfig,text)",
-    "rag.word_scores(rag.question,rag.reference[])",
     "rag.widen(rag.hit[],integer)",
+    "rag.word_scores(rag.question,rag.reference[])",
     "rag.words(regconfig,text)",
 }
 # An owner with BYPASSRLS is bound by no policy inside a definer function: each one needs a reason here.
@@ -102,6 +130,8 @@ GRANTS = {
     "postings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "term_counts": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "facets": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "originals": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "jobs": {"SELECT", "INSERT", "DELETE"},
     "api_keys": {"SELECT"},
     # No delete: a count that could be deleted could be started again.
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
@@ -114,11 +144,33 @@ COLUMN_GRANTS = {
         "INSERT": {"org_id", "owner_id", "name", "prefix", "hash", "scopes", "collection_id", "expires_at",
                    "requests_per_minute"},
         "UPDATE": {"last_used_at", "expires_at", "revoked_at", "replaced_at"},
-    }
+    },
+    "jobs": {
+        "UPDATE": {"state", "due_at", "lease", "step", "error_code", "error_message", "finished_at"},
+    },
 }  # fmt: skip
+# The worker's role sees jobs, and of documents whether they are worked on; and it calls one function.
+WORKER_FUNCTIONS = {"rag_claim_jobs(integer,integer)"}
+WORKER_GRANTS = {"jobs": {"SELECT"}}
+WORKER_COLUMN_GRANTS = {
+    "jobs": {
+        "UPDATE": {"state", "attempts", "due_at", "lease", "started_at", "finished_at", "step", "error_code",
+                   "error_message"},
+    },
+    "documents": {
+        "SELECT": {"org_id", "id", "status"},
+        "UPDATE": {"status", "error_code", "error_message"},
+    },
+}  # fmt: skip
+WORKER_POLICIES = {
+    "the worker claims jobs",
+    "the worker leases jobs",
+    "the worker sees which documents are not done",
+    "the worker gives documents up",
+}
 # What a document is made of and found by: under the same policies as itself.
-OF_DOCUMENTS = {"documents", "chunks", "postings", "term_counts", "facets"}
-TENANT_TABLES = {"api_keys", "collections", *OF_DOCUMENTS}
+OF_DOCUMENTS = {"documents", "chunks", "postings", "term_counts", "facets", "originals"}
+TENANT_TABLES = {"api_keys", "collections", "jobs", *OF_DOCUMENTS}
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
     "api_keys": {
@@ -131,6 +183,13 @@ NARROWING = {
         "a key changes collections with collections:manage",
         "a key deletes collections with collections:manage",
         "a key makes collections with a scope that writes",
+    },
+    "jobs": {
+        "a bound key stays in its collection",
+        "a key deletes with documents:write",
+        "a key reads and writes with the scopes for it",
+        "jobs are for oneself",
+        "whoever holds the lease goes on with a job",
     },
 } | {
     table: {
@@ -202,20 +261,35 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag.count_hits(uuid,text,integer,integer,integer)",
         "rag.ensure_collection(uuid,uuid,text)",
         "rag.fold_term_counts(uuid,uuid,uuid,text[])",
+        "rag.held_job()",
         "rag.index_changed_chunks()",
         "rag.index_changed_document()",
         "rag.index_facets()",
         "rag.index_words(uuid,uuid[])",
+        "rag.keep_private_documents()",
         "rag.key_only_ends()",
+        "rag.replace_chunks(uuid,uuid,jsonb,text)",
+        "rag.require_room_for_a_collection(uuid)",
+        "rag.require_room_for_a_document(rag.collections)",
         "rag.require_room_for_a_key(uuid)",
+        "rag_add_document(uuid,jsonb)",
+        "rag_claim_jobs(integer,integer)",
+        "rag_complete_job(jsonb,jsonb)",
+        "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
         "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
+        "rag_delete_collection(uuid,boolean)",
         "rag_delete_document(uuid)",
+        "rag_fail_job(text,text,integer)",
         "rag_hit(text,text,integer,integer,integer)",
+        "rag_open_job(text)",
         "rag_open_key()",
         "rag_put_document(jsonb,jsonb)",
         "rag_remember_embedding(text,extensions.vector,integer)",
+        "rag_report_job(text,integer)",
         "rag_revoke_key(uuid)",
         "rag_rotate_key(uuid,text,text,integer)",
+        "rag_update_collection(uuid,text,text,jsonb,jsonb)",
+        "rag_update_document(uuid,jsonb)",
     }
 
 
@@ -239,7 +313,17 @@ def test_the_public_executes_no_function_of_ours(world: World):
 
 
 def test_a_signed_in_user_executes_every_function_of_ours(world: World):
-    assert functions(world, "has_function_privilege('authenticated', oid, 'execute')") == EXPOSED | INTERNAL
+    executed = functions(world, "has_function_privilege('authenticated', oid, 'execute')")
+    assert executed == (EXPOSED | INTERNAL) - WORKER_FUNCTIONS
+
+
+def test_the_worker_s_role_executes_its_one_function(world: World):
+    checks = {"rag.is_metadata(jsonb)", "rag.shows_only(text)"}
+    executed = functions(world, "has_function_privilege('rag_worker', oid, 'execute')")
+    assert executed == WORKER_FUNCTIONS | checks
+    assert world.sql(
+        "select rolcanlogin, rolbypassrls, rolsuper from pg_roles where rolname = 'rag_worker'"
+    ) == [(False, False, False)]
 
 
 @pytest.mark.parametrize("role", ["anon", "service_role", "authenticator"])
@@ -253,7 +337,7 @@ def test_a_signed_in_user_creates_nothing_in_our_schemas(world: World):
 
 
 def test_tables_are_granted_as_written(world: World):
-    """To signed-in users what the list says; to anon, service_role and the public nothing at all."""
+    """To signed-in users and the worker what the lists say; to anon, service_role and the public nothing."""
     rows = world.sql(
         "select relname, grantee::regrole::text, array_agg(privilege_type) "
         "from pg_class, aclexplode(coalesce(relacl, acldefault('r', relowner))) "
@@ -261,15 +345,19 @@ def test_tables_are_granted_as_written(world: World):
         "and grantee <> relowner group by 1, 2"
     )
     assert {table: set(privileges) for table, role, privileges in rows if role == "authenticated"} == GRANTS
-    assert [row for row in rows if row[1] != "authenticated"] == []
+    assert {
+        table: set(privileges) for table, role, privileges in rows if role == "rag_worker"
+    } == WORKER_GRANTS
+    assert [row for row in rows if row[1] not in ("authenticated", "rag_worker")] == []
     columns = world.sql(
         "select relname, grantee::regrole::text, privilege_type, array_agg(attname::text) "
         "from pg_attribute join pg_class on pg_class.oid = attrelid, aclexplode(attacl) "
         "where relnamespace = 'rag'::regnamespace group by 1, 2, 3"
     )
     assert {(table, role, privilege, frozenset(names)) for table, role, privilege, names in columns} == {
-        (table, "authenticated", privilege, frozenset(names))
-        for table, privileges in COLUMN_GRANTS.items()
+        (table, role, privilege, frozenset(names))
+        for role, tables in (("authenticated", COLUMN_GRANTS), ("rag_worker", WORKER_COLUMN_GRANTS))
+        for table, privileges in tables.items()
         for privilege, names in privileges.items()
     }
 
@@ -301,7 +389,8 @@ def test_every_tenant_table_has_one_policy_with_the_one_membership_expression(wo
     rows = world.sql(
         "select relname, polcmd::text, polpermissive, polroles::regrole[]::text[], "
         "pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) "
-        "from pg_policy join pg_class on pg_class.oid = polrelid where relname = any (%s) and polpermissive",
+        "from pg_policy join pg_class on pg_class.oid = polrelid where relname = any (%s) and polpermissive "
+        "and polroles <> array['rag_worker'::regrole::oid]",
         sorted(TENANT_TABLES),
     )
     assert sorted(rows) == [
@@ -318,13 +407,15 @@ def test_every_tenant_table_narrows_what_api_keys_may_do_as_written(world: World
     assert {table: set(names) for table, names in rows} == NARROWING
 
 
-def test_every_policy_is_for_signed_in_users_only(world: World):
+def test_every_policy_is_for_signed_in_users_but_the_worker_s_own(world: World):
     rows = world.sql(
         "select polname, polroles::regrole[]::text[] from pg_policy join pg_class on pg_class.oid = polrelid "
         "where relnamespace = 'rag'::regnamespace"
     )
-    assert len(rows) == len(GRANTS) + sum(map(len, NARROWING.values()))
-    assert {tuple(roles) for _, roles in rows} == {("authenticated",)}
+    assert {name for name, roles in rows if roles == ["rag_worker"]} == WORKER_POLICIES
+    others = [roles for name, roles in rows if name not in WORKER_POLICIES]
+    assert len(others) == len(GRANTS) + sum(map(len, NARROWING.values()))
+    assert {tuple(roles) for roles in others} == {("authenticated",)}
 
 
 def test_unique_keys_begin_with_the_org_but_for_the_written_exceptions(world: World):
@@ -366,6 +457,8 @@ def test_foreign_keys_between_tenant_tables_carry_the_org(world: World):
         ("postings", "documents"),
         ("facets", "documents"),
         ("api_keys", "collections"),
+        ("originals", "documents"),
+        ("jobs", "documents"),
     }
     assert [row for row in between if row[2][0] != "org_id" or row[3][0] != "org_id"] == []
     # And every tenant row hangs, directly or not, on an org.
@@ -401,7 +494,9 @@ def test_postgrest_offers_a_member_the_written_list_and_anon_nothing(people: Peo
         assert answer.status_code == 200
         return set(answer.json()["paths"]) - {"/"}
 
-    assert offered(people.ann.headers()) == {f"/rpc/{name.partition('(')[0]}" for name in EXPOSED}
+    assert offered(people.ann.headers()) == {
+        f"/rpc/{name.partition('(')[0]}" for name in EXPOSED - WORKER_FUNCTIONS
+    }
     assert offered({"apikey": people.ann.stack.anon_key}) == set()
 
 

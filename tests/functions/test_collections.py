@@ -1,0 +1,258 @@
+"""collections over HTTP, on the real stack: made, listed, changed, deleted, as the platform contract says."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.actors import Actor, World, client, vector
+from tests.conftest import People
+
+PATH = "/api/v1/collections"
+FIELDS = {
+    "id", "org_id", "user_id", "name", "description", "metadata", "config", "document_count", "created_at",
+    "updated_at",
+}  # fmt: skip
+Row = dict[str, Any]
+
+
+def create(actor: Actor, name: str = "docs", **more: Any) -> Row:
+    answer = actor.request("POST", PATH, {"name": name, **more})
+    assert answer.status_code == 201, answer.text
+    body: Row = answer.json()
+    return body
+
+
+def listed(actor: Actor, query: str = "") -> Row:
+    answer = actor.request("GET", f"{PATH}{query}")
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    return body
+
+
+def names(actor: Actor, query: str = "") -> list[str]:
+    return [row["name"] for row in listed(actor, query)["data"]]
+
+
+def error(answer: Any, status: int) -> Row:
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error"}
+    found: Row = answer.json()["error"]
+    assert set(found) == {"type", "code", "message", "details"}
+    return found
+
+
+def test_a_collection_is_made_and_read_back(people: People):
+    wanted: Row = {
+        "name": "company-docs",
+        "description": "Internal company documentation",
+        "metadata": {"department": "engineering", "visibility": "private"},
+        "config": {"chunk_size": 256, "chunk_overlap": 20, "enable_hybrid_search": False},
+    }
+    made = create(people.ann, **wanted)
+    assert set(made) == FIELDS
+    assert {name: made[name] for name in ("name", "description", "metadata")} == {
+        name: wanted[name] for name in ("name", "description", "metadata")
+    }
+    assert made["config"] == {
+        "chunk_size": 256,
+        "chunk_overlap": 20,
+        "embedding_model": "all-MiniLM-L6-v2",
+        "enable_hybrid_search": False,
+        "enable_knowledge_graph": False,
+    }
+    assert made["document_count"] == 0
+    assert made["user_id"] is None
+    assert people.alf.request("GET", f"{PATH}/{made['id']}").json() == made
+    assert people.alf.request("GET", f"/v1/collections/col_{made['id']}").json() == made
+
+
+def test_what_is_not_said_is_the_deployment_s(people: People):
+    made = create(people.ann)
+    assert made["metadata"] == {}
+    assert made["description"] is None
+    assert made["config"] == {
+        "chunk_size": 512,
+        "chunk_overlap": 50,
+        "embedding_model": "all-MiniLM-L6-v2",
+        "enable_hybrid_search": True,
+        "enable_knowledge_graph": False,
+    }
+
+
+def test_lists_come_in_pages_in_any_order(people: People):
+    for name in ("b", "a", "c"):
+        create(people.ann, name)
+    people.ann.put([vector(1)], collection="a")
+    assert names(people.ann) == ["c", "a", "b"]
+    assert names(people.ann, "?order=asc") == ["b", "a", "c"]
+    assert names(people.ann, "?sort_by=name&order=asc") == ["a", "b", "c"]
+    assert names(people.ann, "?sort_by=document_count")[0] == "a"
+    page = listed(people.ann, "?sort_by=name&order=asc&limit=2&offset=1")
+    assert [row["name"] for row in page["data"]] == ["b", "c"]
+    assert page["pagination"] == {"total": 3, "limit": 2, "offset": 1, "has_more": False}
+    assert listed(people.ann, "?limit=2")["pagination"]["has_more"] is True
+    beyond = listed(people.ann, "?offset=10")
+    assert beyond["data"] == []
+    assert beyond["pagination"] == {"total": 3, "limit": 20, "offset": 10, "has_more": False}
+
+
+def test_pages_part_all_of_them_whatever_they_are_ordered_by(people: People):
+    made = {create(people.ann, f"n{number}")["id"] for number in range(7)}
+    for order in ("asc", "desc"):
+        found: list[str] = []
+        for offset in range(0, 7, 3):
+            rows = listed(people.ann, f"?sort_by=document_count&order={order}&limit=3&offset={offset}")[
+                "data"
+            ]
+            found += [row["id"] for row in rows]
+        assert len(found) == 7
+        assert set(found) == made
+
+
+def test_documents_are_counted_for_those_who_see_them(people: People):
+    create(people.ann, "shared")
+    people.ann.put([vector(1)], collection="shared")
+    people.ann.put([vector(2)], collection="shared", private=True)
+    assert listed(people.ann)["data"][0]["document_count"] == 2
+    assert listed(people.alf)["data"][0]["document_count"] == 1
+
+
+def test_null_leaves_a_field_as_it_is(people: People):
+    made = create(people.ann, description="old", metadata={"a": 1}, config={"chunk_size": 100})
+    changes = {
+        "name": None,
+        "description": "new",
+        "metadata": None,
+        "config": {"enable_hybrid_search": False},
+    }
+    answer = people.ann.request("PATCH", f"{PATH}/{made['id']}", changes)
+    assert answer.status_code == 200, answer.text
+    changed = answer.json()
+    assert changed["updated_at"] > made["updated_at"]
+    assert changed == {
+        **made,
+        "description": "new",
+        "config": {**made["config"], "enable_hybrid_search": False},
+        "updated_at": changed["updated_at"],
+    }
+    replaced = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"metadata": {"b": 2}, "name": "renamed"})
+    assert replaced.json()["metadata"] == {"b": 2}
+    assert replaced.json()["name"] == "renamed"
+
+
+def test_an_empty_collection_is_deleted(people: People):
+    made = create(people.ann)
+    assert people.ann.request("DELETE", f"{PATH}/{made['id']}").status_code == 204
+    gone = error(people.ann.request("GET", f"{PATH}/{made['id']}"), 404)
+    assert gone["type"] == "not_found_error"
+    assert gone["code"] == "collection_not_found"
+    assert gone["details"] == {"collection_id": made["id"]}
+    assert error(people.ann.request("DELETE", f"{PATH}/{made['id']}"), 404)["code"] == "collection_not_found"
+
+
+def test_documents_go_with_their_collection_only_when_asked(people: People, world: World):
+    made = create(people.ann, "full")
+    people.ann.put([vector(1), vector(2)], collection="full")
+    refused = error(people.ann.request("DELETE", f"{PATH}/{made['id']}"), 409)
+    assert refused["code"] == "collection_not_empty"
+    assert refused["type"] == "invalid_request_error"
+    assert len(people.ann.match(vector(1), 1)) == 1
+    assert people.ann.request("DELETE", f"{PATH}/{made['id']}?cascade=true").status_code == 204
+    assert people.ann.match(vector(1), 1) == []
+
+
+def test_a_member_deletes_no_private_document_of_another(people: People):
+    made = create(people.alf, "shared")
+    people.ann.put([vector(1)], collection="shared", private=True)
+    for query in ("", "?cascade=true"):
+        refused = error(people.alf.request("DELETE", f"{PATH}/{made['id']}{query}"), 403)
+        assert refused["code"] == "private_documents"
+    assert len(people.ann.match(vector(1), 1)) == 1
+    assert people.ada.request("DELETE", f"{PATH}/{made['id']}?cascade=true").status_code == 204
+    assert people.ann.match(vector(1), 1) == []
+
+
+def test_a_name_is_taken_once_among_those_who_share_it(people: People):
+    create(people.ann, "docs")
+    taken = error(people.alf.request("POST", PATH, {"name": "docs"}), 409)
+    assert taken["code"] == "duplicate_collection"
+    assert taken["details"] == {"name": "docs"}
+    create(people.bob, "docs")
+    mine, his = create(people.ann, "docs", private=True), create(people.alf, "docs", private=True)
+    assert mine["user_id"] == people.ann.id
+    assert his["user_id"] == people.alf.id
+    other = create(people.ann, "others")
+    clash = error(people.ann.request("PATCH", f"{PATH}/{other['id']}", {"name": "docs"}), 409)
+    assert clash["code"] == "duplicate_collection"
+
+
+def test_another_model_than_the_one_that_embeds_is_refused(people: People):
+    wanted = {"name": "x", "config": {"embedding_model": "text-embedding-3-small"}}
+    refused = error(people.ann.request("POST", PATH, wanted), 400)
+    assert refused["code"] == "invalid_field_value"
+    assert refused["details"] == {"field": "config.embedding_model"}
+    assert "all-MiniLM-L6-v2" in refused["message"]
+    assert names(people.ann) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "field"),
+    [
+        ({}, "missing_required_field", "name"),
+        ({"name": ""}, "invalid_field_value", "name"),
+        ({"name": " "}, "invalid_field_value", "name"),
+        ({"name": 7}, "invalid_field_value", "name"),
+        ({"name": "x" * 256}, "invalid_field_value", "name"),
+        ({"name": "x", "description": "y" * 2001}, "invalid_field_value", "description"),
+        ({"name": "x", "metadata": [1]}, "invalid_field_value", "metadata"),
+        ({"name": "x", "metadata": {"a": "b" * 10_000}}, "invalid_field_value", "metadata"),
+        ({"name": "x", "config": {"chunk_size": 10}}, "invalid_field_value", "config.chunk_size"),
+        ({"name": "x", "config": {"chunk_size": "512"}}, "invalid_field_value", "config.chunk_size"),
+        ({"name": "x", "config": {"chunk_size": 100, "chunk_overlap": 100}}, "invalid_field_value", "config"),
+        ({"name": "x", "org_id": "acme"}, "invalid_field_value", "org_id"),
+    ],
+)
+def test_what_cannot_be_a_collection_is_refused_by_field(people: People, body: Row, code: str, field: str):
+    refused = error(people.ann.request("POST", PATH, body), 400)
+    assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
+    assert refused["details"] == {"field": field}
+    assert names(people.ann) == []
+
+
+@pytest.mark.parametrize("name", [r"a\u202eb", r"a\u0000b", r"\ud800"])
+def test_a_name_that_hides_something_is_refused(people: People, name: str):
+    headers = {**people.ann.headers(), "Content-Type": "application/json"}
+    body = f'{{"name": "{name}"}}'.encode()
+    answer = client().post(f"{people.ann.stack.url}{PATH}", content=body, headers=headers)
+    assert error(answer, 400)["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "offset=-1", "sort_by=id", "order=up"])
+def test_a_page_that_nobody_gets_is_refused_by_field(people: People, query: str):
+    refused = error(people.ann.request("GET", f"{PATH}?{query}"), 400)
+    assert refused["details"] == {"field": query.split("=", maxsplit=1)[0]}
+
+
+@pytest.mark.parametrize("unknown", [str(uuid4()), "col_abc123", "x", "00000000-0000-0000-0000-000000000000"])
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+def test_what_is_not_there_is_not_found(people: People, method: str, unknown: str):
+    body = {"name": "x"} if method == "PATCH" else None
+    assert error(people.ann.request(method, f"{PATH}/{unknown}", body), 404)["code"] == "collection_not_found"
+
+
+def test_a_tier_has_room_for_so_many(people: People, world: World):
+    world.sql("update rag.orgs set tier = 'free' where id = %s", people.acme.id)
+    for number in range(5):
+        create(people.ann, f"c{number}")
+    refused = error(people.ann.request("POST", PATH, {"name": "c5"}), 429)
+    assert refused["type"] == "rate_limit_error"
+    assert refused["code"] == "rate_limit_exceeded"
+    assert "5" in refused["message"]
+    create(people.bob, "c5")
+
+
+def test_a_member_of_several_orgs_says_which(people: People):
+    refused = error(people.kim.request("POST", PATH, {"name": "x"}), 400)
+    assert refused["code"] == "org_required"
+    assert create(people.kim, "x", org_id=people.bolt.id)["org_id"] == people.bolt.id

@@ -1,0 +1,270 @@
+"""documents over HTTP, on the real stack: brought as files and texts, worked on, listed, changed, deleted."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from shared.documents import MAX_BYTES
+from tests.actors import Actor, World, client
+from tests.conftest import People
+
+COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functions/v1/ingest"
+FIELDS = {
+    "id", "org_id", "collection_id", "user_id", "title", "filename", "content_type", "size_bytes", "status",
+    "error", "chunk_count", "content_hash", "unique_identifier_hash", "metadata", "processing_info",
+    "created_at", "updated_at",
+}  # fmt: skip
+Row = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_else_to_do(world: World) -> Iterator[None]:
+    world.sql("delete from rag.jobs")
+    yield
+    world.sql("delete from rag.jobs")
+
+
+@pytest.fixture
+def home(people: People) -> str:
+    return collection(people.ann, "docs")
+
+
+def collection(actor: Actor, name: str) -> str:
+    answer = actor.request("POST", COLLECTIONS, {"name": name})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def upload(
+    actor: Actor,
+    collection_id: str | None,
+    data: bytes = b"The kiln is hot.",
+    name: str = "kiln.txt",
+    sent_as: str = "text/plain",
+    **form: str,
+) -> httpx.Response:
+    fields = {**form, **({"collection_id": collection_id} if collection_id else {})}
+    address = f"{actor.stack.url}{PATH}"
+    return client().post(address, data=fields, files={"file": (name, data, sent_as)}, headers=actor.headers())
+
+
+def write(actor: Actor, collection_id: str, content: str = "The kiln is hot.", **more: Any) -> httpx.Response:
+    return actor.request("POST", f"{PATH}/text", {"collection_id": collection_id, "content": content, **more})
+
+
+def accepted(answer: httpx.Response) -> Row:
+    assert answer.status_code == 202, answer.text
+    body: Row = answer.json()
+    assert set(body) == FIELDS
+    return body
+
+
+def work(actor: Actor) -> Row:
+    """What a schedule does: call the worker, with its token."""
+    headers = {"Authorization": f"Bearer {actor.stack.state.worker_token}"}
+    answer = client().post(f"{actor.stack.url}{INGEST}", headers=headers)
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    assert body["idle"] is True
+    return body
+
+
+def get(actor: Actor, document: Row) -> Row:
+    answer = actor.request("GET", f"{PATH}/{document['id']}")
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    assert set(body) == FIELDS
+    return body
+
+
+def error(answer: httpx.Response, status: int) -> Row:
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error"}
+    found: Row = answer.json()["error"]
+    assert set(found) == {"type", "code", "message", "details"}
+    return found
+
+
+def titles(actor: Actor, collection_id: str, query: str = "") -> list[str]:
+    answer = actor.request("GET", f"{PATH}?collection_id={collection_id}{query}")
+    assert answer.status_code == 200, answer.text
+    return [row["title"] for row in answer.json()["data"]]
+
+
+def test_a_file_is_taken_in_at_once_and_found_when_it_is_done(people: People, home: str):
+    made = accepted(upload(people.ann, home, metadata='{"author": "Ann", "category": "ovens"}'))
+    assert made["status"] == "processing"
+    assert (made["filename"], made["content_type"], made["size_bytes"]) == ("kiln.txt", "text/plain", 16)
+    assert made["metadata"] == {"author": "Ann", "category": "ovens"}
+    assert made["content_hash"] == f"sha256:{hashlib.sha256(b'The kiln is hot.').hexdigest()}"
+    assert work(people.ann) == {"completed": 1, "failed": 0, "postponed": 0, "idle": True}
+    done = get(people.alf, made)
+    assert (done["status"], done["chunk_count"], done["error"]) == ("completed", 1, None)
+    assert done["processing_info"]["embedding_model"] == "all-MiniLM-L6-v2"
+    found = people.alf.search("How hot is the kiln?").json()
+    assert found["results"][0]["source_id"] == made["id"]
+    assert found["results"][0]["source_title"] == "kiln.txt"
+
+
+def test_a_text_is_taken_in_and_named_by_its_beginning(people: People, home: str):
+    made = accepted(write(people.ann, f"col_{home}", "# The kiln\n\nIt is hot.", metadata={"lang": "en"}))
+    assert made["title"] == "The kiln"
+    assert made["filename"] is None
+    assert accepted(write(people.ann, home, "Other words.", title="Named"))["title"] == "Named"
+    work(people.ann)
+    status = people.ann.request("GET", f"{PATH}/doc_{made['id']}/status").json()
+    assert status == {
+        "id": made["id"],
+        "status": "completed",
+        "step": None,
+        "attempts": 1,
+        "error": None,
+        "chunk_count": 1,
+        "updated_at": status["updated_at"],
+    }
+
+
+def test_a_document_that_cannot_be_read_says_why(people: People, home: str):
+    made = accepted(upload(people.ann, home, b"%PDF-1.7", "a.pdf", "application/pdf"))
+    assert work(people.ann)["failed"] == 1
+    failed = get(people.ann, made)
+    assert failed["status"] == "failed"
+    assert failed["error"]["code"] == "unsupported_file_type"
+    assert titles(people.ann, home, "&status=failed") == ["a.pdf"]
+    assert titles(people.ann, home, "&status=completed") == []
+
+
+def test_the_same_content_is_one_document_of_a_collection(people: People, home: str):
+    made = accepted(upload(people.ann, home))
+    again = error(upload(people.alf, home, name="other.txt"), 409)
+    assert again["code"] == "duplicate_document"
+    assert again["details"] == {"collection_id": home, "document_id": made["id"]}
+    accepted(upload(people.ann, collection(people.ann, "other")))
+    accepted(upload(people.bob, collection(people.bob, "docs")))
+    accepted(upload(people.ann, home, private="true"))
+    accepted(upload(people.alf, home, private="true"))
+
+
+def test_lists_come_in_pages_in_any_order(people: People, home: str):
+    for name, size in (("b", 3), ("a", 1), ("c", 2)):
+        accepted(upload(people.ann, home, name.encode() * size, f"{name}.txt"))
+    assert titles(people.ann, home) == ["c.txt", "a.txt", "b.txt"]
+    assert titles(people.ann, home, "&sort_by=title&order=asc") == ["a.txt", "b.txt", "c.txt"]
+    assert titles(people.ann, home, "&sort_by=size_bytes&order=asc") == ["a.txt", "c.txt", "b.txt"]
+    assert titles(people.ann, home, "&status=processing&sort_by=title&order=asc&limit=1&offset=1") == [
+        "b.txt"
+    ]
+    page = people.ann.request("GET", f"{PATH}?collection_id={home}&limit=2").json()["pagination"]
+    assert page == {"total": 3, "limit": 2, "offset": 0, "has_more": True}
+    assert people.ann.request("GET", f"{COLLECTIONS}/{home}").json()["document_count"] == 3
+
+
+def test_metadata_are_changed_and_filter_what_is_found(people: People, home: str):
+    made = accepted(upload(people.ann, home, metadata='{"source_type": "email", "a": 1}'))
+    work(people.ann)
+    answer = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"metadata": {"source_type": "faq"}})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["metadata"] == {"source_type": "faq"}
+    assert answer.json()["title"] == "kiln.txt"
+    for kind, count in (("faq", 1), ("email", 0)):
+        found = people.alf.search("the kiln", filters={"source_type": kind}).json()["results"]
+        assert len(found) == count
+    renamed = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"title": "Ovens", "metadata": None}).json()
+    assert (renamed["title"], renamed["metadata"]) == ("Ovens", {"source_type": "faq"})
+
+
+def test_a_deleted_document_is_gone_with_all_that_was_made_of_it(people: People, world: World, home: str):
+    made = accepted(upload(people.ann, home))
+    work(people.ann)
+    assert people.ann.request("DELETE", f"{PATH}/{made['id']}").status_code == 204
+    assert error(people.ann.request("GET", f"{PATH}/{made['id']}"), 404)["code"] == "document_not_found"
+    assert people.ann.search("kiln").json()["results"] == []
+    for table in ("chunks", "postings", "facets", "originals", "jobs"):
+        assert world.sql(f"select count(*) from rag.{table} where document_id = %s", made["id"]) == [(0,)]
+    accepted(upload(people.ann, home))
+
+
+def test_a_tier_has_room_for_so_many(people: People, world: World, home: str):
+    world.sql("update rag.orgs set tier = 'free' where id = %s", people.acme.id)
+    for number in range(10):
+        accepted(write(people.ann, home, f"text {number}"))
+    full = error(write(people.ann, home, "one more"), 429)
+    assert (full["type"], full["code"]) == ("rate_limit_error", "rate_limit_exceeded")
+    assert len(titles(people.ann, home, "&limit=100")) == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("../../etc/passwd.txt", "passwd.txt"),
+        ("C:\\temp\\kiln.txt", "kiln.txt"),
+        ("a\u202etxt.md", "atxt.md"),
+    ],
+)
+def test_a_file_s_name_is_its_name_alone(people: People, home: str, name: str, kept: str):
+    assert accepted(upload(people.ann, home, name=name))["filename"] == kept
+
+
+def test_a_file_that_is_too_large_is_refused(people: People, home: str):
+    large = error(upload(people.ann, home, b"x" * (MAX_BYTES + 1)), 413)
+    assert large["code"] == "file_too_large"
+    larger = error(upload(people.ann, home, b"x" * (MAX_BYTES + 200_000)), 413)
+    assert larger["code"] == "file_too_large"
+    assert titles(people.ann, home) == []
+
+
+@pytest.mark.parametrize("metadata", ["{", "[1]", '"x"', "[" * 100_000, '{"a": "' + "b" * 10_001 + '"}'])
+def test_metadata_of_a_form_are_a_small_object(people: People, home: str, metadata: str):
+    refused = error(upload(people.ann, home, metadata=metadata), 400)
+    assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
+    assert titles(people.ann, home) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "field"),
+    [
+        ({"content": "x"}, "missing_required_field", "collection_id"),
+        ({"collection_id": "x"}, "missing_required_field", "content"),
+        ({"collection_id": "x", "content": ""}, "invalid_field_value", "content"),
+        ({"collection_id": "x", "content": 1}, "invalid_field_value", "content"),
+        ({"collection_id": "x", "content": "x", "title": " "}, "invalid_field_value", "title"),
+        ({"collection_id": "x", "content": "x", "metadata": 1}, "invalid_field_value", "metadata"),
+    ],
+)
+def test_what_cannot_be_a_text_is_refused_by_field(people: People, body: Row, code: str, field: str):
+    refused = error(people.ann.request("POST", f"{PATH}/text", body), 400)
+    assert (refused["code"], refused["details"]) == (code, {"field": field})
+
+
+def test_a_form_says_what_it_lacks(people: People, home: str):
+    assert error(upload(people.ann, None), 400)["details"] == {"field": "collection_id"}
+    address = f"{people.ann.stack.url}{PATH}"
+    answer = client().post(address, data={"collection_id": home}, headers=people.ann.headers())
+    assert error(answer, 400)["details"] == {"field": "file"}
+
+
+@pytest.mark.parametrize("unknown", [str(uuid4()), "doc_abc", "x"])
+@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("GET", "/status"), ("PATCH", ""), ("DELETE", "")])
+def test_what_is_not_there_is_not_found(people: People, method: str, path: str, unknown: str):
+    body = {"title": "x"} if method == "PATCH" else None
+    found = error(people.ann.request(method, f"{PATH}/{unknown}{path}", body), 404)
+    assert found["code"] == "document_not_found"
+
+
+@pytest.mark.parametrize("unknown", [str(uuid4()), "col_abc"])
+def test_nothing_comes_into_a_collection_that_is_not_there(people: People, unknown: str):
+    assert error(write(people.ann, unknown), 404)["code"] == "collection_not_found"
+    assert error(upload(people.ann, unknown), 404)["code"] == "collection_not_found"
+    listed = people.ann.request("GET", f"{PATH}?collection_id={unknown}")
+    assert error(listed, 404)["code"] == "collection_not_found"
+
+
+@pytest.mark.parametrize("token", ["", "Bearer x", "Bearer"])
+def test_only_a_schedule_calls_the_worker(people: People, token: str):
+    answer = client().post(f"{people.ann.stack.url}{INGEST}", headers={"Authorization": token})
+    assert answer.status_code == 401
+    assert people.ann.request("POST", INGEST).status_code == 401

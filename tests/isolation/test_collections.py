@@ -1,0 +1,142 @@
+"""Attacks on collections: by another org's ids, at a private one, with a key that is too small for it."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.actors import Actor, World, vector
+from tests.conftest import People
+from tests.isolation.bad_tokens import BAD_TOKENS
+from tests.isolation.library import INTERNALS
+
+PATH = "/api/v1/collections"
+RPC = {
+    "rag_create_collection": {"name": "x"},
+    "rag_list_collections": {},
+    "rag_get_collection": {"collection_id": str(uuid4())},
+    "rag_update_collection": {"collection_id": str(uuid4()), "name": "x"},
+    "rag_delete_collection": {"collection_id": str(uuid4())},
+}
+ONE = [("GET", None), ("PATCH", {"name": "stolen"}), ("DELETE", None)]
+
+
+def make(actor: Actor, name: str = "plans", **more: Any) -> str:
+    answer = actor.request("POST", PATH, {"name": name, "description": "the merger", **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def names(actor: Actor, token: str | None = None) -> set[str]:
+    answer = actor.request("GET", f"{PATH}?limit=100", token=token)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["pagination"]["total"] == len(answer.json()["data"])
+    return {row["name"] for row in answer.json()["data"]}
+
+
+def assert_not_found(answer: Any) -> None:
+    assert answer.status_code == 404, answer.text
+    assert answer.json()["error"]["code"] == "collection_not_found"
+    assert "plans" not in answer.text
+    assert "merger" not in answer.text
+    assert not INTERNALS.search(answer.text)
+
+
+@pytest.mark.parametrize(("method", "body"), ONE)
+@pytest.mark.parametrize("who", ["bob", "sam"])
+def test_by_another_org_s_collection_id(people: People, who: str, method: str, body: Any):
+    stolen = make(people.ann)
+    thief: Actor = getattr(people, who)
+    for query in ("", "?cascade=true") if method == "DELETE" else ("",):
+        assert_not_found(thief.request(method, f"{PATH}/{stolen}{query}", body))
+    assert names(thief) == set()
+    assert names(people.ann) == {"plans"}
+
+
+@pytest.mark.parametrize(("method", "body"), ONE)
+def test_at_a_private_owner_s_collection(people: People, method: str, body: Any):
+    private = make(people.ann, private=True)
+    assert_not_found(people.alf.request(method, f"{PATH}/{private}", body))
+    assert names(people.alf) == set()
+    assert names(people.ann) == names(people.ada) == {"plans"}
+
+
+def test_by_a_forged_org_id(people: People):
+    answer = people.bob.request("POST", PATH, {"name": "x", "org_id": people.acme.id})
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "org_not_found"
+    assert names(people.ann) == set()
+
+
+def test_by_a_forged_claim(people: People):
+    """A claim only ever narrows: one of another org leaves nothing."""
+    make(people.ann)
+    forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
+    assert names(people.bob, forged) == set()
+
+
+def test_by_a_name_that_another_has_taken_in_private(people: People):
+    """Whether somebody has a collection of that name, nobody learns by trying it."""
+    make(people.ann, "plans", private=True)
+    make(people.alf, "plans", private=True)
+    make(people.alf, "plans")
+
+
+@pytest.mark.parametrize(
+    "scopes", [["documents:read"], ["documents:write"], ["retrievals:read"], ["chat:read"]]
+)
+@pytest.mark.parametrize(("method", "body"), [("POST", {"name": "x"}), *ONE[1:]])
+def test_with_too_small_a_scope(people: People, scopes: list[str], method: str, body: Any):
+    kept = make(people.ann)
+    token = people.ann.key_token(scopes=scopes)
+    path = PATH if method == "POST" else f"{PATH}/{kept}"
+    answer = people.ann.request(method, path, body, token=token)
+    assert answer.status_code == 403, answer.text
+    assert answer.json()["error"]["type"] == "permission_error"
+    assert names(people.ann) == {"plans"}
+
+
+@pytest.mark.parametrize("scope", ["documents:write", "retrievals:read"])
+def test_with_too_small_a_scope_straight_through_postgrest(people: People, scope: str):
+    kept = make(people.ann)
+    token = people.ann.key_token(scopes=[scope])
+    renamed = people.ann.rpc("rag_update_collection", {"collection_id": kept, "name": "y"}, token=token)
+    deleted = people.ann.rpc("rag_delete_collection", {"collection_id": kept}, token=token)
+    assert (renamed.status_code, deleted.status_code) == (403, 403)
+    assert names(people.ann) == {"plans"}
+
+
+def test_by_a_key_bound_to_another_collection(people: People):
+    kept, bound = make(people.ann), make(people.ann, "bound")
+    token = people.ann.key_token(collection=bound)
+    assert names(people.ann, token) == {"bound"}
+    for method, body in ONE:
+        assert_not_found(people.ann.request(method, f"{PATH}/{kept}", body, token=token))
+    made = people.ann.request("POST", PATH, {"name": "escape"}, token=token)
+    assert made.status_code == 403, made.text
+    assert names(people.ann) == {"plans", "bound"}
+
+
+@pytest.mark.parametrize("fault", BAD_TOKENS)
+def test_by_a_token_that_is_none(people: People, fault: str):
+    make(people.ann)
+    for method, path, body in (("GET", PATH, None), ("POST", PATH, {"name": "x"})):
+        answer = people.ann.request(method, path, body, token=BAD_TOKENS[fault](people.ann))
+        assert answer.status_code == 401, answer.text
+        assert answer.json()["error"]["type"] == "authentication_error"
+        assert not INTERNALS.search(answer.text)
+
+
+@pytest.mark.parametrize("function", RPC)
+def test_as_anon_straight_through_postgrest(people: People, function: str):
+    answer = people.ann.rpc(function, RPC[function], token=people.ann.stack.anon_key)
+    assert answer.status_code == 401, answer.text
+
+
+def test_by_documents_in_a_collection_that_is_deleted(people: People, world: World):
+    """No row of it stays behind, in any table."""
+    kept = make(people.ann)
+    people.ann.put([vector(1), vector(2)], collection="plans", labels=["a"])
+    assert people.ann.request("DELETE", f"{PATH}/{kept}?cascade=true").status_code == 204
+    for table in ("documents", "chunks", "facets", "postings"):
+        assert world.sql(f"select count(*) from rag.{table} where collection_id = %s", kept) == [(0,)]

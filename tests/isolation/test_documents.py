@@ -1,0 +1,237 @@
+"""Attacks on documents that are brought, on their originals and on the jobs that work on them."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from local import tokens
+from tests.actors import Actor, World, vector
+from tests.conftest import People
+from tests.isolation.bad_tokens import BAD_TOKENS
+from tests.isolation.library import INTERNALS
+
+COLLECTIONS, PATH = "/api/v1/collections", "/api/v1/documents"
+SECRET = "The code of the vault door is ACME-4417."
+ONE = [("GET", "", None), ("GET", "/status", None), ("PATCH", "", {"title": "stolen"}), ("DELETE", "", None)]
+LEASED: dict[str, dict[str, Any]] = {
+    "rag_open_job": {"embedding_model": "m"},
+    "rag_report_job": {"step": "storing", "lease_seconds": 60},
+    "rag_complete_job": {"document": {"title": "x", "content": "x", "content_hash": "0" * 64}, "chunks": []},
+    "rag_fail_job": {"code": "processing_failed", "message": "x"},
+}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_else_to_do(world: World) -> Iterator[None]:
+    world.sql("delete from rag.jobs")
+    yield
+    world.sql("delete from rag.jobs")
+
+
+def collection(actor: Actor, **more: Any) -> str:
+    answer = actor.request("POST", COLLECTIONS, {"name": "plans", **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def bring(actor: Actor, collection_id: str, text: str = SECRET, **more: Any) -> str:
+    body = {"collection_id": collection_id, "content": text, "title": "The vault", **more}
+    answer = actor.request("POST", f"{PATH}/text", body)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
+def assert_not_found(answer: Any, code: str = "document_not_found") -> None:
+    assert answer.status_code == 404, answer.text
+    assert answer.json()["error"]["code"] == code
+    assert "ACME" not in answer.text
+    assert "vault" not in answer.text
+    assert not INTERNALS.search(answer.text)
+
+
+def original(actor: Actor, document_id: str, token: str | None = None) -> Any:
+    return actor.rpc("rag_get_original", {"document_id": document_id}, token=token)
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ONE)
+@pytest.mark.parametrize("who", ["bob", "sam"])
+def test_by_another_org_s_document_id(people: People, who: str, method: str, path: str, body: Any):
+    document_id = bring(people.ann, collection(people.ann))
+    thief: Actor = getattr(people, who)
+    assert_not_found(thief.request(method, f"{PATH}/{document_id}{path}", body))
+    assert original(thief, document_id).status_code == 404
+    assert original(people.ann, document_id).json()[0]["bytes"]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ONE)
+def test_at_a_private_owner_s_document(people: People, method: str, path: str, body: Any):
+    home = collection(people.ann)
+    document_id = bring(people.ann, home, private=True)
+    assert_not_found(people.alf.request(method, f"{PATH}/{document_id}{path}", body))
+    assert original(people.alf, document_id).status_code == 404
+    assert people.alf.request("GET", f"{PATH}?collection_id={home}").json()["data"] == []
+    assert people.ada.request("GET", f"{PATH}/{document_id}").status_code == 200
+
+
+def test_into_another_org_s_or_owner_s_collection(people: People):
+    home, private = collection(people.ann), collection(people.ann, private=True)
+    for thief, target in ((people.bob, home), (people.sam, home), (people.alf, private)):
+        body = {"collection_id": target, "content": "poison"}
+        assert_not_found(thief.request("POST", f"{PATH}/text", body), "collection_not_found")
+        listed = thief.request("GET", f"{PATH}?collection_id={target}")
+        assert_not_found(listed, "collection_not_found")
+
+
+def test_by_content_that_another_keeps(people: People):
+    """Whether somebody else has a file, nobody learns by bringing it."""
+    bring(people.ann, collection(people.ann))
+    home = collection(people.bob)
+    bring(people.bob, home)
+    shared = collection(people.alf, name="shared")
+    bring(people.alf, shared, private=True)
+    bring(people.ann, shared, private=True)
+
+
+def test_by_an_external_id_that_another_uses(people: People):
+    home = collection(people.ann)
+    mine = {"title": "x", "external_id": "plan", "private": True, "bytes": "eA=="}
+    theirs = people.ann.rpc("rag_add_document", {"collection_id": home, "document": mine})
+    other = people.alf.rpc("rag_add_document", {"collection_id": home, "document": mine})
+    assert theirs.status_code == other.status_code == 200, other.text
+    assert theirs.json()[0]["id"] != other.json()[0]["id"]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "method"),
+    [
+        (["documents:read"], "POST"), (["documents:read"], "PATCH"), (["documents:read"], "DELETE"),
+        (["retrievals:read"], "GET"), (["chat:read"], "GET"), (["collections:manage"], "GET"),
+        (["retrievals:read"], "POST"), (["collections:manage"], "DELETE"),
+    ],
+)  # fmt: skip
+def test_with_too_small_a_scope(people: People, scopes: list[str], method: str):
+    home = collection(people.ann)
+    document_id = bring(people.ann, home)
+    token = people.ann.key_token(scopes=scopes)
+    path = f"{PATH}/text" if method == "POST" else f"{PATH}/{document_id}"
+    body = {"POST": {"collection_id": home, "content": "x"}, "PATCH": {"title": "x"}}.get(method)
+    answer = people.ann.request(method, path, body, token=token)
+    assert answer.status_code == 403, answer.text
+    assert answer.json()["error"]["type"] == "permission_error"
+    assert people.ann.request("GET", f"{PATH}/{document_id}").json()["title"] == "The vault"
+
+
+@pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read"])
+def test_with_too_small_a_scope_straight_through_postgrest(people: People, world: World, scope: str):
+    home = collection(people.ann)
+    document_id = bring(people.ann, home)
+    token = people.ann.key_token(scopes=[scope])
+    document = {"title": "x", "bytes": "eA=="}
+    added = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document}, token=token)
+    changes = {"document_id": document_id, "changes": {"title": "stolen"}}
+    changed = people.ann.rpc("rag_update_document", changes, token=token)
+    assert (added.status_code, changed.status_code) == (403, 403)
+    if scope != "documents:read":
+        assert original(people.ann, document_id, token).json() == []
+    assert world.sql("select count(*) from rag.documents where collection_id = %s", home) == [(1,)]
+
+
+def test_by_a_key_bound_to_another_collection(people: People):
+    home, bound = collection(people.ann), collection(people.ann, name="bound")
+    document_id = bring(people.ann, home)
+    token = people.ann.key_token(collection=bound)
+    for method, path, body in ONE:
+        assert_not_found(people.ann.request(method, f"{PATH}/{document_id}{path}", body, token=token))
+    body = {"collection_id": home, "content": "x"}
+    assert_not_found(people.ann.request("POST", f"{PATH}/text", body, token=token), "collection_not_found")
+    assert original(people.ann, document_id, token).status_code == 404
+
+
+@pytest.mark.parametrize("fault", BAD_TOKENS)
+def test_by_a_token_that_is_none(people: People, fault: str):
+    document_id = bring(people.ann, collection(people.ann))
+    answer = people.ann.request("GET", f"{PATH}/{document_id}", token=BAD_TOKENS[fault](people.ann))
+    assert answer.status_code == 401, answer.text
+    assert answer.json()["error"]["type"] == "authentication_error"
+
+
+# -- jobs ---------------------------------------------------------------------------------------------
+
+
+def claimed(people: People) -> list[dict[str, Any]]:
+    """What the worker claims; its token is signed by whoever holds the signing key."""
+    stack = people.ann.stack
+    token = tokens.user_token(stack.signing_key, stack.url, "", role="rag_worker")
+    answer = people.ann.rpc("rag_claim_jobs", {"wanted": 10}, token=token)
+    assert answer.status_code == 200, answer.text
+    rows: list[dict[str, Any]] = answer.json()
+    return rows
+
+
+def test_jobs_are_claimed_by_the_worker_alone(people: People):
+    bring(people.ann, collection(people.ann))
+    for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
+        answer = people.ann.rpc("rag_claim_jobs", {"wanted": 10}, token=token)
+        assert answer.status_code in (401, 403), answer.text
+    assert len(claimed(people)) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("rag_match", {"query_vector": vector(1)}),
+        ("rag_search", {"query_text": "vault", "mode": "keyword"}),
+        ("rag_get_document", {"document_id": str(uuid4())}),
+        ("rag_get_original", {"document_id": str(uuid4())}),
+        ("rag_list_collections", {}),
+        *LEASED.items(),
+    ],
+)
+def test_the_worker_s_own_role_does_nothing_but_claim(people: People, function: str, arguments: Any):
+    stack = people.ann.stack
+    token = tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
+    answer = people.ann.rpc(function, arguments, token=token)
+    assert answer.status_code in (401, 403, 404), answer.text
+
+
+@pytest.mark.parametrize("function", LEASED)
+def test_nobody_ends_a_job_without_its_lease(people: People, function: str):
+    document_id = bring(people.ann, collection(people.ann))
+    (job,) = claimed(people)
+    forged = {"org": people.acme.id, "lease": str(uuid4())}
+    attempts = [
+        (people.ann, people.ann.token()),
+        (people.ada, people.ada.token()),
+        (people.ann, people.ann.token(rag=forged)),
+        # The true lease in another org's, and another member's, hands.
+        (people.bob, people.bob.token(rag={"lease": job["lease"]})),
+        (people.sam, people.sam.token(rag={"lease": job["lease"]})),
+    ]
+    for actor, token in attempts:
+        answer = actor.rpc(function, LEASED[function], token=token)
+        assert answer.status_code == 409, answer.text
+        assert "ACME" not in answer.text
+    assert people.ann.request("GET", f"{PATH}/{document_id}").json()["status"] == "processing"
+
+
+def test_a_lease_opens_one_job_and_nothing_else(people: People):
+    home = collection(people.ann)
+    first, second = bring(people.ann, home), bring(people.ann, home, "The other plan.")
+    jobs = {job["document_id"]: job for job in claimed(people)}
+    assert set(jobs) == {first, second}
+    rag = {"org": people.acme.id, "lease": jobs[second]["lease"], "scopes": ["documents:write"]}
+    opened = people.ann.rpc("rag_open_job", {"embedding_model": "m"}, token=people.ann.token(rag=rag))
+    assert [row["document_id"] for row in opened.json()] == [second]
+
+
+def test_nobody_asks_for_work_in_another_s_name(people: People, world: World):
+    home = collection(people.ann)
+    document_id = bring(people.ann, home)
+    statement = (
+        "insert into rag.jobs (org_id, document_id, collection_id, user_id, document) "
+        "values (%s, %s, %s, %s, '{}')"
+    )
+    with pytest.raises(Exception, match="row-level security"):
+        world.as_user(people.ann, statement, people.acme.id, document_id, home, people.ada.id)

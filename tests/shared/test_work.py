@@ -1,0 +1,272 @@
+"""The worker, on the real database and the real embedder: what is brought is found, once, or says why not."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from shared import collections, documents
+from shared.config import Settings
+from shared.documents import Brought
+from shared.errors import Conflict, RagError
+from shared.pipeline import Pipeline
+from shared.types import Filters, Mode, Query
+from shared.work import ATTEMPTS, Done, Job, Worker
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.stand_in import Reply, StandIn
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def worker(core: Pipeline, world: World) -> Iterator[Worker]:
+    """With nothing to do that other tests have left."""
+    world.sql("delete from rag.jobs")
+    yield Worker(core.database, core.embedder, core.require_signer())
+    world.sql("delete from rag.jobs")
+
+
+@pytest.fixture
+def home(core: Pipeline, people: People) -> str:
+    """Ann's collection."""
+    return str(collections.create(core.database, people.ann.principal, {"name": "docs"})["id"])
+
+
+def bring(core: Pipeline, actor: Actor, collection: str, text: str | bytes, **more: Any) -> Row:
+    data = text if isinstance(text, bytes) else text.encode()
+    brought = Brought(data, **{"title": "Kiln", "content_type": "text/plain", **more})
+    return documents.bring(core.database, actor.principal, collection, brought)
+
+
+def found(core: Pipeline, actor: Actor, text: str) -> list[str]:
+    query = Query(text, mode=Mode.KEYWORD, filters=Filters())
+    return [match.text for match in core.search(actor.principal, query).matches]
+
+
+def seen(core: Pipeline, actor: Actor, row: Row) -> Row:
+    return documents.get(core.database, actor.principal, row["id"])
+
+
+def test_what_was_brought_is_found_when_it_is_done(core: Pipeline, people: People, worker: Worker, home: str):
+    brought = bring(core, people.ann, home, "The kiln becomes 1,280 degrees hot.", metadata={"author": "Ann"})
+    assert (brought["status"], brought["chunk_count"]) == ("processing", 0)
+    assert found(core, people.alf, "kiln") == []
+    assert worker.work() == Done(claimed=1, completed=1)
+    done = seen(core, people.alf, brought)
+    assert (done["status"], done["chunk_count"], done["error_code"]) == ("completed", 1, None)
+    assert done["content_hash"] == brought["content_hash"]
+    assert done["processing_info"]["service_used"] == "text"
+    assert done["processing_info"]["embedding_model"] == core.embedder.model
+    assert found(core, people.alf, "kiln") == ["The kiln becomes 1,280 degrees hot."]
+    assert found(core, people.bob, "kiln") == []
+    assert worker.work() == Done()
+
+
+def test_a_document_that_cannot_be_read_says_why_and_holds_nobody_up(
+    core: Pipeline, people: People, worker: Worker, home: str
+):
+    good = bring(core, people.ann, home, "The kiln is hot.")
+    bad = bring(core, people.ann, home, b"%PDF-1.7 no text", filename="a.pdf", title="a.pdf")
+    empty = bring(core, people.ann, home, "\u200b\u00ad", title="nothing")
+    assert worker.work() == Done(claimed=3, completed=1, failed=2)
+    assert seen(core, people.ann, good)["status"] == "completed"
+    failed = seen(core, people.ann, bad)
+    assert (failed["status"], failed["error_code"]) == ("failed", "unsupported_file_type")
+    assert "plain text" in failed["error_message"]
+    assert seen(core, people.ann, empty)["error_code"] == "empty_file"
+    assert worker.work() == Done()
+
+
+def test_an_embedder_that_is_down_puts_documents_off(
+    core: Pipeline, settings: Settings, people: People, world: World, worker: Worker, home: str
+):
+    brought = bring(core, people.ann, home, "The kiln is hot.")
+    with StandIn() as service:
+        service.replies(Reply(status=400, json={"error": {"message": "no"}}))
+        remote = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1"}
+        with closing(Pipeline(settings.model_copy(update=remote))) as deployed:
+            failing = Worker(deployed.database, deployed.embedder, deployed.require_signer())
+            assert failing.work() == Done(claimed=1, postponed=1)
+    waiting = seen(core, people.ann, brought)
+    assert (waiting["status"], waiting["attempts"]) == ("processing", 1)
+    assert worker.work() == Done(), "not before its time"
+    assert_due(world, brought)
+    assert worker.work() == Done(claimed=1, completed=1)
+    assert seen(core, people.ann, brought)["error_code"] is None
+
+
+def assert_due(world: World, row: Row) -> None:
+    """Let the pause, or the lease, be over."""
+    rows = world.sql(
+        "update rag.jobs set due_at = now() where document_id = %s and due_at > now() "
+        "and due_at < now() + interval '1 hour' returning 1",
+        row["id"],
+    )
+    assert rows == [(1,)]
+
+
+def test_what_never_works_ends(core: Pipeline, people: People, world: World, worker: Worker, home: str):
+    brought = bring(core, people.ann, home, "The kiln is hot.")
+    broken = Worker(core.database, Broken(), core.require_signer())
+    for attempt in range(1, ATTEMPTS):
+        assert broken.work() == Done(claimed=1, postponed=1), attempt
+        assert_due(world, brought)
+    assert broken.work() == Done(claimed=1, failed=1)
+    ended = seen(core, people.ann, brought)
+    assert (ended["status"], ended["error_code"]) == ("failed", "internal_error")
+
+
+class Broken:
+    """An embedder with a fault that nobody thought of."""
+
+    model, remote, window, passage_tokens = "all-MiniLM-L6-v2", False, 256, 128
+
+    def embed(self, texts: object) -> list[list[float]]:
+        raise RagError(because="broken")
+
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
+
+def test_many_workers_do_each_document_once(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    rows = [bring(core, people.ann, home, f"Kiln number {number} is hot.") for number in range(24)]
+    with ThreadPoolExecutor(4) as pool:
+        done = sum(pool.map(lambda _: worker.work(3), range(16)), Done())
+    assert done == Done(claimed=24, completed=24)
+    ids = [row["id"] for row in rows]
+    counted = (
+        "select document_id::text, count(*) from rag.chunks where document_id = any (%s::uuid[]) group by 1"
+    )
+    assert dict(world.sql(counted, ids)) == dict.fromkeys(ids, 1)
+    attempts = "select distinct attempts, state from rag.jobs where document_id = any (%s::uuid[])"
+    assert world.sql(attempts, ids) == [(1, "done")]
+
+
+def test_a_job_whose_worker_died_is_done_by_another_who_alone_may_end_it(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    brought = bring(core, people.ann, home, "The kiln is hot.")
+    (dead,) = worker._claim(1)
+    assert worker.work() == Done(), "while the lease lasts"
+    assert_due(world, brought)
+    assert worker.work() == Done(claimed=1, completed=1)
+    for function, arguments in LATE.items():
+        with pytest.raises(Conflict) as late:
+            worker.call(dead, function, arguments)
+        assert late.value.code == "lease_lost"
+    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+
+
+LATE: dict[str, Row] = {
+    "rag_open_job": {"embedding_model": "m"},
+    "rag_report_job": {"step": "storing", "lease_seconds": 60},
+    "rag_complete_job": {"document": {"title": "x", "content": "x", "content_hash": "0" * 64}, "chunks": []},
+    "rag_fail_job": {"code": "processing_failed", "message": "late"},
+}
+
+
+def test_a_job_that_kills_its_workers_is_given_up(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    brought = bring(core, people.ann, home, "The kiln is hot.")
+    for _ in range(8):
+        assert len(worker._claim(1)) == 1
+        assert_due(world, brought)
+    assert worker._claim(1) == []
+    ended = seen(core, people.ann, brought)
+    assert (ended["status"], ended["error_code"]) == ("failed", "processing_failed")
+
+
+@pytest.mark.parametrize("after", ["claim", "open"])
+def test_a_document_deleted_meanwhile_is_not_there_afterwards(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str, after: str
+):
+    brought = bring(core, people.ann, home, "The kiln is hot.")
+    (job,) = worker._claim(1)
+    read = worker._read(job) if after == "open" else None
+    documents.delete(core.database, people.ann.principal, brought["id"])
+    with pytest.raises(Conflict):
+        worker._store(read, [[1.0] * 1536]) if read else worker._read(job)
+    assert world.sql("select count(*) from rag.chunks where document_id = %s", brought["id"]) == [(0,)]
+    assert world.sql("select count(*) from rag.jobs where document_id = %s", brought["id"]) == [(0,)]
+
+
+def test_the_older_version_is_found_until_the_newer_one_is(
+    core: Pipeline, people: People, worker: Worker, home: str
+):
+    first = bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
+    worker.work()
+    second = bring(core, people.ann, home, "The kiln is cold.", external_id="kiln", title="Kiln 2")
+    assert second["id"] == first["id"]
+    assert second["status"] == "processing"
+    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+    worker.work()
+    assert found(core, people.ann, "kiln") == ["The kiln is cold."]
+    assert seen(core, people.ann, first)["title"] == "Kiln 2"
+
+
+def test_a_version_that_cannot_be_read_leaves_the_older_one(
+    core: Pipeline, people: People, worker: Worker, home: str
+):
+    bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
+    worker.work()
+    second = bring(core, people.ann, home, b"%PDF-", external_id="kiln")
+    worker.work()
+    assert seen(core, people.ann, second)["status"] == "failed"
+    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+
+
+def test_a_document_brought_anew_while_it_is_worked_on_is_what_is_found(
+    core: Pipeline, people: People, worker: Worker, home: str
+):
+    bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
+    (job,) = worker._claim(1)
+    late = worker._read(job)
+    bring(core, people.ann, home, "The kiln is cold.", external_id="kiln")
+    with pytest.raises(Conflict):
+        worker._store(late, [[1.0] * 1536])
+    worker.work()
+    assert found(core, people.ann, "kiln") == ["The kiln is cold."]
+
+
+def test_an_org_with_much_to_do_does_not_hold_up_another(
+    core: Pipeline, people: People, worker: Worker, home: str
+):
+    for number in range(12):
+        bring(core, people.ann, home, f"Kiln number {number} is hot.")
+    other = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
+    last = bring(core, people.bob, other, "The kiln of Bolt.")
+    claimed = worker._claim(4)
+    assert len(claimed) == 4
+    assert [job.org_id for job in claimed].count(people.bolt.id) == 1
+    assert last["org_id"] == people.bolt.id
+
+
+def test_the_collection_says_how_its_documents_are_cut(core: Pipeline, people: People, worker: Worker):
+    wanted = {"name": "short", "config": {"chunk_size": 32, "chunk_overlap": 0}}
+    collection = collections.create(core.database, people.ann.principal, wanted)["id"]
+    text = " ".join(f"Kiln number {number} is hot today and will be tomorrow." for number in range(20))
+    brought = bring(core, people.ann, collection, text)
+    worker.work()
+    assert seen(core, people.ann, brought)["chunk_count"] >= 8
+
+
+def test_work_is_done_in_the_name_of_who_brought_it(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    """Whoever is no member any more adds nothing; the job ends as one that nobody could finish."""
+    brought = bring(core, people.ann, home, "The kiln is hot.")
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    assert worker.work() == Done(claimed=1)
+    assert world.sql("select count(*) from rag.chunks where document_id = %s", brought["id"]) == [(0,)]
+
+
+def test_pauses_double_and_end():
+    pauses = [Job("j", "o", "u", "l", attempt).pause for attempt in range(1, ATTEMPTS + 1)]
+    assert pauses == [4, 8, 16, 32, 64, None]
