@@ -17,7 +17,8 @@ from shared.work import Done, Worker
 # How long a call goes on claiming; what it has claimed then, it finishes.
 BUDGET_SECONDS = 45.0
 
-app = create_app(wire, "ingest", errors=(401, 404, 500, 503))
+# It searches nothing: it starts without a reranker, an answering model and thresholds.
+app = create_app(wire, "ingest", searches=False, errors=(401, 404, 500, 503))
 
 
 class Report(BaseModel):

@@ -2,6 +2,7 @@
 which all look alike."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -36,6 +37,7 @@ BEGINNINGS = {
 BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 SUPPORTED = "plain text, Markdown, CSV and JSON"
 MAX_CHARACTERS = 20_000_000
+MAX_DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,10 @@ def convert(data: bytes, filename: str | None, content_type: str | None) -> Conv
         raise UnreadableDocument("The file is empty.", code="empty_file")
     kind = _kind(data, filename, content_type)
     text = _decoded(data)
+    text = _indented(text) if kind == "json" else text
     if len(text) > MAX_CHARACTERS:
         raise UnreadableDocument("The text has more than 20 million characters.", code="file_too_large")
-    return Converted(_indented(text) if kind == "json" else text, kind)
+    return Converted(text, kind)
 
 
 def _kind(data: bytes, filename: str | None, content_type: str | None) -> str:
@@ -83,6 +86,23 @@ def _decoded(data: bytes) -> str:
 def _indented(text: str) -> str:
     """JSON a line a value, so that passages end between values."""
     try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=1)
+        value = json.loads(text)
+        # Deep ones would grow by their indentation, a hundredfold and more.
+        if _depth(value) <= MAX_DEPTH:
+            return json.dumps(value, ensure_ascii=False, indent=1)
     except (ValueError, RecursionError):
-        raise UnreadableDocument("The file is not JSON, or nests too deep.", code="not_json") from None
+        pass
+    raise UnreadableDocument(f"The file is not JSON, or nests deeper than {MAX_DEPTH}.", code="not_json")
+
+
+def _depth(value: object) -> int:
+    depth, level = 0, [value]
+    while level := [inner for outer in level for inner in _inside(outer)]:
+        depth += 1
+    return depth
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

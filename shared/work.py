@@ -25,10 +25,14 @@ from shared.sign import CALL_SECONDS, Signer
 from shared.types import Principal
 
 log = logging.getLogger("rag")
-LEASE_SECONDS = 120
+LEASE_SECONDS = 300
+# After which all leases are renewed, at the next opportunity.
+RENEWED_AFTER = 60
+# A document of more has no minute to be stored in.
+MAX_CHUNKS = 10_000
 # How many passages are embedded between two reports, which keep the leases.
 EMBEDDED_AT_ONCE = 64
-ATTEMPTS = 6
+ATTEMPTS = 12
 # Before the next attempt, in seconds: doubled each time.
 FIRST_PAUSE = 2
 LONGEST_PAUSE = 600
@@ -44,6 +48,8 @@ class Job:
     user_id: str
     lease: str = field(repr=False)
     attempts: int = 1
+    # It is done for somebody else, as only an admin of the org may.
+    as_admin: bool = False
 
     @property
     def pause(self) -> int | None:
@@ -94,11 +100,19 @@ class Worker:
         jobs = self._claim(wanted)
         done = Done(claimed=len(jobs))
         read: list[Read] = []
-        for job in jobs:
+        renewed = time.monotonic()
+        for place, job in enumerate(jobs):
+            if time.monotonic() - renewed > RENEWED_AFTER:
+                # Whoever lost a lease notices when their turn comes.
+                self._kept([item.job for item in read] + jobs[place:], "converting")
+                renewed = time.monotonic()
             with _Outcome(self, job) as outcome:
                 read.append(self._read(job))
             done += outcome.became
-        for item, vectors in self._embedded(read):
+        for place, (item, vectors) in enumerate(self._embedded(read)):
+            if time.monotonic() - renewed > RENEWED_AFTER:
+                self._kept([later.job for later in read[place:]], "storing")
+                renewed = time.monotonic()
             with _Outcome(self, item.job) as outcome:
                 if isinstance(vectors, RagError):
                     raise vectors
@@ -112,12 +126,14 @@ class Worker:
         arguments = {"wanted": wanted, "lease_seconds": LEASE_SECONDS}
         rows = self._database.call(worker, "rag_claim_jobs", arguments)
         return [
-            Job(row["job_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"]) for row in rows
+            Job(row["job_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], row["as_admin"])
+            for row in rows
         ]
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:
         """A call in the name of who brought the document, with the lease."""
-        claims = {"org": job.org_id, "scopes": ["documents:read", "documents:write"], "lease": job.lease}
+        scopes = ["documents:read", "documents:write", *(["admin"] if job.as_admin else [])]
+        claims = {"org": job.org_id, "scopes": scopes, "lease": job.lease}
         caller = Principal(job.user_id, self._signer.token(sub=job.user_id, rag=claims))
         return self._database.call(caller, function, arguments, patient=True)
 
@@ -143,6 +159,11 @@ class Worker:
             size=config.get("chunk_size"),
             overlap=config.get("chunk_overlap"),
         )
+        if len(chunks) > MAX_CHUNKS:
+            raise UnreadableDocument(
+                f"The document makes more than {MAX_CHUNKS:,} chunks; divide it, or make them larger.",
+                code="document_too_large",
+            )
         document = {
             **said,
             "content": text,
@@ -159,7 +180,7 @@ class Worker:
         failed: dict[str, RagError] = {}
         for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
             # All of them: those whose turn comes later must not lose their leases meanwhile.
-            failed |= self._lost([item.job for item in read if item.job.id not in failed])
+            failed |= self._kept([item.job for item in read if item.job.id not in failed], "embedding")
             turn = waiting[start : start + EMBEDDED_AT_ONCE]
             part = [(job_id, passage) for job_id, passage in turn if job_id not in failed]
             try:
@@ -172,12 +193,12 @@ class Worker:
         for item in read:
             yield item, failed.get(item.job.id) or vectors[item.job.id]
 
-    def _lost(self, jobs: Sequence[Job]) -> dict[str, RagError]:
-        """Keep the leases; those that could not be kept, and why."""
+    def _kept(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
+        """Renew the leases; which could not be, and why."""
         lost: dict[str, RagError] = {}
         for job in jobs:
             try:
-                self._report(job, "embedding")
+                self._report(job, step)
             except RagError as error:
                 lost[job.id] = error
         return lost

@@ -7,7 +7,7 @@ create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
-  name text not null check (length(name) between 1 and 255 and rag.shows_only(name)),
+  name text not null check (length(name) between 1 and 255),
   description text check (length(description) <= 2000 and rag.shows_only(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,

@@ -85,14 +85,17 @@ create policy "a bound key stays in its collection" on rag.documents
 grant select, insert, update, delete on rag.documents to authenticated;
 
 -- A collection's documents go with it, past row security: a cascade runs as the tables' owner, and so do its
--- triggers since Postgres 18. Not those that the caller could not have deleted one by one. (The deployer, in SQL, is
--- nobody's user.)
-create function rag.keep_private_documents()
+-- triggers since Postgres 18. Not when nobody said so (rag.cascade is false, from rag_delete_collection), and not
+-- those that the caller could not have deleted one by one. (The deployer, in SQL, is nobody's user.)
+create function rag.keep_documents()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if auth.uid() is not null and exists (
+  if current_setting('rag.cascade', true) = 'false' and exists (select from gone) then
+    raise exception 'the collection has documents; cascade deletes them with it'
+      using errcode = 'PT409', detail = 'collection_not_empty';
+  elsif auth.uid() is not null and exists (
     select from gone
     where not coalesce(gone.owner_id is null or gone.owner_id = auth.uid()
       or gone.org_id = any (array(select rag.admin_org_ids())), false)
@@ -104,9 +107,9 @@ begin
 end;
 $$;
 
-create trigger keep_private_documents after delete on rag.documents
+create trigger keep_documents after delete on rag.documents
   referencing old table as gone
-  for each statement execute function rag.keep_private_documents();
+  for each statement execute function rag.keep_documents();
 
-revoke all on function rag.keep_private_documents() from public, anon, service_role;
-grant execute on function rag.keep_private_documents() to authenticated;
+revoke all on function rag.keep_documents() from public, anon, service_role;
+grant execute on function rag.keep_documents() to authenticated;

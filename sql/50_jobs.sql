@@ -108,11 +108,13 @@ grant update (state, attempts, due_at, lease, started_at, finished_at, step, err
 grant select (org_id, id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 
 -- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
--- run out is nobody's: its job is claimed again, and whoever held it can finish nothing. One that nobody ever
--- finished, eight times, ends here: its document says so.
+-- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held
+-- it can finish nothing. One that nobody ever finished, sixteen times, ends here: its document says so. as_admin: it is
+-- done for somebody else, as only an admin may.
 create function public.rag_claim_jobs(wanted integer default 1, lease_seconds integer default 60)
 returns table (
-  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, lease uuid, attempts integer
+  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
+  attempts integer
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -123,11 +125,20 @@ begin
   then
     raise exception 'so many jobs, or so long, nobody may have' using errcode = 'PT400', detail = 'invalid_claim';
   end if;
-  with given_up as (
+  -- Documents are locked before their jobs, by everybody: who deletes one goes that way too.
+  with dying as (
+    select documents.org_id, documents.id
+    from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= 16
+    for update of documents skip locked
+  ), given_up as (
     update rag.jobs
     set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
       error_code = 'processing_failed', error_message = 'Nobody could finish this document.'
-    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= 8
+    from dying
+    where jobs.org_id = dying.org_id and jobs.document_id = dying.id
+      and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
     returning jobs.org_id, jobs.document_id, jobs.error_code, jobs.error_message
   )
   update rag.documents
@@ -148,11 +159,11 @@ begin
     from busy
     where busy.org_id is not null
   ), due as materialized (
-    select found.org_id, found.id, found.due_at, row_number() over (
+    select found.org_id, found.id, found.due_at, found.state, row_number() over (
       partition by found.org_id order by found.due_at, found.id) as turn
     from busy
     cross join lateral (
-      select jobs.org_id, jobs.id, jobs.due_at
+      select jobs.org_id, jobs.id, jobs.due_at, jobs.state
       from rag.jobs
       where jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
         and jobs.due_at <= clock_timestamp()
@@ -162,7 +173,13 @@ begin
     where busy.org_id is not null
   ), locked as materialized (
     select jobs.org_id, jobs.id
-    from (select due.* from due order by due.turn, due.due_at, due.id limit 4 * wanted) as due
+    from (
+      select due.*
+      from due
+      where due.state = 'running' or not exists (select from due as dead where dead.state = 'running')
+      order by due.turn, due.due_at, due.id
+      limit 4 * wanted
+    ) as due
     cross join lateral (
       select jobs.org_id, jobs.id
       from rag.jobs
@@ -170,7 +187,7 @@ begin
         and jobs.due_at <= clock_timestamp()
       for update skip locked
     ) as jobs
-    limit wanted
+    limit case when exists (select from due where due.state = 'running') then 1 else wanted end
   )
   update rag.jobs as claimed
   set state = 'running', attempts = claimed.attempts + 1, lease = gen_random_uuid(), step = null,
@@ -178,7 +195,7 @@ begin
   from locked
   where claimed.org_id = locked.org_id and claimed.id = locked.id
   returning claimed.id, claimed.org_id, claimed.document_id, claimed.collection_id, claimed.user_id,
-    claimed.lease, claimed.attempts;
+    coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts;
 end;
 $$;
 

@@ -15,14 +15,16 @@ language sql stable security invoker set search_path = ''
 as $$
   select document.id, document.org_id, document.collection_id, document.owner_id, document.external_id,
     document.title, document.source_type, document.uri, document.lang, document.metadata, document.filename,
-    document.content_type, document.size_bytes, document.content_hash, document.status, document.error_code,
-    document.error_message, document.processing_info,
+    document.content_type, document.size_bytes, document.content_hash, document.status,
+    -- While it is worked on: why it did not work at once.
+    coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
+    document.processing_info,
     (select count(*) from rag.chunks
       where chunks.org_id = document.org_id and chunks.document_id = document.id),
     job.step, job.attempts, document.created_at, document.updated_at
   from (select document.id) as one
   left join lateral (
-    select jobs.step, jobs.attempts
+    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message
     from rag.jobs
     where jobs.org_id = document.org_id and jobs.document_id = document.id
     order by jobs.created_at desc
@@ -80,9 +82,19 @@ begin
     coalesce(input.content_hash, repeat('0', 64)), 'processing')
   -- Only that it is being worked on: what is found of it stays as it was until the job is done.
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
-  do update set status = 'processing', error_code = null, error_message = null, updated_at = clock_timestamp()
+  do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
   perform rag.require_room_for_a_document(home);
+
+  -- One that failed, and of which nothing is found, gives way.
+  delete from rag.documents as failed
+  using rag.originals
+  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
+    and originals.owner_id is not distinct from stored.owner_id
+    and originals.content_hash = input.content_hash and originals.document_id <> stored.id
+    and failed.org_id = originals.org_id and failed.id = originals.document_id and failed.status = 'failed'
+    and not exists (
+      select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
 
   select originals.document_id into twin
   from rag.originals
@@ -185,8 +197,8 @@ as $$
   select shown.* from rag.shown(rag.document_of(rag_get_document.document_id)) as shown;
 $$;
 
--- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. metadata takes the
--- place of what was there.
+-- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. New metadata take the
+-- place of the old, and so do the fields that they fill, null ones too.
 create function public.rag_update_document(document_id uuid, changes jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -196,10 +208,10 @@ declare
   wanted rag.documents := jsonb_populate_record(present, (
     select coalesce(jsonb_object_agg(change.key, change.value), '{}')
     from jsonb_each(changes) as change
-    where change.value <> 'null'));
+    where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
 begin
   update rag.documents as renewed
-  set title = wanted.title, metadata = wanted.metadata, source_type = wanted.source_type, uri = wanted.uri,
+  set title = wanted.title, metadata = wanted.metadata, source_type = coalesce(wanted.source_type, 'doc'), uri = wanted.uri,
     lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,
     state = wanted.state, labels = wanted.labels, updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id

@@ -12,6 +12,11 @@ as $$
 declare
   held rag.jobs;
 begin
+  -- The document first, as everybody who deletes or replaces one locks it.
+  perform from rag.documents
+  join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+  where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
+  for update of documents;
   select * into held
   from rag.jobs
   where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease() and state = 'running'
@@ -76,17 +81,26 @@ declare
   held constant rag.jobs := rag.held_job();
   input record;
   chunk_count integer;
+  -- What was changed since the document was brought is not changed back.
+  changed constant boolean := (
+    select documents.updated_at > held.created_at
+    from rag.documents
+    where documents.org_id = held.org_id and documents.id = held.document_id);
 begin
   select * into input from jsonb_to_record(rag_complete_job.document) as fields (
     source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
     state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
     content text, content_hash text, embedding_model text, processing_info jsonb);
 
+  if not changed then
+    update rag.documents as renewed
+    set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
+      lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
+      state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}')
+    where renewed.org_id = held.org_id and renewed.id = held.document_id;
+  end if;
   update rag.documents as renewed
-  set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
-    lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
-    state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}'),
-    filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
+  set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
     content = input.content, content_hash = input.content_hash, status = 'completed', error_code = null,
     error_message = null, processing_info = coalesce(input.processing_info, '{}'),
     updated_at = clock_timestamp()

@@ -41,10 +41,17 @@ begin
   do update set source_type = excluded.source_type, title = excluded.title, uri = excluded.uri,
     lang = excluded.lang, occurred_at = excluded.occurred_at, origin = excluded.origin,
     author = excluded.author, state = excluded.state, labels = excluded.labels, metadata = excluded.metadata,
-    content = excluded.content, content_hash = excluded.content_hash, updated_at = clock_timestamp()
+    content = excluded.content, content_hash = excluded.content_hash, status = 'completed', error_code = null,
+    error_message = null, updated_at = clock_timestamp()
   -- An inserted row has no xmax, one that was there was locked by this transaction.
   returning present.*, present.xmax::text <> '0' as was_there into stored;
 
+  if stored.was_there then
+    -- What was brought before and is still to be worked on is older than this.
+    delete from rag.jobs
+    where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');
+    delete from rag.originals where originals.org_id = stored.org_id and originals.document_id = stored.id;
+  end if;
   -- The upsert holds the row: a second writer of the same document waits for it, then replaces these.
   chunk_count := rag.replace_chunks(stored.org_id, stored.id, chunks, input.embedding_model);
   document_id := stored.id;

@@ -50,6 +50,7 @@ declare
   made rag.collections;
 begin
   org_id := rag.org_meant(org_id);
+  perform rag.check_name(name);
   perform rag.require_room_for_a_collection(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, case when private then auth.uid() end, name, description, coalesce(metadata, '{}'),
@@ -61,6 +62,19 @@ begin
       using errcode = 'PT409', detail = 'duplicate_collection';
   end if;
   return next rag.shown(made);
+end;
+$$;
+
+-- Raises PT400 for a name that hides something from its reader. (Not the table's check: a collection that came into
+-- being with a document may have one.)
+create function rag.check_name(name text)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if not rag.shows_only(name) then
+    raise exception 'a name has no invisible characters' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
 end;
 $$;
 
@@ -160,6 +174,7 @@ declare
   present rag.collections := rag.collection_of(collection_id);
   changed rag.collections;
 begin
+  perform rag.check_name(name);
   if config ? 'embedding_model'
     and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
     and (rag.shown(present)).document_count > 0
@@ -196,24 +211,23 @@ as $$
 declare
   gone rag.collections := rag.collection_of(collection_id);
 begin
-  if not coalesce("cascade", false) and (rag.shown(gone)).document_count > 0 then
-    raise exception 'the collection has documents; cascade deletes them with it'
-      using errcode = 'PT409', detail = 'collection_not_empty';
-  end if;
+  -- Told to the trigger that sees them go (rag.keep_documents): the caller may not see them all.
+  perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
   delete from rag.collections where org_id = gone.org_id and id = gone.id;
   if not found then
     raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
   end if;
+  perform set_config('rag.cascade', '', true);
 end;
 $$;
 
-revoke all on function rag.shown(rag.collections), rag.collection_of(uuid),
+revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
   rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
   public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
   public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
   public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
   from public, anon, service_role;
-grant execute on function rag.shown(rag.collections), rag.collection_of(uuid),
+grant execute on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
   rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
   public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
   public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),

@@ -51,7 +51,7 @@ update rag.tiers set collections = 50, documents_per_collection = 1000 where nam
 
 alter table rag.collections
   drop constraint collections_name_check,
-  add constraint collections_name_check check (length(name) between 1 and 255 and rag.shows_only(name)),
+  add constraint collections_name_check check (length(name) between 1 and 255),
   add column description text check (length(description) <= 2000 and rag.shows_only(description)),
   add column metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   add column config jsonb not null default '{}'
@@ -72,14 +72,17 @@ alter table rag.documents
     check (jsonb_typeof(processing_info) = 'object' and pg_column_size(processing_info) <= 4000);
 
 -- A collection's documents go with it, past row security: a cascade runs as the tables' owner, and so do its
--- triggers since Postgres 18. Not those that the caller could not have deleted one by one. (The deployer, in SQL, is
--- nobody's user.)
-create function rag.keep_private_documents()
+-- triggers since Postgres 18. Not when nobody said so (rag.cascade is false, from rag_delete_collection), and not
+-- those that the caller could not have deleted one by one. (The deployer, in SQL, is nobody's user.)
+create function rag.keep_documents()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if auth.uid() is not null and exists (
+  if current_setting('rag.cascade', true) = 'false' and exists (select from gone) then
+    raise exception 'the collection has documents; cascade deletes them with it'
+      using errcode = 'PT409', detail = 'collection_not_empty';
+  elsif auth.uid() is not null and exists (
     select from gone
     where not coalesce(gone.owner_id is null or gone.owner_id = auth.uid()
       or gone.org_id = any (array(select rag.admin_org_ids())), false)
@@ -91,12 +94,12 @@ begin
 end;
 $$;
 
-create trigger keep_private_documents after delete on rag.documents
+create trigger keep_documents after delete on rag.documents
   referencing old table as gone
-  for each statement execute function rag.keep_private_documents();
+  for each statement execute function rag.keep_documents();
 
-revoke all on function rag.keep_private_documents() from public, anon, service_role;
-grant execute on function rag.keep_private_documents() to authenticated;
+revoke all on function rag.keep_documents() from public, anon, service_role;
+grant execute on function rag.keep_documents() to authenticated;
 
 -- What a document was made of, as it was brought: a file's bytes, a text's, or an address. Kept, so that it can be
 -- converted once more and handed back. Written with the document and its job in one transaction, read by the
@@ -268,11 +271,13 @@ grant update (state, attempts, due_at, lease, started_at, finished_at, step, err
 grant select (org_id, id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 
 -- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
--- run out is nobody's: its job is claimed again, and whoever held it can finish nothing. One that nobody ever
--- finished, eight times, ends here: its document says so.
+-- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held
+-- it can finish nothing. One that nobody ever finished, sixteen times, ends here: its document says so. as_admin: it is
+-- done for somebody else, as only an admin may.
 create function public.rag_claim_jobs(wanted integer default 1, lease_seconds integer default 60)
 returns table (
-  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, lease uuid, attempts integer
+  job_id uuid, org_id uuid, document_id uuid, collection_id uuid, user_id uuid, as_admin boolean, lease uuid,
+  attempts integer
 )
 language plpgsql volatile security invoker set search_path = ''
 as $$
@@ -283,11 +288,20 @@ begin
   then
     raise exception 'so many jobs, or so long, nobody may have' using errcode = 'PT400', detail = 'invalid_claim';
   end if;
-  with given_up as (
+  -- Documents are locked before their jobs, by everybody: who deletes one goes that way too.
+  with dying as (
+    select documents.org_id, documents.id
+    from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= 16
+    for update of documents skip locked
+  ), given_up as (
     update rag.jobs
     set state = 'failed', lease = null, step = null, finished_at = clock_timestamp(),
       error_code = 'processing_failed', error_message = 'Nobody could finish this document.'
-    where jobs.state = 'running' and jobs.due_at <= clock_timestamp() and jobs.attempts >= 8
+    from dying
+    where jobs.org_id = dying.org_id and jobs.document_id = dying.id
+      and jobs.state = 'running' and jobs.due_at <= clock_timestamp()
     returning jobs.org_id, jobs.document_id, jobs.error_code, jobs.error_message
   )
   update rag.documents
@@ -308,11 +322,11 @@ begin
     from busy
     where busy.org_id is not null
   ), due as materialized (
-    select found.org_id, found.id, found.due_at, row_number() over (
+    select found.org_id, found.id, found.due_at, found.state, row_number() over (
       partition by found.org_id order by found.due_at, found.id) as turn
     from busy
     cross join lateral (
-      select jobs.org_id, jobs.id, jobs.due_at
+      select jobs.org_id, jobs.id, jobs.due_at, jobs.state
       from rag.jobs
       where jobs.org_id = busy.org_id and jobs.state in ('waiting', 'running')
         and jobs.due_at <= clock_timestamp()
@@ -322,7 +336,13 @@ begin
     where busy.org_id is not null
   ), locked as materialized (
     select jobs.org_id, jobs.id
-    from (select due.* from due order by due.turn, due.due_at, due.id limit 4 * wanted) as due
+    from (
+      select due.*
+      from due
+      where due.state = 'running' or not exists (select from due as dead where dead.state = 'running')
+      order by due.turn, due.due_at, due.id
+      limit 4 * wanted
+    ) as due
     cross join lateral (
       select jobs.org_id, jobs.id
       from rag.jobs
@@ -330,7 +350,7 @@ begin
         and jobs.due_at <= clock_timestamp()
       for update skip locked
     ) as jobs
-    limit wanted
+    limit case when exists (select from due where due.state = 'running') then 1 else wanted end
   )
   update rag.jobs as claimed
   set state = 'running', attempts = claimed.attempts + 1, lease = gen_random_uuid(), step = null,
@@ -338,7 +358,7 @@ begin
   from locked
   where claimed.org_id = locked.org_id and claimed.id = locked.id
   returning claimed.id, claimed.org_id, claimed.document_id, claimed.collection_id, claimed.user_id,
-    claimed.lease, claimed.attempts;
+    coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts;
 end;
 $$;
 
@@ -399,6 +419,7 @@ declare
   made rag.collections;
 begin
   org_id := rag.org_meant(org_id);
+  perform rag.check_name(name);
   perform rag.require_room_for_a_collection(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, case when private then auth.uid() end, name, description, coalesce(metadata, '{}'),
@@ -410,6 +431,19 @@ begin
       using errcode = 'PT409', detail = 'duplicate_collection';
   end if;
   return next rag.shown(made);
+end;
+$$;
+
+-- Raises PT400 for a name that hides something from its reader. (Not the table's check: a collection that came into
+-- being with a document may have one.)
+create function rag.check_name(name text)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if not rag.shows_only(name) then
+    raise exception 'a name has no invisible characters' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
 end;
 $$;
 
@@ -509,6 +543,7 @@ declare
   present rag.collections := rag.collection_of(collection_id);
   changed rag.collections;
 begin
+  perform rag.check_name(name);
   if config ? 'embedding_model'
     and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
     and (rag.shown(present)).document_count > 0
@@ -545,24 +580,23 @@ as $$
 declare
   gone rag.collections := rag.collection_of(collection_id);
 begin
-  if not coalesce("cascade", false) and (rag.shown(gone)).document_count > 0 then
-    raise exception 'the collection has documents; cascade deletes them with it'
-      using errcode = 'PT409', detail = 'collection_not_empty';
-  end if;
+  -- Told to the trigger that sees them go (rag.keep_documents): the caller may not see them all.
+  perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
   delete from rag.collections where org_id = gone.org_id and id = gone.id;
   if not found then
     raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
   end if;
+  perform set_config('rag.cascade', '', true);
 end;
 $$;
 
-revoke all on function rag.shown(rag.collections), rag.collection_of(uuid),
+revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
   rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
   public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
   public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
   public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
   from public, anon, service_role;
-grant execute on function rag.shown(rag.collections), rag.collection_of(uuid),
+grant execute on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
   rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
   public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
   public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
@@ -586,14 +620,16 @@ language sql stable security invoker set search_path = ''
 as $$
   select document.id, document.org_id, document.collection_id, document.owner_id, document.external_id,
     document.title, document.source_type, document.uri, document.lang, document.metadata, document.filename,
-    document.content_type, document.size_bytes, document.content_hash, document.status, document.error_code,
-    document.error_message, document.processing_info,
+    document.content_type, document.size_bytes, document.content_hash, document.status,
+    -- While it is worked on: why it did not work at once.
+    coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
+    document.processing_info,
     (select count(*) from rag.chunks
       where chunks.org_id = document.org_id and chunks.document_id = document.id),
     job.step, job.attempts, document.created_at, document.updated_at
   from (select document.id) as one
   left join lateral (
-    select jobs.step, jobs.attempts
+    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message
     from rag.jobs
     where jobs.org_id = document.org_id and jobs.document_id = document.id
     order by jobs.created_at desc
@@ -651,9 +687,19 @@ begin
     coalesce(input.content_hash, repeat('0', 64)), 'processing')
   -- Only that it is being worked on: what is found of it stays as it was until the job is done.
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
-  do update set status = 'processing', error_code = null, error_message = null, updated_at = clock_timestamp()
+  do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
   perform rag.require_room_for_a_document(home);
+
+  -- One that failed, and of which nothing is found, gives way.
+  delete from rag.documents as failed
+  using rag.originals
+  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
+    and originals.owner_id is not distinct from stored.owner_id
+    and originals.content_hash = input.content_hash and originals.document_id <> stored.id
+    and failed.org_id = originals.org_id and failed.id = originals.document_id and failed.status = 'failed'
+    and not exists (
+      select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
 
   select originals.document_id into twin
   from rag.originals
@@ -756,8 +802,8 @@ as $$
   select shown.* from rag.shown(rag.document_of(rag_get_document.document_id)) as shown;
 $$;
 
--- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. metadata takes the
--- place of what was there.
+-- changes: title, metadata and the fields that metadata fill; what is not there, or null, stays. New metadata take the
+-- place of the old, and so do the fields that they fill, null ones too.
 create function public.rag_update_document(document_id uuid, changes jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -767,10 +813,10 @@ declare
   wanted rag.documents := jsonb_populate_record(present, (
     select coalesce(jsonb_object_agg(change.key, change.value), '{}')
     from jsonb_each(changes) as change
-    where change.value <> 'null'));
+    where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
 begin
   update rag.documents as renewed
-  set title = wanted.title, metadata = wanted.metadata, source_type = wanted.source_type, uri = wanted.uri,
+  set title = wanted.title, metadata = wanted.metadata, source_type = coalesce(wanted.source_type, 'doc'), uri = wanted.uri,
     lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,
     state = wanted.state, labels = wanted.labels, updated_at = clock_timestamp()
   where renewed.org_id = present.org_id and renewed.id = present.id
@@ -822,6 +868,11 @@ as $$
 declare
   held rag.jobs;
 begin
+  -- The document first, as everybody who deletes or replaces one locks it.
+  perform from rag.documents
+  join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+  where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
+  for update of documents;
   select * into held
   from rag.jobs
   where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease() and state = 'running'
@@ -886,17 +937,26 @@ declare
   held constant rag.jobs := rag.held_job();
   input record;
   chunk_count integer;
+  -- What was changed since the document was brought is not changed back.
+  changed constant boolean := (
+    select documents.updated_at > held.created_at
+    from rag.documents
+    where documents.org_id = held.org_id and documents.id = held.document_id);
 begin
   select * into input from jsonb_to_record(rag_complete_job.document) as fields (
     source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
     state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
     content text, content_hash text, embedding_model text, processing_info jsonb);
 
+  if not changed then
+    update rag.documents as renewed
+    set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
+      lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
+      state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}')
+    where renewed.org_id = held.org_id and renewed.id = held.document_id;
+  end if;
   update rag.documents as renewed
-  set source_type = coalesce(input.source_type, 'doc'), title = input.title, uri = input.uri,
-    lang = input.lang, occurred_at = input.occurred_at, origin = input.origin, author = input.author,
-    state = input.state, labels = coalesce(input.labels, '{}'), metadata = coalesce(input.metadata, '{}'),
-    filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
+  set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
     content = input.content, content_hash = input.content_hash, status = 'completed', error_code = null,
     error_message = null, processing_info = coalesce(input.processing_info, '{}'),
     updated_at = clock_timestamp()
@@ -1013,10 +1073,17 @@ begin
   do update set source_type = excluded.source_type, title = excluded.title, uri = excluded.uri,
     lang = excluded.lang, occurred_at = excluded.occurred_at, origin = excluded.origin,
     author = excluded.author, state = excluded.state, labels = excluded.labels, metadata = excluded.metadata,
-    content = excluded.content, content_hash = excluded.content_hash, updated_at = clock_timestamp()
+    content = excluded.content, content_hash = excluded.content_hash, status = 'completed', error_code = null,
+    error_message = null, updated_at = clock_timestamp()
   -- An inserted row has no xmax, one that was there was locked by this transaction.
   returning present.*, present.xmax::text <> '0' as was_there into stored;
 
+  if stored.was_there then
+    -- What was brought before and is still to be worked on is older than this.
+    delete from rag.jobs
+    where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');
+    delete from rag.originals where originals.org_id = stored.org_id and originals.document_id = stored.id;
+  end if;
   -- The upsert holds the row: a second writer of the same document waits for it, then replaces these.
   chunk_count := rag.replace_chunks(stored.org_id, stored.id, chunks, input.embedding_model);
   document_id := stored.id;

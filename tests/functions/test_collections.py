@@ -165,9 +165,12 @@ def test_documents_go_with_their_collection_only_when_asked(people: People, worl
 def test_a_member_deletes_no_private_document_of_another(people: People):
     made = create(people.alf, "shared")
     people.ann.put([vector(1)], collection="shared", private=True)
-    for query in ("", "?cascade=true"):
-        refused = error(people.alf.request("DELETE", f"{PATH}/{made['id']}{query}"), 403)
-        assert refused["code"] == "private_documents"
+    for query, status, code in (
+        ("", 409, "collection_not_empty"),
+        ("?cascade=true", 403, "private_documents"),
+    ):
+        refused = error(people.alf.request("DELETE", f"{PATH}/{made['id']}{query}"), status)
+        assert refused["code"] == code
     assert len(people.ann.match(vector(1), 1)) == 1
     assert people.ada.request("DELETE", f"{PATH}/{made['id']}?cascade=true").status_code == 204
     assert people.ann.match(vector(1), 1) == []

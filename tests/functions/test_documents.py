@@ -173,6 +173,9 @@ def test_metadata_are_changed_and_filter_what_is_found(people: People, home: str
     for kind, count in (("faq", 1), ("email", 0)):
         found = people.alf.search("the kiln", filters={"source_type": kind}).json()["results"]
         assert len(found) == count
+    people.ann.request("PATCH", f"{PATH}/{made['id']}", {"metadata": {}})
+    assert len(people.alf.search("the kiln", filters={"source_type": "doc"}).json()["results"]) == 1
+    people.ann.request("PATCH", f"{PATH}/{made['id']}", {"metadata": {"source_type": "faq"}})
     renamed = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"title": "Ovens", "metadata": None}).json()
     assert (renamed["title"], renamed["metadata"]) == ("Ovens", {"source_type": "faq"})
 

@@ -96,6 +96,18 @@ def test_with_too_small_a_scope(people: People, scopes: list[str], method: str, 
     assert names(people.ann) == {"plans"}
 
 
+def test_a_key_that_sees_no_documents_deletes_none_unasked(people: People, world: World):
+    kept = make(people.ann)
+    people.ann.put([vector(1)], collection="plans")
+    token = people.ann.key_token(scopes=["collections:manage"])
+    refused = people.ann.request("DELETE", f"{PATH}/{kept}", token=token)
+    assert refused.status_code == 409, refused.text
+    assert refused.json()["error"]["code"] == "collection_not_empty"
+    assert len(people.ann.match(vector(1), 1)) == 1
+    assert people.ann.request("DELETE", f"{PATH}/{kept}?cascade=true", token=token).status_code == 204
+    assert world.sql("select count(*) from rag.documents where collection_id = %s", kept) == [(0,)]
+
+
 @pytest.mark.parametrize("scope", ["documents:write", "retrievals:read"])
 def test_with_too_small_a_scope_straight_through_postgrest(people: People, scope: str):
     kept = make(people.ann)

@@ -11,7 +11,8 @@ from pydantic import SecretStr
 from shared import collections, documents
 from shared.config import Settings
 from shared.documents import Brought
-from shared.errors import Conflict, RagError
+from shared.errors import Conflict, NotFound, RagError
+from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from shared.types import Filters, Mode, Query
 from shared.work import ATTEMPTS, Done, Job, Worker
@@ -175,7 +176,7 @@ def test_a_job_that_kills_its_workers_is_given_up(
     core: Pipeline, people: People, world: World, worker: Worker, home: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
-    for _ in range(8):
+    for _ in range(16):
         assert len(worker._claim(1)) == 1
         assert_due(world, brought)
     assert worker._claim(1) == []
@@ -257,6 +258,61 @@ def test_the_collection_says_how_its_documents_are_cut(core: Pipeline, people: P
     assert seen(core, people.ann, brought)["chunk_count"] >= 8
 
 
+def test_what_is_changed_while_a_document_is_worked_on_stays_changed(
+    core: Pipeline, people: People, worker: Worker, home: str
+):
+    brought = bring(core, people.ann, home, "The kiln is hot.", metadata={"author": "Ann"})
+    caller = people.alf.principal
+    documents.update(core.database, caller, brought["id"], "Ovens", {"state": "open"})
+    worker.work()
+    done = seen(core, people.ann, brought)
+    assert (done["title"], done["metadata"], done["status"]) == ("Ovens", {"state": "open"}, "completed")
+    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+
+
+def test_an_admin_brings_documents_into_a_member_s_own_collection(
+    core: Pipeline, people: People, worker: Worker
+):
+    wanted = {"name": "own", "private": True}
+    own = collections.create(core.database, people.ann.principal, wanted)["id"]
+    bring(core, people.ada, own, "The kiln is hot.")
+    assert worker.work() == Done(claimed=1, completed=1)
+    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+    assert found(core, people.alf, "kiln") == []
+
+
+def test_what_failed_may_be_brought_again(core: Pipeline, people: People, worker: Worker, home: str):
+    failed = bring(core, people.ann, home, b"caf\xe9")
+    worker.work()
+    again = bring(core, people.ann, home, b"caf\xe9")
+    assert again["status"] == "processing"
+    with pytest.raises(NotFound):
+        seen(core, people.ann, failed)
+
+
+def test_jobs_whose_workers_died_are_done_one_by_one(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    """One of them may be what they died of."""
+    rows = [bring(core, people.ann, home, f"Kiln {number} is hot.") for number in range(3)]
+    assert len(worker._claim(3)) == 3
+    for row in rows:
+        assert_due(world, row)
+    bring(core, people.ann, home, "A fourth kiln.")
+    assert [len(worker._claim(4)) for _ in range(4)] == [1, 1, 1, 1]
+
+
+def test_a_version_that_was_put_at_once_is_newer_than_one_that_waits(
+    core: Pipeline, people: People, worker: Worker, home: str
+):
+    bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
+    new = NewDocument(people.acme.id, "Kiln", "The kiln is cold.", external_id="kiln", collection="docs")
+    stored = ingest(core.database, core.embedder, people.ann.principal, new)
+    assert worker.work() == Done()
+    assert found(core, people.ann, "kiln") == ["The kiln is cold."]
+    assert documents.get(core.database, people.ann.principal, stored.document_id)["status"] == "completed"
+
+
 def test_work_is_done_in_the_name_of_who_brought_it(
     core: Pipeline, people: People, world: World, worker: Worker, home: str
 ):
@@ -269,4 +325,4 @@ def test_work_is_done_in_the_name_of_who_brought_it(
 
 def test_pauses_double_and_end():
     pauses = [Job("j", "o", "u", "l", attempt).pause for attempt in range(1, ATTEMPTS + 1)]
-    assert pauses == [4, 8, 16, 32, 64, None]
+    assert pauses == [4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600, None]
