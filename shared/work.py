@@ -18,7 +18,7 @@ from typing import Any
 from shared.chunk import Chunk
 from shared.convert import convert
 from shared.embed import Embedder, embed
-from shared.errors import Conflict, RagError, UnreadableDocument
+from shared.errors import Conflict, RagError, UnreadableDocument, UnsupportedFileType
 from shared.ingest import SHOWS_NOTHING, clean, passages_of, row_of
 from shared.postgrest import Database
 from shared.sign import CALL_SECONDS, Signer
@@ -145,6 +145,8 @@ class Worker:
         (opened,) = self.call(job, "rag_open_job", {"embedding_model": self._embedder.model})
         self._report(job, "converting")
         said: Row = opened["document"]
+        if opened["bytes"] is None:
+            raise UnsupportedFileType("Addresses are not fetched here: bring the file, or its text.")
         data = base64.b64decode(opened["bytes"])
         converted = convert(data, said.get("filename"), said.get("content_type"))
         text = clean(converted.text)

@@ -82,6 +82,14 @@ def test_a_document_that_cannot_be_read_says_why_and_holds_nobody_up(
     assert worker.work() == Done()
 
 
+def test_an_address_is_not_fetched_and_says_so(people: People, core: Pipeline, worker: Worker, home: str):
+    document = {"title": "a page", "url": "https://example.com/page"}
+    answer = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
+    assert answer.status_code == 200, answer.text
+    assert worker.work() == Done(claimed=1, failed=1)
+    assert seen(core, people.ann, answer.json()[0])["error_code"] == "unsupported_file_type"
+
+
 def test_an_embedder_that_is_down_puts_documents_off(
     core: Pipeline, settings: Settings, people: People, world: World, worker: Worker, home: str
 ):
