@@ -11,6 +11,7 @@ from shared.callers import Core, with_scope
 from shared.dialects import platform as wire
 from shared.embed import model_of
 from shared.errors import InvalidRequest
+from shared.ids import id_of
 from shared.types import Principal, Scope
 
 app = create_app(wire, "collections", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))
@@ -20,7 +21,7 @@ Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE)]
 
 
 async def _id_of_path(collection_id: str) -> str:
-    return collections.id_of(collection_id)
+    return id_of(collection_id, "collection")
 
 
 Id = Annotated[str, Depends(_id_of_path)]

@@ -5,11 +5,12 @@ from typing import Annotated
 from fastapi import Depends, File, Form, UploadFile
 from starlette.responses import Response
 
-from shared import collections, documents
+from shared import documents
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, with_scope
 from shared.dialects import platform as wire
 from shared.documents import Brought
+from shared.ids import id_of
 from shared.types import Principal, Scope
 
 # Six megabytes of a file or a text are what Lambda lets in, and Postgres keeps.
@@ -26,7 +27,7 @@ Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE)]
 
 
 async def _id_of_path(document_id: str) -> str:
-    return documents.id_of(document_id)
+    return id_of(document_id, "document")
 
 
 Id = Annotated[str, Depends(_id_of_path)]
@@ -75,7 +76,7 @@ def index(
     sort_by: wire.DocumentOrder = "created_at",
     order: wire.Order = "desc",
 ) -> wire.Documents:
-    collection = collections.id_of(collection_id)
+    collection = id_of(collection_id, "collection")
     rows, total = documents.listed(core.database, caller, collection, limit, offset, status, sort_by, order)
     return wire.Documents(
         data=[wire.Document.of(row) for row in rows], pagination=wire.Pagination.of(total, limit, offset)
@@ -109,7 +110,7 @@ def delete(caller: Writer, core: Core, document: Id) -> Response:
 
 
 def _brought(core: Core, caller: Principal, collection_id: str, brought: Brought) -> wire.Document:
-    collection = collections.id_of(collection_id)
+    collection = id_of(collection_id, "collection")
     return wire.Document.of(documents.bring(core.database, caller, collection, brought))
 
 

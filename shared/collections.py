@@ -1,24 +1,12 @@
 """Collections as people see them: made, listed, changed, deleted. Row security decides whose are whose."""
 
 from typing import Any
-from uuid import UUID
 
-from shared.errors import NotFound, about
+from shared.errors import about
 from shared.postgrest import Database
 from shared.types import Principal
 
 Row = dict[str, Any]
-
-
-def id_of(text: str) -> str:
-    """The id in what a client sent: a UUID, with or without the prefix col_. Raises NotFound for what cannot
-    be anybody's."""
-    try:
-        return str(UUID(text.removeprefix("col_")))
-    except ValueError:
-        raise NotFound(
-            "There is no such collection.", code="collection_not_found", details={"collection_id": text}
-        ) from None
 
 
 def create(database: Database, caller: Principal, wanted: Row) -> Row:

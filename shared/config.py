@@ -61,6 +61,9 @@ def _shared_secret(value: SecretStr) -> SecretStr:
     return value
 
 
+# What embeds where no key says otherwise (minilm.py).
+LOCAL_MODEL = "all-MiniLM-L6-v2"
+
 Read = TypeVar("Read", bound="FrameSettings")
 Address = Annotated[str, AfterValidator(_address)]
 Rate = Annotated[str, AfterValidator(_rate)]

@@ -5,7 +5,6 @@ import base64
 import hashlib
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
 from shared.ingest import Fields, clean
@@ -33,17 +32,6 @@ class Brought:
     external_id: str | None = None
     private: bool = False
     metadata: Row = field(default_factory=dict)
-
-
-def id_of(text: str) -> str:
-    """The id in what a client sent: a UUID, with or without the prefix doc_. Raises NotFound for what cannot
-    be anybody's."""
-    try:
-        return str(UUID(text.removeprefix("doc_")))
-    except ValueError:
-        raise NotFound(
-            "There is no such document.", code="document_not_found", details={"document_id": text}
-        ) from None
 
 
 def bring(database: Database, caller: Principal, collection: str, brought: Brought) -> Row:

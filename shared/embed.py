@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from shared.config import Settings
+from shared.config import LOCAL_MODEL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.patience import openai_client, pause_again, within
 from shared.tokens import count_tokens
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from shared.minilm import MiniLM
 
 DIMENSIONS = 1536
-LOCAL_MODEL = "all-MiniLM-L6-v2"
 # Before a busy or broken endpoint is tried again, in seconds, unless it says how long.
 PAUSES = (0.25, 1.0)
 AGAIN = {408, 409, 429, *range(500, 600)}

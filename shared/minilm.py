@@ -20,6 +20,8 @@ from onnx.parser import parse_model
 from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 from tokenizers import Encoding, Tokenizer
 
+from shared.config import LOCAL_MODEL
+
 START, END = 101, 102  # [CLS] and [SEP]
 # Padded tokens in a batch. Fewer, and short texts each pay for reading all weights from memory; more, and
 # what passes between the layers no longer fits the CPU's cache (at 4096, a fifth to a half slower).
@@ -42,7 +44,7 @@ class Reading:
 class MiniLM:
     """Loads in about a third of a second; one serves a whole process and several threads at once."""
 
-    model = "all-MiniLM-L6-v2"
+    model = LOCAL_MODEL
     remote = False
     dimensions = 384
     window = 256

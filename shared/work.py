@@ -30,7 +30,7 @@ LEASE_SECONDS = 300
 RENEWED_AFTER = 60
 # A document of more has no minute to be stored in.
 MAX_CHUNKS = 10_000
-# How many passages are embedded between two reports, which keep the leases.
+# How many passages are embedded between two looks at the clock.
 EMBEDDED_AT_ONCE = 64
 ATTEMPTS = 12
 # Before the next attempt, in seconds: doubled each time.
@@ -100,19 +100,15 @@ class Worker:
         jobs = self._claim(wanted)
         done = Done(claimed=len(jobs))
         read: list[Read] = []
-        renewed = time.monotonic()
+        leases = _Leases(self)
         for place, job in enumerate(jobs):
-            if time.monotonic() - renewed > RENEWED_AFTER:
-                # Whoever lost a lease notices when their turn comes.
-                self._kept([item.job for item in read] + jobs[place:], "converting")
-                renewed = time.monotonic()
+            # One that is lost is noticed when its turn comes.
+            leases.keep([*(item.job for item in read), *jobs[place:]], "converting")
             with _Outcome(self, job) as outcome:
                 read.append(self._read(job))
             done += outcome.became
-        for place, (item, vectors) in enumerate(self._embedded(read)):
-            if time.monotonic() - renewed > RENEWED_AFTER:
-                self._kept([later.job for later in read[place:]], "storing")
-                renewed = time.monotonic()
+        for place, (item, vectors) in enumerate(self._embedded(read, leases)):
+            leases.keep([later.job for later in read[place:]], "storing")
             with _Outcome(self, item.job) as outcome:
                 if isinstance(vectors, RagError):
                     raise vectors
@@ -137,13 +133,14 @@ class Worker:
         caller = Principal(job.user_id, self._signer.token(sub=job.user_id, rag=claims))
         return self._database.call(caller, function, arguments, patient=True)
 
-    def _report(self, job: Job, step: str) -> None:
+    def report(self, job: Job, step: str) -> None:
+        """What the job is at; its lease lasts from now."""
         self.call(job, "rag_report_job", {"step": step, "lease_seconds": LEASE_SECONDS})
 
     def _read(self, job: Job) -> Read:
         started = time.perf_counter()
-        (opened,) = self.call(job, "rag_open_job", {"embedding_model": self._embedder.model})
-        self._report(job, "converting")
+        (opened,) = self.call(job, "rag_open_job", {})
+        self.report(job, "converting")
         said: Row = opened["document"]
         if opened["bytes"] is None:
             raise UnsupportedFileType("Addresses are not fetched here: bring the file, or its text.")
@@ -175,14 +172,16 @@ class Worker:
         }
         return Read(job, document, chunks, passages, started)
 
-    def _embedded(self, read: Sequence[Read]) -> Iterator[tuple[Read, list[list[float]] | RagError]]:
+    def _embedded(
+        self, read: Sequence[Read], leases: "_Leases"
+    ) -> Iterator[tuple[Read, list[list[float]] | RagError]]:
         """Each with its vectors, or with why there are none. Documents share the embedder's batches."""
         waiting = [(item.job.id, passage) for item in read for passage in item.passages]
         vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in read}
-        failed: dict[str, RagError] = {}
+        failed = leases.renew([item.job for item in read], "embedding")
         for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
             # All of them: those whose turn comes later must not lose their leases meanwhile.
-            failed |= self._kept([item.job for item in read if item.job.id not in failed], "embedding")
+            failed |= leases.keep([item.job for item in read if item.job.id not in failed], "embedding")
             turn = waiting[start : start + EMBEDDED_AT_ONCE]
             part = [(job_id, passage) for job_id, passage in turn if job_id not in failed]
             try:
@@ -195,22 +194,34 @@ class Worker:
         for item in read:
             yield item, failed.get(item.job.id) or vectors[item.job.id]
 
-    def _kept(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
-        """Renew the leases; which could not be, and why."""
-        lost: dict[str, RagError] = {}
-        for job in jobs:
-            try:
-                self._report(job, step)
-            except RagError as error:
-                lost[job.id] = error
-        return lost
-
     def _store(self, item: Read, vectors: list[list[float]]) -> None:
-        self._report(item.job, "storing")
+        self.report(item.job, "storing")
         took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
         document = {**item.document, "processing_info": {**item.document["processing_info"], **took}}
         rows = [row_of(chunk, vector) for chunk, vector in zip(item.chunks, vectors, strict=True)]
         self.call(item.job, "rag_complete_job", {"document": document, "chunks": rows})
+
+
+class _Leases:
+    """Those of one round, which last as long as somebody renews them now and then."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._renewed = time.monotonic()
+
+    def keep(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
+        """Renew them if it is time to; which could not be, and why."""
+        return self.renew(jobs, step) if time.monotonic() - self._renewed > RENEWED_AFTER else {}
+
+    def renew(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
+        self._renewed = time.monotonic()
+        lost: dict[str, RagError] = {}
+        for job in jobs:
+            try:
+                self._worker.report(job, step)
+            except RagError as error:
+                lost[job.id] = error
+        return lost
 
 
 class _Outcome:

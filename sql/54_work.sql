@@ -28,30 +28,19 @@ begin
 end;
 $$;
 
--- What there is to do: what was said of the document, its original, its collection's config; and content_hash, the
--- hash of what its chunks were made of, when it has any by that embedding model.
-create function public.rag_open_job(embedding_model text)
-returns table (
-  document_id uuid, document jsonb, bytes text, url text, config jsonb, title text, filename text,
-  content_type text, content_hash text
-)
+-- What there is to do: what was said of the document, its original, its collection's config.
+create function public.rag_open_job()
+returns table (document_id uuid, document jsonb, bytes text, url text, config jsonb)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held constant rag.jobs := rag.held_job();
 begin
   return query
-  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, collections.config,
-    documents.title, documents.filename, documents.content_type,
-    case when exists (
-      select from rag.chunks
-      where chunks.org_id = held.org_id and chunks.document_id = held.document_id
-        and chunks.embedding_model = rag_open_job.embedding_model
-    ) then documents.content_hash end
-  from rag.documents
-  join rag.originals on originals.org_id = documents.org_id and originals.document_id = documents.id
-  join rag.collections on collections.org_id = documents.org_id and collections.id = documents.collection_id
-  where documents.org_id = held.org_id and documents.id = held.document_id;
+  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, collections.config
+  from rag.originals
+  join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
+  where originals.org_id = held.org_id and originals.document_id = held.document_id;
 end;
 $$;
 
@@ -137,9 +126,9 @@ begin
 end;
 $$;
 
-revoke all on function rag.held_job(), public.rag_open_job(text), public.rag_report_job(text, integer),
+revoke all on function rag.held_job(), public.rag_open_job(), public.rag_report_job(text, integer),
   public.rag_complete_job(jsonb, jsonb), public.rag_fail_job(text, text, integer)
   from public, anon, service_role;
-grant execute on function rag.held_job(), public.rag_open_job(text), public.rag_report_job(text, integer),
+grant execute on function rag.held_job(), public.rag_open_job(), public.rag_report_job(text, integer),
   public.rag_complete_job(jsonb, jsonb), public.rag_fail_job(text, text, integer)
   to authenticated;

@@ -63,6 +63,14 @@ def world(stack: Stack) -> Iterator[World]:
     made.close()
 
 
+@pytest.fixture
+def no_jobs(world: World) -> Iterator[None]:
+    """Nothing that another test has left for the worker to do, and nothing left."""
+    world.sql("delete from rag.jobs")
+    yield
+    world.sql("delete from rag.jobs")
+
+
 @dataclass(frozen=True)
 class People:
     """Two orgs: ann and alf are members of the first, ada is its admin; bob is a member of the second;

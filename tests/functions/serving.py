@@ -16,6 +16,15 @@ from shared.config import Settings
 from shared.pipeline import Pipeline
 
 
+def platform_error(answer: httpx.Response, status: int) -> dict[str, Any]:
+    """The error of the platform contract's envelope."""
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error"}
+    found: dict[str, Any] = answer.json()["error"]
+    assert set(found) == {"type", "code", "message", "details"}
+    return found
+
+
 @contextmanager
 def made(settings: Settings, **changes: Any) -> Iterator[Pipeline]:
     """A pipeline with some settings changed; strings of secrets become secrets."""

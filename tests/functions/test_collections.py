@@ -7,6 +7,7 @@ import pytest
 
 from tests.actors import Actor, World, client, vector
 from tests.conftest import People
+from tests.functions.serving import platform_error as error
 
 PATH = "/api/v1/collections"
 FIELDS = {
@@ -32,14 +33,6 @@ def listed(actor: Actor, query: str = "") -> Row:
 
 def names(actor: Actor, query: str = "") -> list[str]:
     return [row["name"] for row in listed(actor, query)["data"]]
-
-
-def error(answer: Any, status: int) -> Row:
-    assert answer.status_code == status, answer.text
-    assert set(answer.json()) == {"error"}
-    found: Row = answer.json()["error"]
-    assert set(found) == {"type", "code", "message", "details"}
-    return found
 
 
 def test_a_collection_is_made_and_read_back(people: People):

@@ -1,7 +1,6 @@
 """documents over HTTP, on the real stack: brought as files and texts, worked on, listed, changed, deleted."""
 
 import hashlib
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +10,7 @@ import pytest
 from shared.documents import MAX_BYTES
 from tests.actors import Actor, World, client
 from tests.conftest import People
+from tests.functions.serving import platform_error as error
 
 COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functions/v1/ingest"
 FIELDS = {
@@ -19,13 +19,8 @@ FIELDS = {
     "created_at", "updated_at",
 }  # fmt: skip
 Row = dict[str, Any]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_else_to_do(world: World) -> Iterator[None]:
-    world.sql("delete from rag.jobs")
-    yield
-    world.sql("delete from rag.jobs")
+# The worker finds no other test's jobs.
+pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 @pytest.fixture
@@ -79,14 +74,6 @@ def get(actor: Actor, document: Row) -> Row:
     body: Row = answer.json()
     assert set(body) == FIELDS
     return body
-
-
-def error(answer: httpx.Response, status: int) -> Row:
-    assert answer.status_code == status, answer.text
-    assert set(answer.json()) == {"error"}
-    found: Row = answer.json()["error"]
-    assert set(found) == {"type", "code", "message", "details"}
-    return found
 
 
 def titles(actor: Actor, collection_id: str, query: str = "") -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from shared.embed import embed
 from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
-from tests.actors import Actor, hit_arguments, key_arguments, put_arguments, vector
+from tests.actors import LEASED, Actor, hit_arguments, key_arguments, put_arguments, vector
 from tests.conftest import People
 
 QUESTION = "What is the code of the vault door?"
@@ -71,10 +71,7 @@ class Library:
             "rag_get_document": {"document_id": self.acme_document},
             "rag_update_document": {"document_id": self.acme_document, "changes": {"title": "b"}},
             "rag_get_original": {"document_id": self.acme_document},
-            "rag_open_job": {"embedding_model": "m"},
-            "rag_report_job": {"step": "storing", "lease_seconds": 60},
-            "rag_complete_job": {"document": {"title": "a", "content": "a"}, "chunks": []},
-            "rag_fail_job": {"code": "processing_failed", "message": "a"},
+            **LEASED,
             "rag_put_document": put_arguments(self.people.acme, [vector(1)]),
             "rag_delete_document": {"document_id": self.acme_document},
             "rag_hit": hit_arguments(),

@@ -1,13 +1,12 @@
 """Attacks on documents that are brought, on their originals and on the jobs that work on them."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from local import tokens
-from tests.actors import Actor, World, vector
+from tests.actors import LEASED, Actor, World, vector
 from tests.conftest import People
 from tests.isolation.bad_tokens import BAD_TOKENS
 from tests.isolation.library import INTERNALS
@@ -15,19 +14,8 @@ from tests.isolation.library import INTERNALS
 COLLECTIONS, PATH = "/api/v1/collections", "/api/v1/documents"
 SECRET = "The code of the vault door is ACME-4417."
 ONE = [("GET", "", None), ("GET", "/status", None), ("PATCH", "", {"title": "stolen"}), ("DELETE", "", None)]
-LEASED: dict[str, dict[str, Any]] = {
-    "rag_open_job": {"embedding_model": "m"},
-    "rag_report_job": {"step": "storing", "lease_seconds": 60},
-    "rag_complete_job": {"document": {"title": "x", "content": "x", "content_hash": "0" * 64}, "chunks": []},
-    "rag_fail_job": {"code": "processing_failed", "message": "x"},
-}
-
-
-@pytest.fixture(autouse=True)
-def _nothing_else_to_do(world: World) -> Iterator[None]:
-    world.sql("delete from rag.jobs")
-    yield
-    world.sql("delete from rag.jobs")
+# The worker finds no other test's jobs.
+pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 def collection(actor: Actor, **more: Any) -> str:
@@ -222,7 +210,7 @@ def test_a_lease_opens_one_job_and_nothing_else(people: People):
     jobs = {job["document_id"]: job for job in claimed(people)}
     assert set(jobs) == {first, second}
     rag = {"org": people.acme.id, "lease": jobs[second]["lease"], "scopes": ["documents:write"]}
-    opened = people.ann.rpc("rag_open_job", {"embedding_model": "m"}, token=people.ann.token(rag=rag))
+    opened = people.ann.rpc("rag_open_job", {}, token=people.ann.token(rag=rag))
     assert [row["document_id"] for row in opened.json()] == [second]
 
 

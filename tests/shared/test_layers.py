@@ -15,7 +15,7 @@ LAYERS = (
     ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks"),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "keys", "keyring", "limit", "embed", "remember", "chunk", "match", "policy", "extract"),
-    ("generate", "convert", "ingest", "rerank", "collections", "documents", "work"),
+    ("generate", "ids", "convert", "ingest", "rerank", "collections", "documents", "work"),
     ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform"),
     ("callers", "edge", "app"),
 )

@@ -1,6 +1,5 @@
 """The worker, on the real database and the real embedder: what is brought is found, once, or says why not."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -16,7 +15,7 @@ from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from shared.types import Filters, Mode, Query
 from shared.work import ATTEMPTS, Done, Job, Worker
-from tests.actors import Actor, World
+from tests.actors import LEASED, Actor, World
 from tests.conftest import People
 from tests.stand_in import Reply, StandIn
 
@@ -24,11 +23,8 @@ Row = dict[str, Any]
 
 
 @pytest.fixture
-def worker(core: Pipeline, world: World) -> Iterator[Worker]:
-    """With nothing to do that other tests have left."""
-    world.sql("delete from rag.jobs")
-    yield Worker(core.database, core.embedder, core.require_signer())
-    world.sql("delete from rag.jobs")
+def worker(core: Pipeline, no_jobs: None) -> Worker:
+    return Worker(core.database, core.embedder, core.require_signer())
 
 
 @pytest.fixture
@@ -165,19 +161,11 @@ def test_a_job_whose_worker_died_is_done_by_another_who_alone_may_end_it(
     assert worker.work() == Done(), "while the lease lasts"
     assert_due(world, brought)
     assert worker.work() == Done(claimed=1, completed=1)
-    for function, arguments in LATE.items():
+    for function, arguments in LEASED.items():
         with pytest.raises(Conflict) as late:
             worker.call(dead, function, arguments)
         assert late.value.code == "lease_lost"
     assert found(core, people.ann, "kiln") == ["The kiln is hot."]
-
-
-LATE: dict[str, Row] = {
-    "rag_open_job": {"embedding_model": "m"},
-    "rag_report_job": {"step": "storing", "lease_seconds": 60},
-    "rag_complete_job": {"document": {"title": "x", "content": "x", "content_hash": "0" * 64}, "chunks": []},
-    "rag_fail_job": {"code": "processing_failed", "message": "late"},
-}
 
 
 def test_a_job_that_kills_its_workers_is_given_up(

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from local.tools import ROOT
 from shared import collections, documents
 from shared.documents import Brought
@@ -30,8 +32,8 @@ def run_and_kill(people: People, seconds: float) -> None:
         process.send_signal(signal.SIGKILL)
 
 
+@pytest.mark.usefixtures("no_jobs")
 def test_whatever_is_killed_every_document_is_found_once(core: Pipeline, people: People, world: World):
-    world.sql("delete from rag.jobs")
     home = collections.create(core.database, people.ann.principal, {"name": "docs"})["id"]
     text = "The kiln number {} is hot. " + "It cools for a whole day, and then it is opened. " * 12
     brought = [
