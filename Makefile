@@ -25,7 +25,7 @@ serve: .venv/ready node_modules/ready
 	@$(BIN)/python -m local serve
 
 test: .venv/ready-dev node_modules/ready
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2
 
 check: .venv/ready-dev node_modules/ready
 	$(BIN)/ruff format --check .
@@ -33,7 +33,7 @@ check: .venv/ready-dev node_modules/ready
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 format: .venv/ready-dev
 	$(BIN)/ruff check --fix .

@@ -19,6 +19,8 @@ from shared.types import Principal
 
 MODEL = "all-MiniLM-L6-v2"
 DIMENSIONS = 1536
+# The id of nothing at all.
+NOBODYS = "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"
 # What a lease lets its holder call, and with what.
 LEASED: dict[str, dict[str, Any]] = {
     "rag_open_job": {},

@@ -3,6 +3,7 @@
 import fcntl
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -14,19 +15,20 @@ from tests.actors import Actor, Org, World, client
 
 
 @pytest.fixture(scope="session")
-def _alone() -> Iterator[None]:
-    """One test run at a time in a clone: the stacks below have fixed folders, so that a run finds and
-    stops what a killed one left."""
-    DEFAULT_FOLDER.mkdir(exist_ok=True)
-    with (DEFAULT_FOLDER / "tests.lock").open("w") as lock:
+def _folder(worker_id: str) -> Iterator[Path]:
+    """A fixed one for each process of a test run, so that a run finds and stops what a killed one left;
+    and one test run at a time in a clone."""
+    folder = DEFAULT_FOLDER / f"tests-{worker_id}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield folder
 
 
 @pytest.fixture(scope="session", params=[18, 16], ids=["postgres18", "postgres16"])
-def stack(request: pytest.FixtureRequest, _alone: None) -> Iterator[Stack]:
+def stack(request: pytest.FixtureRequest, _folder: Path) -> Iterator[Stack]:
     """A whole stack; every test that needs one runs on both versions."""
-    folder = DEFAULT_FOLDER / f"tests-postgres{request.param}"
+    folder = _folder / f"postgres{request.param}"
     Stack(folder).remove()
     running = Stack(folder, postgres_version=request.param)
     try:

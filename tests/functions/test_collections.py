@@ -1,11 +1,10 @@
 """collections over HTTP, on the real stack: made, listed, changed, deleted, as the platform contract says."""
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from tests.actors import Actor, World, client, vector
+from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
 from tests.functions.serving import platform_error as error
 
@@ -230,7 +229,7 @@ def test_a_page_that_nobody_gets_is_refused_by_field(people: People, query: str)
     assert refused["details"] == {"field": query.split("=", maxsplit=1)[0]}
 
 
-@pytest.mark.parametrize("unknown", [str(uuid4()), "col_abc123", "x", "00000000-0000-0000-0000-000000000000"])
+@pytest.mark.parametrize("unknown", [NOBODYS, "col_abc123", "x", "00000000-0000-0000-0000-000000000000"])
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 def test_what_is_not_there_is_not_found(people: People, method: str, unknown: str):
     body = {"name": "x"} if method == "PATCH" else None

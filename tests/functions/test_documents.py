@@ -2,13 +2,12 @@
 
 import hashlib
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
 
 from shared.documents import MAX_BYTES
-from tests.actors import Actor, World, client
+from tests.actors import NOBODYS, Actor, World, client
 from tests.conftest import People
 from tests.functions.serving import platform_error as error
 
@@ -237,7 +236,7 @@ def test_a_form_says_what_it_lacks(people: People, home: str):
     assert error(answer, 400)["details"] == {"field": "file"}
 
 
-@pytest.mark.parametrize("unknown", [str(uuid4()), "doc_abc", "x"])
+@pytest.mark.parametrize("unknown", [NOBODYS, "doc_abc", "x"])
 @pytest.mark.parametrize(("method", "path"), [("GET", ""), ("GET", "/status"), ("PATCH", ""), ("DELETE", "")])
 def test_what_is_not_there_is_not_found(people: People, method: str, path: str, unknown: str):
     body = {"title": "x"} if method == "PATCH" else None
@@ -245,7 +244,7 @@ def test_what_is_not_there_is_not_found(people: People, method: str, path: str, 
     assert found["code"] == "document_not_found"
 
 
-@pytest.mark.parametrize("unknown", [str(uuid4()), "col_abc"])
+@pytest.mark.parametrize("unknown", [NOBODYS, "col_abc"])
 def test_nothing_comes_into_a_collection_that_is_not_there(people: People, unknown: str):
     assert error(write(people.ann, unknown), 404)["code"] == "collection_not_found"
     assert error(upload(people.ann, unknown), 404)["code"] == "collection_not_found"

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.actors import MODEL, Actor, vector
+from tests.actors import MODEL, NOBODYS, Actor, vector
 from tests.conftest import People
 
 SHELF: dict[str, dict[str, Any]] = {
@@ -75,11 +75,11 @@ def shelf(people: People) -> Actor:
         # A kind of its own for each: an author is no label, and metadata is neither.
         ({"labels": ["ann"]}, ""),
         ({"metadata": {"author": "ann"}}, ""),
-        ({"collection_id": str(uuid4())}, ""),
-        ({"org_id": str(uuid4())}, ""),
+        ({"collection_id": NOBODYS}, ""),
+        ({"org_id": NOBODYS}, ""),
         ({"model": "another"}, ""),
         ({"unheard": "of"}, "call mail page"),
-        ({"document_ids": [str(uuid4())], "without_chunk": str(uuid4())}, "call mail page"),
+        ({"document_ids": [NOBODYS], "without_chunk": NOBODYS}, "call mail page"),
         (
             dict.fromkeys(
                 ["source_type", "source_types", "lang", "authors", "labels", "metadata", "date_from"]

@@ -1,12 +1,11 @@
 """rag_similar: what is like a chunk or a document, and never the subject."""
 
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pytest
 
-from tests.actors import World, vector
+from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
 from tests.sql import passages
 
@@ -81,15 +80,15 @@ def test_a_document_whose_chunks_cancel_out_is_refused(people: People):
     ("arguments", "status", "detail"),
     [
         ({}, 400, "invalid_subject"),
-        ({"chunk_id": str(uuid4()), "document_id": str(uuid4())}, 400, "invalid_subject"),
-        ({"chunk_id": str(uuid4()), "result": "words"}, 400, "invalid_result"),
-        ({"chunk_id": str(uuid4()), "result": None}, 400, "invalid_result"),
-        ({"chunk_id": str(uuid4()), "top_k": 0}, 400, "invalid_top_k"),
-        ({"chunk_id": str(uuid4()), "top_k": None}, 400, "invalid_top_k"),
-        ({"chunk_id": str(uuid4()), "top_k": 101}, 400, "invalid_top_k"),
-        ({"chunk_id": str(uuid4()), "filters": []}, 400, "invalid_filters"),
-        ({"chunk_id": str(uuid4())}, 404, "subject_not_found"),
-        ({"document_id": str(uuid4())}, 404, "subject_not_found"),
+        ({"chunk_id": NOBODYS, "document_id": NOBODYS}, 400, "invalid_subject"),
+        ({"chunk_id": NOBODYS, "result": "words"}, 400, "invalid_result"),
+        ({"chunk_id": NOBODYS, "result": None}, 400, "invalid_result"),
+        ({"chunk_id": NOBODYS, "top_k": 0}, 400, "invalid_top_k"),
+        ({"chunk_id": NOBODYS, "top_k": None}, 400, "invalid_top_k"),
+        ({"chunk_id": NOBODYS, "top_k": 101}, 400, "invalid_top_k"),
+        ({"chunk_id": NOBODYS, "filters": []}, 400, "invalid_filters"),
+        ({"chunk_id": NOBODYS}, 404, "subject_not_found"),
+        ({"document_id": NOBODYS}, 404, "subject_not_found"),
     ],
     ids=str,
 )
