@@ -45,7 +45,7 @@ def upload(
 ) -> wire.Document:
     said = wire.parsed(metadata)
     name = documents.file_name(file.filename)
-    title = said["title"] if isinstance(said.get("title"), str) else name
+    title = said["title"] if isinstance(said.get("title"), str) else None
     brought = Brought(file.file.read(), title, name, file.content_type, private=private, metadata=said)
     return _brought(core, caller, collection_id, brought)
 

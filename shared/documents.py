@@ -6,8 +6,9 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.clean import clean
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
-from shared.ingest import Fields, clean
+from shared.ingest import Fields
 from shared.postgrest import Database
 from shared.types import Principal
 
@@ -21,12 +22,12 @@ TITLE_CHARACTERS = 80
 class Brought:
     """What somebody brings: the bytes of a file or a text, and what they say of it.
 
-    With an `external_id` it takes the place of what was brought under that name before, which is found until
-    this is read.
+    Without a title it is called what it calls itself, or else by its file's name. With an `external_id` it
+    takes the place of what was brought under that name before, which is found until this is read.
     """
 
     data: bytes = field(repr=False)
-    title: str
+    title: str | None = None
     filename: str | None = None
     content_type: str | None = None
     external_id: str | None = None
@@ -42,12 +43,13 @@ def bring(database: Database, caller: Principal, collection: str, brought: Broug
     """
     if len(brought.data) > MAX_BYTES:
         raise BodyTooLarge(f"A file may have {MAX_BYTES // 2**20} MB.", code="file_too_large")
-    title = " ".join(clean(brought.title).split())[:512] or "Untitled"
+    title = " ".join(clean(brought.title or brought.filename or "").split())[:512] or "Untitled"
     document = {
         **_fields(brought.metadata),
         "external_id": brought.external_id,
         "private": brought.private,
         "title": title,
+        "has_title": brought.title is not None,
         "metadata": brought.metadata,
         "filename": brought.filename,
         "content_type": brought.content_type,

@@ -5,25 +5,19 @@ Every API that takes documents calls this. It writes as the caller, so row secur
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from shared.chunk import Chunk, chunk
+from shared.clean import clean, hides_something, shows_nothing
 from shared.embed import Embedder, embed
 from shared.errors import InvalidRequest
+from shared.outline import Outline
 from shared.postgrest import Database
 from shared.types import Principal
 
-# Characters that a reader does not see but a model reads: zero-width and bidirectional controls, tags,
-# variation selectors beyond the common ones, and the control characters besides tab and line feed.
-_INVISIBLE = re.compile(
-    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
-# Joiners and variation selectors stay, since scripts and emoji need them; alone they show nothing.
-SHOWS_NOTHING = re.compile("[\\s\u034f\u200c\u200d\ufe00-\ufe0f]*")
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.
 TITLE_TOKENS = 32
 SPECIAL_TOKENS = 2
@@ -64,7 +58,7 @@ class Fields:
             if isinstance(value, str)
             and (field := _FIELDS.get(name))
             and field.fullmatch(value)
-            and not _INVISIBLE.search(value)
+            and not hides_something(value)
         }
         return cls(
             source_type=said.get("source_type"),
@@ -128,7 +122,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
     """
     document = document.with_fields_of_metadata()
     text, title = clean(document.text), " ".join(clean(document.title).split())
-    if SHOWS_NOTHING.fullmatch(title) or SHOWS_NOTHING.fullmatch(text):
+    if shows_nothing(title) or shows_nothing(text):
         raise InvalidRequest("A document needs a title and some text.")
     chunks, passages = passages_of(embedder, title, text, document.lang)
     vectors = embed(embedder, passages)
@@ -152,7 +146,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
             "content_hash": hashlib.sha256(text.encode()).hexdigest(),
             "embedding_model": embedder.model,
         },
-        "chunks": [row_of(item, vector) for item, vector in zip(chunks, vectors, strict=True)],
+        "chunks": rows_of(chunks, vectors, Outline(text)),
     }
     (row,) = database.call(caller, "rag_put_document", arguments, patient=True)
     return Stored(row["document_id"], row["replaced"], row["chunk_count"])
@@ -161,18 +155,6 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
 def delete(database: Database, caller: Principal, document_id: str) -> bool:
     """Delete a document and its chunks at once; False when the caller has no such document."""
     return bool(database.call(caller, "rag_delete_document", {"document_id": document_id}))
-
-
-def clean(text: str) -> str:
-    """The text with Unix line ends and without invisible characters.
-
-    Raises InvalidRequest for half a character (a lone surrogate), which no database stores.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidRequest("The text is not valid Unicode.") from None
-    return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _moment(date: str | None) -> datetime | None:
@@ -191,7 +173,7 @@ def _labels(said: object) -> tuple[str, ...]:
     labels = tuple(
         label
         for label in said
-        if isinstance(label, str) and 0 < len(label) <= MAX_LABEL and not _INVISIBLE.search(label)
+        if isinstance(label, str) and 0 < len(label) <= MAX_LABEL and not hides_something(label)
     )
     return labels if len(labels) == len(said) else ()
 
@@ -225,13 +207,19 @@ def passages_of(
     return chunks, [f"{label}\n{item.text}" for item in chunks]
 
 
-def row_of(item: Chunk, vector: list[float]) -> dict[str, Any]:
-    """A chunk as the database takes it."""
-    return {
-        "content": item.text,
-        "span_start": item.start,
-        "span_end": item.end,
-        "token_count": item.tokens,
-        # Stored in half precision, which keeps three significant digits: more would only travel.
-        "embedding": [float(f"{value:.5g}") for value in vector],
-    }
+def rows_of(
+    chunks: Sequence[Chunk], vectors: Sequence[Sequence[float]], outline: Outline
+) -> list[dict[str, Any]]:
+    """The chunks as the database takes them, each with where it stands in its document."""
+    return [
+        {
+            "content": item.text,
+            "span_start": item.start,
+            "span_end": item.end,
+            "token_count": item.tokens,
+            "metadata": outline.place(item.start, item.end),
+            # Stored in half precision, which keeps three significant digits: more would only travel.
+            "embedding": [float(f"{value:.5g}") for value in vector],
+        }
+        for item, vector in zip(chunks, vectors, strict=True)
+    ]

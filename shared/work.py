@@ -19,7 +19,8 @@ from shared.chunk import Chunk
 from shared.convert import convert
 from shared.embed import Embedder, embed
 from shared.errors import Conflict, RagError, UnreadableDocument, UnsupportedFileType
-from shared.ingest import SHOWS_NOTHING, clean, passages_of, row_of
+from shared.ingest import passages_of, rows_of
+from shared.outline import Outline
 from shared.postgrest import Database
 from shared.sign import CALL_SECONDS, Signer
 from shared.types import Principal
@@ -65,6 +66,7 @@ class Read:
     document: Row
     chunks: Sequence[Chunk]
     passages: Sequence[str]
+    outline: Outline
     started: float
 
 
@@ -146,14 +148,13 @@ class Worker:
             raise UnsupportedFileType("Addresses are not fetched here: bring the file, or its text.")
         data = base64.b64decode(opened["bytes"])
         converted = convert(data, said.get("filename"), said.get("content_type"))
-        text = clean(converted.text)
-        if SHOWS_NOTHING.fullmatch(text):
-            raise UnreadableDocument("There is no text in the file.", code="empty_file")
+        if converted.title and not said.get("has_title"):
+            said["title"] = converted.title
         config = opened["config"]
         chunks, passages = passages_of(
             self._embedder,
             said["title"],
-            text,
+            converted.text,
             said.get("lang"),
             size=config.get("chunk_size"),
             overlap=config.get("chunk_overlap"),
@@ -165,12 +166,13 @@ class Worker:
             )
         document = {
             **said,
-            "content": text,
+            "content": converted.text,
             "content_hash": hashlib.sha256(data).hexdigest(),
             "embedding_model": self._embedder.model,
             "processing_info": {"service_used": converted.kind, "embedding_model": self._embedder.model},
         }
-        return Read(job, document, chunks, passages, started)
+        outline = Outline(converted.text, converted.pages)
+        return Read(job, document, chunks, passages, outline, started)
 
     def _embedded(
         self, read: Sequence[Read], leases: "_Leases"
@@ -198,7 +200,7 @@ class Worker:
         self.report(item.job, "storing")
         took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
         document = {**item.document, "processing_info": {**item.document["processing_info"], **took}}
-        rows = [row_of(chunk, vector) for chunk, vector in zip(item.chunks, vectors, strict=True)]
+        rows = rows_of(item.chunks, vectors, item.outline)
         self.call(item.job, "rag_complete_job", {"document": document, "chunks": rows})
 
 

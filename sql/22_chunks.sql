@@ -21,6 +21,8 @@ create table rag.chunks (
   embedding_model text not null check (length(embedding_model) between 1 and 100),
   -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
+  -- Where in the document it stands: page_number, page_end, section.
+  metadata jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object' and pg_column_size(metadata) <= 4000),
   primary key (org_id, id),
   unique (org_id, document_id, ordinal),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,

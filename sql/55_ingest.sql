@@ -6,7 +6,7 @@
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
 -- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
 -- of one external_id are two documents: to make one private, put it as private and delete the shared one.
--- chunks: an array of {content, span_start, span_end, token_count, embedding} in reading order.
+-- chunks: an array of {content, span_start, span_end, token_count, embedding, metadata} in reading order.
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
 language plpgsql volatile security invoker set search_path = ''
@@ -82,13 +82,14 @@ begin
   delete from rag.chunks where chunks.org_id = stored.org_id and chunks.document_id = stored.id;
 
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
-    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding)
+    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, item.position - 1,
     fields.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
-    stored.lang, stored.occurred_at, replace_chunks.embedding_model, fields.embedding
+    stored.lang, stored.occurred_at, replace_chunks.embedding_model, fields.embedding,
+    coalesce(fields.metadata, '{}')
   from jsonb_array_elements(replace_chunks.chunks) with ordinality as item (body, position),
     jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
-      token_count integer, embedding extensions.halfvec(1536));
+      token_count integer, embedding extensions.halfvec(1536), metadata jsonb);
   get diagnostics chunk_count = row_count;
   return chunk_count;
 end;

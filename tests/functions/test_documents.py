@@ -115,12 +115,12 @@ def test_a_text_is_taken_in_and_named_by_its_beginning(people: People, home: str
 
 
 def test_a_document_that_cannot_be_read_says_why(people: People, home: str):
-    made = accepted(upload(people.ann, home, b"%PDF-1.7", "a.pdf", "application/pdf"))
+    made = accepted(upload(people.ann, home, b"GIF89a", "a.gif", "image/gif"))
     assert work(people.ann)["failed"] == 1
     failed = get(people.ann, made)
     assert failed["status"] == "failed"
     assert failed["error"]["code"] == "unsupported_file_type"
-    assert titles(people.ann, home, "&status=failed") == ["a.pdf"]
+    assert titles(people.ann, home, "&status=failed") == ["a.gif"]
     assert titles(people.ann, home, "&status=completed") == []
 
 

@@ -6,6 +6,14 @@ from shared.config import Settings
 from shared.pipeline import Closeable
 from shared.types import Match
 
+# What only a machine sees.
+BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+ZERO_WIDTH = "\u200b\u2060\ufeff"
+TAGS = "".join(map(chr, range(0xE0020, 0xE0080))) + "\U000e0001"
+CONTROLS = "".join(chr(code) for code in [*range(0x20), *range(0x7F, 0xA0)] if chr(code) not in "\t\n\r")
+SELECTORS = "\U000e0100\U000e01ef"
+OTHERS = "\u00ad\u2061\u2062\u2063\u2064\u206a\u206f\ufff9\ufffa\ufffb"
+
 
 def match(
     text: str = "Some text.", document: str = "document", similarity: float = 0.8, **fields: Any

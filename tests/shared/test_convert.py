@@ -1,11 +1,19 @@
 """What files are read as, and how those are refused that are not what they seem."""
 
 import json
+import os
+import time
+from pathlib import Path
 
 import pytest
 
-from shared.convert import convert
+from shared.convert import Converted, convert
 from shared.errors import InvalidRequest, UnreadableDocument, UnsupportedFileType
+from shared.sandbox import read_apart
+from tests.shared import files
+from tests.shared.examples import BIDIRECTIONAL, ZERO_WIDTH
+
+# -- texts --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -13,57 +21,31 @@ from shared.errors import InvalidRequest, UnreadableDocument, UnsupportedFileTyp
     [
         (b"plain", "a.txt", None, "plain", "text"),
         (b"# Title\n\nwords", "A.MD", "application/octet-stream", "# Title\n\nwords", "markdown"),
-        (b"a,b\n1,2\n", None, "text/csv; charset=utf-8", "a,b\n1,2\n", "csv"),
+        (b"a,b\n1,2\n", None, "text/csv; charset=utf-8", "| a | b |\n| --- | --- |\n| 1 | 2 |", "csv"),
         ("Größe".encode("utf-16"), "a.txt", None, "Größe", "text"),
         (b"\xef\xbb\xbfwith a mark", "a.txt", None, "with a mark", "text"),
         (b'{"a": [1, "\xc3\xa9"]}', "a.json", None, '{\n "a": [\n  1,\n  "é"\n ]\n}', "json"),
         (b"{}", "a.txt", "application/json", "{}", "text"),
+        (f"Ket{ZERO_WIDTH}tle{BIDIRECTIONAL}\r\n".encode(), "a.txt", None, "Kettle", "text"),
     ],
 )
 def test_texts_are_read(data: bytes, name: str | None, sent_as: str | None, text: str, kind: str):
     found = convert(data, name, sent_as)
-    assert (found.text, found.kind) == (text, kind)
+    assert (found.text, found.kind, found.pages) == (text, kind, ())
 
 
 @pytest.mark.parametrize(
-    ("data", "name"),
-    [
-        (b"%PDF-1.7 ...", "a.pdf"),
-        (b"%PDF-1.7 ...", "lies.txt"),
-        (b"PK\x03\x04...", "a.docx"),
-        (b"PK\x03\x04...", "lies.md"),
-        (b"\x89PNG\r\n", "a.png"),
-        (b"words", "a.exe"),
-        (b"words", None),
-    ],
+    "text",
+    ["a;b\n1;2\n", "a\tb\n1\t2\n", '"a","b"\r\n"1","2"\r\n', "a,b\n\n1,2", "a,,b\n1,,2\n"],
+    ids=["semicolons", "tabs", "quoted", "empty row", "empty column"],
 )
-def test_what_is_not_read_here_is_named_with_what_is(data: bytes, name: str | None):
-    with pytest.raises(UnsupportedFileType, match="plain text, Markdown, CSV and JSON"):
-        convert(data, name, None)
+def test_a_table_is_one_whatever_separates_its_cells(text: str):
+    assert convert(text.encode(), "a.csv", None).text == "| a | b |\n| --- | --- |\n| 1 | 2 |"
 
 
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [
-        (b"", "empty_file"),
-        (b" \n\t ", "empty_file"),
-        (b"caf\xe9", "not_text"),
-        (b"a\0b", "not_text"),
-        (b"\xff\xfea", "not_text"),
-    ],
-)
-def test_what_is_no_text_is_refused_by_what_is_wrong(data: bytes, code: str):
-    with pytest.raises(UnreadableDocument) as refused:
-        convert(data, "a.txt", None)
-    assert refused.value.code == code
-    assert isinstance(refused.value, InvalidRequest)
-
-
-@pytest.mark.parametrize("data", [b"{", b"[" * 100_000 + b"]" * 100_000, b"[" * 40 + b"]" * 40, b"nonsense"])
-def test_what_is_no_json_is_refused(data: bytes):
-    with pytest.raises(UnreadableDocument) as refused:
-        convert(data, "a.json", None)
-    assert refused.value.code == "not_json"
+def test_a_row_of_a_table_is_a_line_whatever_is_in_it():
+    text = 'name,note\nkiln,"two\nlines, and | a bar"\n'
+    assert convert(text.encode(), "a.csv", None).text.endswith("| kiln | two lines, and \\| a bar |")
 
 
 def test_json_reads_back_as_what_it_was():
@@ -71,7 +53,196 @@ def test_json_reads_back_as_what_it_was():
     assert json.loads(convert(json.dumps(value).encode(), "a.json", None).text) == value
 
 
-def test_a_text_without_end_is_refused():
+# -- files --------------------------------------------------------------------------------------------
+
+
+def test_a_pdf_keeps_its_pages_headings_and_paragraphs():
+    found = convert(files.pdf(3), "a.pdf", None)
+    assert (found.kind, found.title) == ("pdf", "Kiln handbook")
+    assert [number for _, number in found.pages] == [1, 2, 3]
+    for start, number in found.pages:
+        paragraph = f"Page {number} begins. " + " ".join([files.FIRING] * 8)
+        assert found.text[start:].startswith(f"# Chapter {number}: Firing\n\n{paragraph}")
+
+
+def test_a_docx_keeps_its_headings_lists_and_tables():
+    assert convert(files.docx(), None, None) == Converted(
+        f"# Firing\n\n{files.FIRING}\n\n- Wear gloves\n\n## Costs\n\n"
+        "| Item | Price \\| net |\n| --- | --- |\n| Clay | 3.50 |",
+        "docx",
+        "Kiln handbook",
+    )
+
+
+def test_a_pptx_keeps_its_slides_points_tables_and_notes():
+    found = convert(files.pptx(), "a.pptx", None)
+    first = "# Slide 1\n\nFirst point\n- Second point\n\nNotes: Said on slide 1"
+    table = "| r0c0 | r0c1 |\n| --- | --- |\n| r1c0 | r1c1 |"
+    second = f"# Slide 2\n\nFirst point\n- Second point\n\n{table}\n\nNotes: Said on slide 2"
+    assert (found.text, found.pages) == (f"{first}\n\n{second}", ((0, 1), (len(first) + 2, 2)))
+
+
+def test_an_xlsx_is_a_table_for_each_sheet():
+    head = "# Stock\n\n| Item | Quantity | When |\n| --- | --- | --- |"
+    stock = f"{head}\n| Clay | 2 | 2026-01-02 |\n| Glaze\\|s | 1.5 |  |"
+    found = convert(files.xlsx(), "a.xlsx", None)
+    assert found.text == f"{stock}\n\n# Empty\n\n# Notes\n\n| two lines |\n| --- |"
+    assert [number for _, number in found.pages] == [1, 2, 3]
+
+
+def test_a_book_is_read_in_the_order_of_its_spine():
+    assert convert(files.epub(), None, None) == Converted(
+        "# Firing\n\nAbout Firing.\n\n# Cooling\n\nAbout Cooling.", "epub", "Kiln book"
+    )
+
+
+PAGE = """<!doctype html><html><head><title>Kilns &amp; more</title><style>p {color: red}</style>
+<script>alert("no")</script></head><body><nav><a href="/">Home</a></nav><h1>Kilns</h1>
+<p>A <b>hot</b> <a href="javascript:no()">kiln</a>.</p><p style="display:none">hidden</p><!-- a note -->
+<template>no</template><iframe src="//no.example"></iframe><img src=x onerror="no()">
+<table><tr><th>a</th></tr><tr><td>1</td></tr></table><pre><code>x = 1
+</code></pre></body></html>"""
+
+
+def test_of_a_page_what_shows_is_read_and_no_script():
+    assert convert(PAGE.encode(), "a.html", None) == Converted(
+        "# Kilns\n\nA hot kiln.\n\n| a |\n| --- |\n| 1 |\n\n```\nx = 1\n```", "html", "Kilns & more"
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "<p>größer</p>".encode(),
+        b'<meta charset="iso-8859-1"><p>gr\xf6\xdfer</p>',
+        b"<p>gr\xf6\xdfer</p>",
+        "<p>größer</p>".encode("utf-16"),
+        b'<meta charset="no-such"><p>gr\xc3\xb6\xc3\x9fer</p>',
+    ],
+    ids=["utf-8", "said", "unsaid", "marked", "nonsense"],
+)
+def test_a_page_is_decoded_by_what_it_says(data: bytes):
+    assert convert(data, "a.html", None).text == "größer"
+
+
+def test_xml_is_an_outline_of_names_and_texts():
+    item, running = '<item id="1"><name>Clay</name></item>', "<p>A <b>hot</b> kiln.</p><!-- no -->"
+    data = f'<o:list xmlns:o="urn:x">{item}{running}</o:list>'
+    text = "list:\n  item id=1:\n    name: Clay\n  p: A hot kiln."
+    assert convert(data.encode(), "a.xml", None).text == text
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "kind"),
+    [
+        (files.pdf(1), "lies.txt", "pdf"),
+        (files.docx(), "lies.pdf", "docx"),
+        (files.epub(), "lies.docx", "epub"),
+        (b"\n\n" + files.pdf(1), "late.pdf", "pdf"),
+    ],
+)
+def test_what_a_file_is_its_bytes_say(data: bytes, name: str, kind: str):
+    assert convert(data, name, "text/plain").kind == kind
+
+
+# -- what is refused ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"\x89PNG\r\n", "a.png"),
+        (b"\x89PNG\r\n", "lies.txt"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "a.doc"),
+        (b"ID3\x04", "a.mp3"),
+        (b"{\\rtf1", "a.rtf"),
+        (files.archive({"a.txt": "words"}), "a.zip"),
+        (b"words", "a.exe"),
+        (b"words", None),
+    ],
+)
+def test_what_is_not_read_here_is_named_with_what_is(data: bytes, name: str | None):
+    with pytest.raises(UnsupportedFileType, match="PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV"):
+        convert(data, name, None)
+
+
+BROKEN = {
+    "nothing": (b"", "a.txt", "empty_file"),
+    "white space": (b" \n\t ", "a.txt", "empty_file"),
+    "nothing that shows": ("\u200b\u00ad".encode(), "a.txt", "empty_file"),
+    "a page without text": (b"<p><script>x</script></p>", "a.html", "empty_file"),
+    "not UTF-8": (b"caf\xe9", "a.txt", "not_text"),
+    "a NUL byte": (b"a\0b", "a.txt", "not_text"),
+    "half of UTF-16": (b"\xff\xfea", "a.txt", "not_text"),
+    "half of JSON": (b"{", "a.json", "not_json"),
+    "deep JSON": (b"[" * 10_000 + b"]" * 10_000, "a.json", "not_json"),
+    "rather deep JSON": (b"[" * 40 + b"]" * 40, "a.json", "not_json"),
+    "too much text": (b"a " * 10_500_000, "a.txt", "file_too_large"),
+    "a password": (files.pdf(password="secret"), "a.pdf", "password_protected"),
+    "pictures of text": (files.pdf_of_pictures(), "a.pdf", "no_text"),
+    "half a PDF": (files.pdf()[:600], "a.pdf", "processing_failed"),
+    "a PDF that is text": (b"just words", "a.pdf", "processing_failed"),
+    "half a DOCX": (files.docx()[:9000], "a.docx", "processing_failed"),
+    "a DOCX of nonsense": (files.archive({"word/document.xml": "no"}), "a.docx", "processing_failed"),
+    "a PPTX of nonsense": (files.archive({"ppt/presentation.xml": "no"}), "a.pptx", "processing_failed"),
+    "an XLSX of nonsense": (files.archive({"xl/workbook.xml": "no"}), "a.xlsx", "processing_failed"),
+    "a book without chapters": (
+        files.archive({"META-INF/container.xml": "<x/>"}),
+        "a.epub",
+        "processing_failed",
+    ),
+    "a zip bomb": (files.zip_bomb(), "a.docx", "file_too_large"),
+    "half of XML": (b"<a><b></a>", "a.xml", "processing_failed"),
+    "a billion laughs": (files.BILLION_LAUGHS, "a.xml", "processing_failed"),
+    "deep XML": (b"<a>" * 100_000 + b"</a>" * 100_000, "a.xml", "processing_failed"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_cannot_be_read_is_refused_by_what_is_wrong(case: str):
+    data, name, code = BROKEN[case]
     with pytest.raises(UnreadableDocument) as refused:
-        convert(b"a " * 10_500_000, "a.txt", None)
-    assert refused.value.code == "file_too_large"
+        convert(data, name, None)
+    assert refused.value.code == code
+    assert isinstance(refused.value, InvalidRequest)
+
+
+def test_an_entity_brings_no_file_in():
+    assert convert(files.READS_A_FILE, "a.xml", None).text == "x: secret: &e;"
+
+
+def test_a_deep_page_is_refused_and_nothing_more():
+    with pytest.raises(UnreadableDocument):
+        convert(b"<div>" * 100_000 + b"words", "a.html", None)
+
+
+# -- the reader's own process -------------------------------------------------------------------------
+
+
+def test_a_reader_that_takes_too_long_is_stopped():
+    data = files.pdf(400)
+    started = time.monotonic()
+    with pytest.raises(UnreadableDocument):
+        read_apart("pdf", data, seconds=0)
+    assert time.monotonic() - started < 60
+
+
+def test_a_reader_that_needs_too_much_memory_is_stopped():
+    with pytest.raises(UnreadableDocument):
+        read_apart("xml", b"<a>" + b"<b/>" * 2_000_000 + b"</a>", megabytes=256)
+
+
+def test_a_reader_knows_no_secret_and_writes_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Its environment is what it would tell, and its folder where it would write."""
+    spy = tmp_path / "shared" / "readers"
+    spy.mkdir(parents=True)
+    (tmp_path / "shared" / "__init__.py").touch()
+    (spy / "__init__.py").touch()
+    (spy / "__main__.py").write_text(
+        "import json, os; print(json.dumps({'parts': [[None, ' '.join(os.environ)]], 'title': None}))"
+    )
+    monkeypatch.setenv("RAG_SIGNING_KEY", "secret")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    ((_, names),) = read_apart("pdf", b"")["parts"]
+    assert set(names.split()) <= {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "LC_CTYPE"}
+    assert "RAG_SIGNING_KEY" in os.environ

@@ -12,7 +12,8 @@ SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
 LAYERS = (
     ("types", "errors", "config", "trace", "patience"),
-    ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks"),
+    ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks", "clean", "outline"),
+    ("readers.common", "readers.pdf", "readers.markup", "readers.office", "readers.__main__", "sandbox"),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "keys", "keyring", "limit", "embed", "remember", "chunk", "match", "policy", "extract"),
     ("generate", "ids", "convert", "ingest", "rerank", "collections", "documents", "work"),
@@ -26,10 +27,10 @@ LAZY = {
     "mangum": {"app"},
     "supabase": set[str](),
     "opentelemetry": {"spans"},
-    "shared.minilm": {"embed", "local_reranker"},
-    "shared.local_reranker": {"rerank"},
-    "shared.cross_encoder": {"rerank"},
 }
+# What reads strangers' files does it in a process of its own: nothing but a reader imports these.
+APART = {"pypdfium2", "html_to_markdown", "lxml", "mammoth", "pptx", "openpyxl"}
+READERS = {"shared.readers.pdf", "shared.readers.markup", "shared.readers.office"}
 
 
 def name_of(path: Path) -> str:
@@ -126,6 +127,14 @@ def test_what_is_slow_to_import_is_imported_only_where_and_when_it_is_needed(mod
     for library, users in LAZY.items():
         assert not [name for name in at_once if f"{name}.".startswith(f"{library}.")]
         assert module in users or not [name for name in everywhere if f"{name}.".startswith(f"{library}.")]
+
+
+@every_module
+def test_files_of_strangers_are_read_apart(module: str):
+    names = imported(ast.walk(tree(module)))
+    if f"shared.{module}" not in READERS:
+        assert not READERS & names
+        assert not {name.split(".")[0] for name in names} & APART
 
 
 @every_module

@@ -17,6 +17,7 @@ from shared.types import Filters, Mode, Query
 from shared.work import ATTEMPTS, Done, Job, Worker
 from tests.actors import LEASED, Actor, World
 from tests.conftest import People
+from tests.shared import files
 from tests.stand_in import Reply, StandIn
 
 Row = dict[str, Any]
@@ -67,15 +68,41 @@ def test_a_document_that_cannot_be_read_says_why_and_holds_nobody_up(
     core: Pipeline, people: People, worker: Worker, home: str
 ):
     good = bring(core, people.ann, home, "The kiln is hot.")
-    bad = bring(core, people.ann, home, b"%PDF-1.7 no text", filename="a.pdf", title="a.pdf")
+    bad = bring(core, people.ann, home, b"GIF89a", filename="a.gif", title="a.gif")
     empty = bring(core, people.ann, home, "\u200b\u00ad", title="nothing")
     assert worker.work() == Done(claimed=3, completed=1, failed=2)
     assert seen(core, people.ann, good)["status"] == "completed"
     failed = seen(core, people.ann, bad)
     assert (failed["status"], failed["error_code"]) == ("failed", "unsupported_file_type")
-    assert "plain text" in failed["error_message"]
+    assert "PDF, DOCX" in failed["error_message"]
     assert seen(core, people.ann, empty)["error_code"] == "empty_file"
     assert worker.work() == Done()
+
+
+def test_where_passages_stand_in_a_file_stays_known(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    brought = bring(core, people.ann, home, files.pdf(3), title=None, filename="a.pdf")
+    assert brought["title"] == "a.pdf"
+    assert worker.work() == Done(claimed=1, completed=1)
+    done = seen(core, people.ann, brought)
+    assert (done["title"], done["processing_info"]["service_used"]) == ("Kiln handbook", "pdf")
+    rows = world.sql(
+        "select chunks.metadata, "
+        "  chunks.content = substr(documents.content, span_start + 1, span_end - span_start) "
+        "from rag.chunks join rag.documents on documents.id = chunks.document_id "
+        "where document_id = %s order by ordinal",
+        brought["id"],
+    )  # fmt: skip
+    places = dict.fromkeys((metadata["page_number"], metadata["section"]) for metadata, _ in rows)
+    assert list(places) == [(number, f"Chapter {number}: Firing") for number in (1, 2, 3)]
+    assert all(exact for _, exact in rows)
+
+
+def test_a_title_that_was_given_stays(core: Pipeline, people: People, worker: Worker, home: str):
+    brought = bring(core, people.ann, home, files.pdf(1), title="Ovens", filename="a.pdf")
+    worker.work()
+    assert seen(core, people.ann, brought)["title"] == "Ovens"
 
 
 def test_an_address_is_not_fetched_and_says_so(people: People, core: Pipeline, worker: Worker, home: str):

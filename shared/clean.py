@@ -1,0 +1,34 @@
+"""Text without what a reader does not see but a model reads."""
+
+import re
+
+from shared.errors import InvalidRequest
+
+# Zero-width and bidirectional controls, tags, variation selectors beyond the common ones, and the control
+# characters besides tab and line feed.
+_INVISIBLE = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+# Joiners and variation selectors stay, since scripts and emoji need them; alone they show nothing.
+_SHOWS_NOTHING = re.compile("[\\s\u034f\u200c\u200d\ufe00-\ufe0f]*")
+
+
+def clean(text: str) -> str:
+    """The text with Unix line ends and without invisible characters.
+
+    Raises InvalidRequest for half a character (a lone surrogate), which no database stores.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("The text is not valid Unicode.") from None
+    return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def shows_nothing(text: str) -> bool:
+    return _SHOWS_NOTHING.fullmatch(text) is not None
+
+
+def hides_something(text: str) -> bool:
+    return _INVISIBLE.search(text) is not None

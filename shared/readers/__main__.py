@@ -1,0 +1,48 @@
+"""One file read, in a process of its own (sandbox.py).
+
+python -m shared.readers KIND SECONDS MEGABYTES <the file >what it says, as JSON
+"""
+
+import json
+import resource
+import sys
+from importlib import import_module
+from typing import Any
+
+from shared.errors import UnreadableDocument
+from shared.readers.common import MAX_CHARACTERS, Reading, too_large
+
+BROKEN = "The file is broken, or not what it seems."
+READERS = {
+    "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
+    "html": "markup", "xml": "markup", "epub": "markup",
+}  # fmt: skip
+
+
+def main() -> None:
+    kind, seconds, megabytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    resource.setrlimit(resource.RLIMIT_AS, (megabytes * 2**20,) * 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        module = import_module(f"shared.readers.{READERS[kind]}")
+        reading: Reading = getattr(module, kind)(sys.stdin.buffer.read())
+        if sum(len(text) for _, text in reading.parts) > MAX_CHARACTERS:
+            raise too_large()
+        said: dict[str, Any] = {"parts": reading.parts, "title": reading.title}
+    except UnreadableDocument as error:
+        said = {"code": error.code, "message": str(error)}
+    except MemoryError:
+        said = {"code": "file_too_large", "message": str(too_large())}
+    except Exception as error:  # whatever a library makes of a broken file
+        said = {
+            "code": UnreadableDocument.code,
+            "message": "The file is broken.",
+            "because": type(error).__name__,
+        }
+    sys.stdout.write(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""HTML, XML and the books that are made of both (EPUB)."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+from urllib.parse import unquote
+
+from html_to_markdown import ConversionOptions, convert
+from lxml import etree
+
+from shared.errors import UnreadableDocument
+from shared.readers.common import BYTE_ORDER_MARKS, Reading, member_of, one_line, unpacked
+
+# What leaves no mark in the text: how words look, and addresses.
+UNMARKED = ["a", "b", "strong", "i", "em", "u", "mark", "iframe", "object", "embed"]
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORECASE)
+
+
+def html(data: bytes) -> Reading:
+    text = _decoded(data)
+    title = _TITLE.search(text)
+    return Reading([(None, markdown(text))], one_line(unescape(title[1])) or None if title else None)
+
+
+def epub(data: bytes) -> Reading:
+    """The chapters in the order of the book's spine."""
+    with unpacked(data) as archive:
+        container = tree(member_of(archive, "META-INF/container.xml"))
+        package_path = next(iter(container.xpath("//*[local-name()='rootfile']/@full-path")), "")
+        package = tree(member_of(archive, package_path))
+        folder = package_path.rpartition("/")[0]
+        items = {item.get("id"): item.get("href") for item in package.xpath("//*[local-name()='item']")}
+        spine = package.xpath("//*[local-name()='itemref']/@idref")
+        chapters = [posixpath.join(folder, unquote(items[place])) for place in spine if items.get(place)]
+        texts = [html(member_of(archive, posixpath.normpath(chapter))) for chapter in chapters]
+        titles = package.xpath("//*[local-name()='title']/text()")
+    return Reading([part for text in texts for part in text.parts], one_line(titles[0]) if titles else None)
+
+
+def xml(data: bytes) -> Reading:
+    """Elements as an outline of names and texts; running text with marks in it as running text."""
+    root = tree(data)
+    return Reading([(None, "\n".join(_outline(root, 0)))])
+
+
+def _outline(element: Any, depth: int) -> Iterator[str]:
+    if not isinstance(element.tag, str):
+        return
+    name = element.tag.rpartition("}")[2]
+    attributes = "".join(f" {key.rpartition('}')[2]}={value}" for key, value in element.items())
+    label = f"{'  ' * min(depth, 20)}{name}{attributes}:"
+    children = [child for child in element if isinstance(child.tag, str)]
+    running = (element.text or "").strip() or any((child.tail or "").strip() for child in children)
+    if running or not children:
+        yield f"{label} {one_line(''.join(element.itertext()))}".rstrip()
+        return
+    yield label
+    for child in children:
+        yield from _outline(child, depth + 1)
+
+
+def tree(data: bytes) -> Any:
+    """Its root element. Raises UnreadableDocument."""
+    # Nothing is fetched, and no entity is made longer than it is.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        return etree.fromstring(data, parser)
+    except etree.XMLSyntaxError:
+        raise UnreadableDocument("This is not well-formed XML.") from None
+
+
+def markdown(text: str) -> str:
+    """Of HTML: what shows of it. No scripts, no styles, nothing hidden, no menus, no addresses."""
+    options = ConversionOptions(
+        extract_metadata=False, compact_tables=True, skip_images=True, strip_tags=UNMARKED
+    )
+    return "\n".join(line.rstrip() for line in (convert(text, options).content or "").splitlines())
+
+
+def _decoded(data: bytes) -> str:
+    """By its byte-order mark, by what it says of itself, or as UTF-8; else as browsers take the rest."""
+    mark = next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), None)
+    said = _CHARSET.search(data[:2048])
+    for encoding in filter(None, (mark, said and said[1].decode("ascii"), "utf-8")):
+        try:
+            return data.decode(encoding)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return data.decode("cp1252", errors="replace")

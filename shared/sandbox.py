@@ -1,0 +1,41 @@
+"""Where strangers' files are read: a process for each, with no secrets in its environment, no files to write,
+and so much time and memory and no more. Whatever a file does to its reader, the worker goes on."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from shared.errors import UnreadableDocument
+
+SECONDS = 120
+# Of addresses, the libraries' own included; what is really used is a fraction.
+MEGABYTES = 2048
+
+
+Read = dict[str, Any]
+
+
+def read_apart(
+    kind: str, data: bytes, *, seconds: int = SECONDS, megabytes: int = MEGABYTES
+) -> dict[str, Any]:
+    """{"parts": [[page or null, text], ...], "title": ...} by the reader of that kind (readers/).
+
+    Raises UnreadableDocument, whatever became of the reader.
+    """
+    # -P: no module comes from the folder that it happens to be in.
+    command = [sys.executable, "-P", "-m", "shared.readers", kind, str(seconds), str(megabytes)]
+    environment = {"PYTHONPATH": ":".join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        # Longer than its processor time, for a machine with much else to do.
+        done = subprocess.run(
+            command, input=data, capture_output=True, env=environment, timeout=2 * seconds, check=False
+        )  # fmt: skip
+        said: Read = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        raise UnreadableDocument("The file took too long to read.", because="timeout") from None
+    except ValueError:
+        raise UnreadableDocument("The file is broken.", because=f"exit {done.returncode}") from None
+    if "code" in said:
+        raise UnreadableDocument(said["message"], code=said["code"], because=said.get("because"))
+    return said

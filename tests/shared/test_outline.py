@@ -1,0 +1,77 @@
+"""Pages and sections of passages, by literals."""
+
+import pytest
+
+from shared.outline import MAX_SECTION, Outline
+
+TEXT = """# Kilns
+
+Before the parts.
+
+## Firing
+It is hot.
+```
+# not a heading
+```
+Still firing.
+
+### Cooling ###
+It is cold.
+
+# Costs
+Clay."""
+PAGES = ((0, 1), (TEXT.index("## Firing"), 2), (TEXT.index("# Costs"), 4))
+
+
+def place(passage: str) -> dict[str, object]:
+    start = TEXT.index(passage)
+    return Outline(TEXT, PAGES).place(start, start + len(passage))
+
+
+@pytest.mark.parametrize(
+    ("passage", "section"),
+    [
+        ("Before the parts.", "Kilns"),
+        ("# Kilns\n\nBefore", "Kilns"),
+        ("It is hot.", "Kilns > Firing"),
+        ("## Firing\nIt is", "Kilns > Firing"),
+        ("Still firing.", "Kilns > Firing"),
+        ("# not a heading", "Kilns > Firing"),
+        ("It is cold.", "Kilns > Firing > Cooling"),
+        ("Still firing.\n\n### Cooling ###\nIt is cold.", "Kilns > Firing"),
+        ("Clay.", "Costs"),
+    ],
+)
+def test_a_passage_stands_under_the_headings_before_it(passage: str, section: str):
+    assert place(passage)["section"] == section
+
+
+@pytest.mark.parametrize(
+    ("passage", "pages"),
+    [
+        ("Before the parts.", {"page_number": 1}),
+        ("parts.\n\n## Firing", {"page_number": 1, "page_end": 2}),
+        ("It is cold.\n\n", {"page_number": 2}),
+        ("It is cold.\n\n#", {"page_number": 2, "page_end": 4}),
+        ("Clay.", {"page_number": 4}),
+    ],
+)
+def test_a_passage_is_on_the_page_where_it_begins(passage: str, pages: dict[str, int]):
+    found = place(passage)
+    assert {name: value for name, value in found.items() if name != "section"} == pages
+
+
+def test_a_passage_without_headings_and_pages_stands_nowhere():
+    assert Outline("Just a line.").place(0, 4) == {}
+    assert Outline("Just a line.\n# Then").place(0, 4) == {}
+    assert Outline("late", ((2, 1),)).place(0, 2) == {}
+
+
+def test_headings_that_follow_each_other_are_all_the_passages():
+    text = "# One\n\n## Two\n\nText"
+    assert Outline(text).place(0, len(text)) == {"section": "One > Two"}
+
+
+def test_a_section_is_not_longer_than_anybody_reads():
+    found = Outline(f"# {'long ' * 200}\ntext").place(1003, 1007)
+    assert len(found["section"]) == MAX_SECTION
