@@ -9,7 +9,8 @@ from shared import documents
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, with_scope
 from shared.dialects import platform as wire
-from shared.documents import Brought
+from shared.documents import Brought, Page
+from shared.errors import about
 from shared.ids import id_of
 from shared.types import Principal, Scope
 
@@ -62,6 +63,16 @@ def write(caller: Writer, core: Core, body: wire.NewText) -> wire.Document:
         metadata=body.metadata or {},
     )
     return _brought(core, caller, body.collection_id, brought)
+
+
+@app.post("/api/v1/documents/url", status_code=202)
+@app.post("/v1/documents/url", status_code=202)
+def name(caller: Writer, core: Core, body: wire.NewAddress) -> wire.Document:
+    with about(field="url"):
+        url = core.networks.require_url(body.url)
+    collection = id_of(body.collection_id, "collection")
+    page = Page(url, body.title, body.private, body.metadata or {})
+    return wire.Document.of(documents.bring_address(core.database, caller, collection, page))
 
 
 @app.get("/api/v1/documents")

@@ -7,6 +7,7 @@ A missing key selects the local default (embedder, extractive answers) and is sa
 import json
 import os
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -36,6 +37,15 @@ def _address(value: str) -> str:
 
 def _listed(value: str) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _networks(value: str) -> str:
+    for text in _listed(value):
+        try:
+            ip_network(text)
+        except ValueError:
+            raise ValueError("networks such as 10.1.0.0/16, with commas between") from None
+    return value
 
 
 def _signing_key(value: SecretStr) -> SecretStr:
@@ -143,8 +153,15 @@ class Settings(FrameSettings):
     # What a schedule calls the worker with over HTTP.
     rag_worker_token: Annotated[SecretStr, Field(min_length=16)] | None = None
 
+    # Networks of one's own that addresses brought as documents may lead to, besides the public internet.
+    rag_fetch_networks: Annotated[str, AfterValidator(_networks)] = ""
+
     # Spans, when there is a collector to send them to.
     otel_exporter_otlp_endpoint: Address | None = None
+
+    @property
+    def fetch_networks(self) -> list[str]:
+        return _listed(self.rag_fetch_networks)
 
     @property
     def issuer(self) -> str:

@@ -35,6 +35,16 @@ class Brought:
     metadata: Row = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What somebody names instead: an address (Networks.require_url), and what they say of it."""
+
+    url: str
+    title: str | None = None
+    private: bool = False
+    metadata: Row = field(default_factory=dict)
+
+
 def bring(database: Database, caller: Principal, collection: str, brought: Brought) -> Row:
     """Take a document in, to be worked on: its row, its original and its job, all or none.
 
@@ -43,24 +53,36 @@ def bring(database: Database, caller: Principal, collection: str, brought: Broug
     """
     if len(brought.data) > MAX_BYTES:
         raise BodyTooLarge(f"A file may have {MAX_BYTES // 2**20} MB.", code="file_too_large")
-    title = " ".join(clean(brought.title or brought.filename or "").split())[:512] or "Untitled"
     document = {
         **_fields(brought.metadata),
         "external_id": brought.external_id,
         "private": brought.private,
-        "title": title,
+        "title": _title(brought.title or brought.filename or ""),
         "has_title": brought.title is not None,
         "metadata": brought.metadata,
         "filename": brought.filename,
         "content_type": brought.content_type,
         "size_bytes": len(brought.data),
-        "content_hash": hashlib.sha256(brought.data).hexdigest(),
+        "content_hash": _digest(brought.data),
         "bytes": base64.b64encode(brought.data).decode(),
     }
-    with about(collection_id=collection):
-        arguments = {"collection_id": collection, "document": document}
-        (row,) = database.call(caller, "rag_add_document", arguments, patient=True)
-    return dict(row)
+    return _add(database, caller, collection, document)
+
+
+def bring_address(database: Database, caller: Principal, collection: str, brought: Page) -> Row:
+    """The same for what is at an address, which the worker fetches. One that the collection has already is
+    fetched anew, and takes its own place."""
+    document = {
+        **_fields({"url": brought.url, **brought.metadata}),
+        # As long as names may be.
+        "external_id": brought.url if len(brought.url) <= 500 else _digest(brought.url.encode()),
+        "private": brought.private,
+        "title": _title(brought.title or brought.url),
+        "has_title": brought.title is not None,
+        "metadata": brought.metadata,
+        "url": brought.url,
+    }
+    return _add(database, caller, collection, document)
 
 
 def file_name(sent: str | None) -> str:
@@ -135,6 +157,21 @@ def delete(database: Database, caller: Principal, document: str) -> None:
         raise NotFound(
             "There is no such document.", code="document_not_found", details={"document_id": document}
         )
+
+
+def _add(database: Database, caller: Principal, collection: str, document: Row) -> Row:
+    with about(collection_id=collection):
+        arguments = {"collection_id": collection, "document": document}
+        (row,) = database.call(caller, "rag_add_document", arguments, patient=True)
+    return dict(row)
+
+
+def _title(said: str) -> str:
+    return " ".join(clean(said).split())[:512] or "Untitled"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _fields(metadata: Row) -> Row:

@@ -104,6 +104,18 @@ class UnreadableDocument(InvalidRequest):
     code = "processing_failed"
 
 
+class AddressRefused(InvalidRequest):
+    """This address leads into a network that is not public: it is not fetched."""
+
+    code = "url_not_allowed"
+
+
+class FetchFailed(RagError):
+    """The address could not be reached. It is tried again."""
+
+    code = "url_unreachable"
+
+
 class BodyTooLarge(RagError):
     """The request body is too large."""
 

@@ -8,7 +8,7 @@ import math
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -48,12 +48,18 @@ def pause_again(pauses: Iterator[float], at_least: float = 0) -> bool:
     return True
 
 
-def patient_client(seconds: float, limits: httpx.Limits | None = None) -> httpx.Client:
-    """A client whose single waits take at most `seconds`, and whose requests obey `within`."""
+def patient_client(
+    seconds: float, limits: httpx.Limits | None = None, admits: Callable[[str], None] | None = None
+) -> httpx.Client:
+    """A client whose single waits take at most `seconds`, and whose requests obey `within`.
+
+    `admits` raises for an IP address that is not to be connected to: it is asked of all that a host's name
+    stands for, between the one look-up and the connection.
+    """
     import httpcore
 
     transport = httpx.HTTPTransport(verify=_trusted(), limits=limits or httpx.Limits())
-    _bind(transport, httpcore)
+    _bind(transport, httpcore, admits)
     return httpx.Client(transport=transport, timeout=seconds)
 
 
@@ -84,10 +90,10 @@ def _trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _bind(transport: Any, core: ModuleType) -> None:
+def _bind(transport: Any, core: ModuleType, admits: Callable[[str], None] | None = None) -> None:
     # There is no public argument for it. That it works is tested with a server that drips.
     pool = transport._pool
-    pool._network_backend = _Backend(pool._network_backend, core)
+    pool._network_backend = _Backend(pool._network_backend, core, admits)
 
 
 class _Stream:
@@ -125,15 +131,19 @@ class _Stream:
 class _Backend:
     """Opens such connections, of httpcore or of its next generation."""
 
-    def __init__(self, backend: Any, core: ModuleType) -> None:
+    def __init__(self, backend: Any, core: ModuleType, admits: Callable[[str], None] | None) -> None:
         self._backend = backend
         self._core = core
+        self._admits = admits
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> _Stream:
         """To the first of the host's addresses that answers: they share the time, where the operating
         system would give it to each."""
         deadline = time.monotonic() + min(seconds_left(), timeout if timeout is not None else math.inf)
         addresses = self._resolve(host, port, deadline)
+        if self._admits:
+            for address in addresses:
+                self._admits(address)
         for number, address in enumerate(addresses):
             share = (deadline - time.monotonic()) / (len(addresses) - number)
             if share <= 0:

@@ -22,6 +22,7 @@ from shared.generate import Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
 from shared.match import holds, is_identifier, match, widen
+from shared.networks import Networks
 from shared.policy import JUDGED, cite, judge, thresholds_for
 from shared.postgrest import Database
 from shared.remember import embed_query
@@ -118,6 +119,11 @@ class Pipeline:
     def signer(self) -> Signer | None:
         """Signs our own tokens. Raises ConfigurationError for a key that cannot."""
         return signer_for(self.settings)
+
+    @cached_property
+    def networks(self) -> Networks:
+        """Where addresses that callers name may lead."""
+        return Networks(self.settings.fetch_networks)
 
     def require_signer(self) -> Signer:
         """Raises ApiKeysOff where there is nothing to sign with."""

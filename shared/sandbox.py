@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.errors import UnreadableDocument
 
-SECONDS = 120
+SECONDS = 60
 # Of addresses, the libraries' own included; what is really used is a fraction.
 MEGABYTES = 2048
 

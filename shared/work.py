@@ -1,6 +1,6 @@
 """The worker: documents that were brought become chunks that are found.
 
-    claim -> open -> convert -> cut -> embed -> store
+    claim -> open -> (fetch) -> convert -> cut -> embed -> store
 
 Jobs are claimed under a role that sees jobs alone; each is then done in the name of who brought the document,
 with a token that names the job's lease. The passages of several documents are embedded together. Whatever
@@ -18,8 +18,10 @@ from typing import Any
 from shared.chunk import Chunk
 from shared.convert import convert
 from shared.embed import Embedder, embed
-from shared.errors import Conflict, RagError, UnreadableDocument, UnsupportedFileType
+from shared.errors import Conflict, RagError, UnreadableDocument
+from shared.fetch import fetch
 from shared.ingest import passages_of, rows_of
+from shared.networks import Networks
 from shared.outline import Outline
 from shared.postgrest import Database
 from shared.sign import CALL_SECONDS, Signer
@@ -91,10 +93,13 @@ class Done:
 class Worker:
     """Holds nothing between rounds. Several at once never do a document twice."""
 
-    def __init__(self, database: Database, embedder: Embedder, signer: Signer) -> None:
+    def __init__(
+        self, database: Database, embedder: Embedder, signer: Signer, networks: Networks | None = None
+    ) -> None:
         self._database = database
         self._embedder = embedder
         self._signer = signer
+        self._networks = networks or Networks()
 
     def work(self, wanted: int = 8) -> Done:
         """One round: at most so many jobs, each done, or failed with a reason, or put off. Raises a RagError
@@ -142,11 +147,17 @@ class Worker:
     def _read(self, job: Job) -> Read:
         started = time.perf_counter()
         (opened,) = self.call(job, "rag_open_job", {})
-        self.report(job, "converting")
+        self.report(job, "fetching" if opened["url"] else "converting")
         said: Row = opened["document"]
-        if opened["bytes"] is None:
-            raise UnsupportedFileType("Addresses are not fetched here: bring the file, or its text.")
-        data = base64.b64decode(opened["bytes"])
+        if opened["url"]:
+            fetched = fetch(opened["url"], self._networks)
+            data = fetched.data
+            # Kept as the original that it was made of.
+            said |= {"content_type": fetched.content_type[:255], "filename": fetched.filename}
+            said |= {"size_bytes": len(data), "bytes": base64.b64encode(data).decode()}
+            self.report(job, "converting")
+        else:
+            data = base64.b64decode(opened["bytes"])
         converted = convert(data, said.get("filename"), said.get("content_type"))
         if converted.title and not said.get("has_title"):
             said["title"] = converted.title

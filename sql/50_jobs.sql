@@ -30,7 +30,7 @@ create table rag.jobs (
   due_at timestamptz not null default now(),
   -- Who holds this may finish it, and nobody else.
   lease uuid,
-  -- What it is at: converting, embedding, storing.
+  -- What it is at: fetching, converting, embedding, storing.
   step text check (step ~ '^[a-z]{1,40}$'),
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
   error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),

@@ -200,6 +200,18 @@ class NewText(BaseModel):
     _small = field_validator("metadata")(small)
 
 
+class NewAddress(BaseModel):
+    """A page or a file of the public internet, fetched by the worker."""
+
+    collection_id: str
+    url: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
+    title: Title | None = None
+    metadata: dict[str, Any] | None = None
+    private: Annotated[bool, Field(strict=True)] = False
+
+    _small = field_validator("metadata")(small)
+
+
 class DocumentChanges(BaseModel):
     """Null, as if it were not there, leaves a field as it is."""
 
@@ -251,7 +263,7 @@ class Documents(BaseModel):
 
 
 class DocumentStatus(BaseModel):
-    """How far a document is: `step` is converting, embedding or storing while somebody works on it."""
+    """How far a document is: `step` is fetching, converting, embedding or storing while it is worked on."""
 
     id: str
     status: Status

@@ -197,7 +197,7 @@ create table rag.jobs (
   due_at timestamptz not null default now(),
   -- Who holds this may finish it, and nobody else.
   lease uuid,
-  -- What it is at: converting, embedding, storing.
+  -- What it is at: fetching, converting, embedding, storing.
   step text check (step ~ '^[a-z]{1,40}$'),
   error_code text check (error_code ~ '^[a-z_]{1,40}$'),
   error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
@@ -920,7 +920,7 @@ $$;
 
 -- The document as it was read, in place of what was there before: found from now on. document: title, content,
 -- content_hash, embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search
--- filters by, where they are known. chunks: as rag_put_document takes them.
+-- filters by, where they are known; bytes, in base64, that an address gave. chunks: as rag_put_document takes them.
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
 language plpgsql volatile security invoker set search_path = ''
@@ -939,7 +939,7 @@ begin
   select * into input from jsonb_to_record(rag_complete_job.document) as fields (
     source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
     state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
-    content text, content_hash text, embedding_model text, processing_info jsonb);
+    content text, content_hash text, embedding_model text, processing_info jsonb, bytes text);
 
   if not changed then
     update rag.documents as renewed
@@ -955,6 +955,12 @@ begin
     updated_at = clock_timestamp()
   where renewed.org_id = held.org_id and renewed.id = held.document_id;
 
+  if input.bytes is not null then
+    update rag.originals
+    set bytes = decode(input.bytes, 'base64')
+    where originals.org_id = held.org_id and originals.document_id = held.document_id
+      and originals.url is not null;
+  end if;
   chunk_count := rag.replace_chunks(held.org_id, held.document_id, chunks, input.embedding_model);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,

@@ -114,6 +114,32 @@ def test_a_text_is_taken_in_and_named_by_its_beginning(people: People, home: str
     }
 
 
+def test_an_address_is_taken_in_at_once(people: People, home: str):
+    body = {
+        "collection_id": f"col_{home}",
+        "url": " https://docs.example/kilns#firing ",
+        "metadata": {"a": 1},
+    }
+    made = accepted(people.ann.request("POST", f"{PATH}/url", body))
+    assert (made["title"], made["status"]) == ("https://docs.example/kilns", "processing")
+    assert (made["size_bytes"], made["metadata"]) == (None, {"a": 1})
+    identifier = hashlib.sha256(b"https://docs.example/kilns").hexdigest()
+    assert made["unique_identifier_hash"] == f"sha256:{identifier}"
+    again = accepted(people.alf.request("POST", f"{PATH}/url", {**body, "title": "Kilns"}))
+    assert again["id"] == made["id"]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1/", "http://2130706433/", "http://localhost:54321/", "http://169.254.169.254/",
+            "file:///etc/passwd", "kilns", "https://ann:secret@docs.example/"],
+)  # fmt: skip
+def test_an_address_inside_or_none_at_all_is_refused_at_once(people: People, home: str, url: str):
+    refused = error(people.ann.request("POST", f"{PATH}/url", {"collection_id": home, "url": url}), 400)
+    assert (refused["code"], refused["details"]) == ("url_not_allowed", {"field": "url"})
+    assert "secret" not in refused["message"]
+    assert titles(people.ann, home) == []
+
+
 def test_a_document_that_cannot_be_read_says_why(people: People, home: str):
     made = accepted(upload(people.ann, home, b"GIF89a", "a.gif", "image/gif"))
     assert work(people.ann)["failed"] == 1

@@ -66,8 +66,9 @@ def test_at_a_private_owner_s_document(people: People, method: str, path: str, b
 def test_into_another_org_s_or_owner_s_collection(people: People):
     home, private = collection(people.ann), collection(people.ann, private=True)
     for thief, target in ((people.bob, home), (people.sam, home), (people.alf, private)):
-        body = {"collection_id": target, "content": "poison"}
-        assert_not_found(thief.request("POST", f"{PATH}/text", body), "collection_not_found")
+        for path, said in (("text", {"content": "poison"}), ("url", {"url": "https://poison.example/"})):
+            answer = thief.request("POST", f"{PATH}/{path}", {"collection_id": target, **said})
+            assert_not_found(answer, "collection_not_found")
         listed = thief.request("GET", f"{PATH}?collection_id={target}")
         assert_not_found(listed, "collection_not_found")
 
@@ -96,16 +97,21 @@ def test_by_an_external_id_that_another_uses(people: People):
     [
         (["documents:read"], "POST"), (["documents:read"], "PATCH"), (["documents:read"], "DELETE"),
         (["retrievals:read"], "GET"), (["chat:read"], "GET"), (["collections:manage"], "GET"),
-        (["retrievals:read"], "POST"), (["collections:manage"], "DELETE"),
+        (["retrievals:read"], "POST"), (["collections:manage"], "DELETE"), (["documents:read"], "POST url"),
+        (["collections:manage"], "POST url"),
     ],
 )  # fmt: skip
 def test_with_too_small_a_scope(people: People, scopes: list[str], method: str):
     home = collection(people.ann)
     document_id = bring(people.ann, home)
     token = people.ann.key_token(scopes=scopes)
-    path = f"{PATH}/text" if method == "POST" else f"{PATH}/{document_id}"
-    body = {"POST": {"collection_id": home, "content": "x"}, "PATCH": {"title": "x"}}.get(method)
-    answer = people.ann.request(method, path, body, token=token)
+    attempts = {
+        "POST": ("/text", {"collection_id": home, "content": "x"}),
+        "POST url": ("/url", {"collection_id": home, "url": "https://poison.example/"}),
+        "PATCH": (f"/{document_id}", {"title": "x"}),
+    }
+    path, body = attempts.get(method, (f"/{document_id}", None))
+    answer = people.ann.request(method.split(maxsplit=1)[0], f"{PATH}{path}", body, token=token)
     assert answer.status_code == 403, answer.text
     assert answer.json()["error"]["type"] == "permission_error"
     assert people.ann.request("GET", f"{PATH}/{document_id}").json()["title"] == "The vault"
@@ -134,6 +140,8 @@ def test_by_a_key_bound_to_another_collection(people: People):
         assert_not_found(people.ann.request(method, f"{PATH}/{document_id}{path}", body, token=token))
     body = {"collection_id": home, "content": "x"}
     assert_not_found(people.ann.request("POST", f"{PATH}/text", body, token=token), "collection_not_found")
+    body = {"collection_id": home, "url": "https://poison.example/"}
+    assert_not_found(people.ann.request("POST", f"{PATH}/url", body, token=token), "collection_not_found")
     assert original(people.ann, document_id, token).status_code == 404
 
 

@@ -11,12 +11,12 @@ from local.tools import ROOT
 SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
 LAYERS = (
-    ("types", "errors", "config", "trace", "patience"),
+    ("types", "errors", "config", "trace", "patience", "networks"),
     ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks", "clean", "outline"),
     ("readers.common", "readers.pdf", "readers.markup", "readers.office", "readers.__main__", "sandbox"),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "keys", "keyring", "limit", "embed", "remember", "chunk", "match", "policy", "extract"),
-    ("generate", "ids", "convert", "ingest", "rerank", "collections", "documents", "work"),
+    ("generate", "ids", "convert", "fetch", "ingest", "rerank", "collections", "documents", "work"),
     ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform"),
     ("callers", "edge", "app"),
 )

@@ -1,5 +1,7 @@
 """The worker, on the real database and the real embedder: what is brought is found, once, or says why not."""
 
+import base64
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -9,9 +11,10 @@ from pydantic import SecretStr
 
 from shared import collections, documents
 from shared.config import Settings
-from shared.documents import Brought
+from shared.documents import Brought, Page
 from shared.errors import Conflict, NotFound, RagError
 from shared.ingest import NewDocument, ingest
+from shared.networks import Networks
 from shared.pipeline import Pipeline
 from shared.types import Filters, Mode, Query
 from shared.work import ATTEMPTS, Done, Job, Worker
@@ -105,12 +108,103 @@ def test_a_title_that_was_given_stays(core: Pipeline, people: People, worker: Wo
     assert seen(core, people.ann, brought)["title"] == "Ovens"
 
 
-def test_an_address_is_not_fetched_and_says_so(people: People, core: Pipeline, worker: Worker, home: str):
-    document = {"title": "a page", "url": "https://example.com/page"}
+# -- addresses ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def site() -> Iterator[StandIn]:
+    with StandIn() as made:
+        yield made
+
+
+@pytest.fixture
+def abroad(core: Pipeline, worker: Worker) -> Worker:
+    """One that may fetch from the stand-in."""
+    return Worker(core.database, core.embedder, core.require_signer(), Networks(["127.0.0.1/32"]))
+
+
+def page(text: str) -> Reply:
+    return Reply(body=text.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
+
+
+def test_what_is_at_an_address_is_fetched_and_found(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    html = "<title>All of kilns</title><h1>Kilns</h1><p>The kiln is hot.</p>"
+    site.replies(page(html))
+    url = f"{site.url}/kilns?a=b"
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(url))
+    assert (brought["title"], brought["external_id"], brought["uri"]) == (url, url, url)
+    assert abroad.work() == Done(claimed=1, completed=1)
+    done = seen(core, people.ann, brought)
+    assert (done["title"], done["content_type"]) == ("All of kilns", "text/html; charset=utf-8")
+    assert (done["size_bytes"], done["status"]) == (len(html), "completed")
+    assert found(core, people.ann, "kiln") == ["# Kilns\n\nThe kiln is hot."]
+    original = people.ann.rpc("rag_get_original", {"document_id": brought["id"]}).json()[0]
+    assert base64.b64decode(original["bytes"]).decode() == html
+
+
+def test_an_address_brought_again_is_fetched_anew_and_takes_its_own_place(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    site.replies(page("<p>The kiln is hot.</p>"), page("<p>The kiln is cold.</p>"))
+    named = Page(f"{site.url}/{'long' * 200}", title="Mine")
+    first = documents.bring_address(core.database, people.ann.principal, home, named)
+    abroad.work()
+    second = documents.bring_address(core.database, people.ann.principal, home, named)
+    assert second["id"] == first["id"]
+    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+    abroad.work()
+    assert found(core, people.ann, "kiln") == ["The kiln is cold."]
+    assert seen(core, people.ann, first)["title"] == "Mine"
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (Reply(status=404, body=b""), "url_refused"),
+        (Reply(body=b"GIF89a", headers={"Content-Type": "text/html"}), "unsupported_file_type"),
+        (Reply(body=b"\0\1", headers={"Content-Type": "text/plain"}), "not_text"),
+        (Reply(body=b"no", headers={"Content-Type": "application/pdf"}), "processing_failed"),
+        (Reply(body=b"x", headers={"Content-Type": "video/mp4"}), "unsupported_file_type"),
+        (Reply(status=302, body=b"", headers={"Location": "http://169.254.169.254/"}), "url_not_allowed"),
+    ],
+    ids=["not there", "not what it says", "no text", "broken", "unknown", "inside"],
+)
+def test_what_cannot_be_fetched_or_read_says_why(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn, reply: Reply, code: str
+):
+    site.replies(reply)
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(f"{site.url}/x"))
+    assert abroad.work() == Done(claimed=1, failed=1)
+    assert seen(core, people.ann, brought)["error_code"] == code
+
+
+def test_an_address_that_does_not_answer_is_tried_again(
+    core: Pipeline, people: People, world: World, abroad: Worker, home: str, site: StandIn
+):
+    site.replies(Reply(status=503, body=b""), page("<p>The kiln is hot.</p>"))
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
+    assert abroad.work() == Done(claimed=1, postponed=1)
+    waiting = seen(core, people.ann, brought)
+    assert (waiting["status"], waiting["error_code"]) == ("processing", "url_unreachable")
+    assert_due(world, brought)
+    assert abroad.work() == Done(claimed=1, completed=1)
+
+
+def test_an_address_inside_is_refused_whoever_wrote_it_down(
+    people: People, core: Pipeline, worker: Worker, home: str, site: StandIn
+):
+    """Straight through PostgREST: nobody has looked at it before the worker does."""
+    document = {"title": "a page", "url": f"{site.url}/page"}
     answer = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
     assert answer.status_code == 200, answer.text
     assert worker.work() == Done(claimed=1, failed=1)
-    assert seen(core, people.ann, answer.json()[0])["error_code"] == "unsupported_file_type"
+    assert seen(core, people.ann, answer.json()[0])["error_code"] == "url_not_allowed"
+    assert site.requests == []
+
+
+# -- faults -------------------------------------------------------------------------------------------
 
 
 def test_an_embedder_that_is_down_puts_documents_off(

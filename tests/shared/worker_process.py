@@ -9,7 +9,7 @@ from shared.work import Worker
 
 def main() -> None:
     core = Pipeline(read_settings())
-    worker = Worker(core.database, core.embedder, core.require_signer())
+    worker = Worker(core.database, core.embedder, core.require_signer(), core.networks)
     print("ready", flush=True)  # noqa: T201  # what the test waits for
     while True:
         if worker.work(2).claimed == 0:

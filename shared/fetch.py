@@ -1,0 +1,73 @@
+"""Pages and files from the addresses that people name: bounded in time and size, and never from a network of
+ours (networks.py)."""
+
+import posixpath
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+import httpx
+
+from shared.errors import FetchFailed, UnreadableDocument
+from shared.networks import Networks
+from shared.patience import patient_client, within
+
+# Altogether, redirects included; and for the other side's next word.
+SECONDS, SILENCE_SECONDS = 45.0, 10.0
+MAX_BYTES = 25 * 1024 * 1024
+MAX_REDIRECTS = 5
+HEADERS = {
+    "User-Agent": "rag-ingest/1",
+    "Accept": "text/html, text/markdown, text/plain, application/pdf, */*;q=0.5",
+    # Without it there is nothing to unpack; who sends packed bodies all the same has them counted unpacked.
+    "Accept-Encoding": "identity",
+}
+# What servers say of files that they know nothing of: then the name tells.
+NOTHING_SAID = {"", "text/plain", "application/octet-stream", "binary/octet-stream"}
+# They may pass.
+BUSY = {408, 425, 429}
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What an address gave. `filename` only where the content type does not say what it is."""
+
+    data: bytes = field(repr=False)
+    content_type: str
+    filename: str | None
+
+
+def fetch(url: str, networks: Networks) -> Fetched:
+    """Raises AddressRefused for what nobody is to fetch, UnreadableDocument for what is not there, too large,
+    or too slow, FetchFailed for what may be there another time."""
+    with within(SECONDS), patient_client(SILENCE_SECONDS, admits=networks.require) as client:
+        try:
+            for _ in range(MAX_REDIRECTS + 1):
+                with client.stream("GET", networks.require_url(url), headers=HEADERS) as answer:
+                    if answer.next_request is None:
+                        return _fetched(answer)
+                    url = str(answer.next_request.url)
+        except httpx.ReadTimeout as slow:
+            raise UnreadableDocument("The address takes too long to answer.", code="url_too_slow") from slow
+        except (httpx.TransportError, httpx.InvalidURL) as broken:
+            raise FetchFailed from broken
+        except httpx.DecodingError as broken:
+            raise UnreadableDocument("What the address gives is broken.") from broken
+    raise UnreadableDocument("The address leads from one to the next and does not end.", code="url_refused")
+
+
+def _fetched(answer: httpx.Response) -> Fetched:
+    status = answer.status_code
+    if status >= 500 or status in BUSY:
+        raise FetchFailed(f"The address answers with status {status}.")
+    if status != 200:
+        raise UnreadableDocument(f"The address answers with status {status}.", code="url_refused")
+    data = bytearray()
+    for part in answer.iter_bytes():
+        data += part
+        if len(data) > MAX_BYTES:
+            message = f"What the address gives is larger than {MAX_BYTES // 2**20} MB."
+            raise UnreadableDocument(message, code="file_too_large")
+    content_type = answer.headers.get("Content-Type", "")
+    said = content_type.partition(";")[0].strip().lower()
+    name = posixpath.basename(unquote(answer.url.path)) if said in NOTHING_SAID else ""
+    return Fetched(bytes(data), content_type, name or None)
