@@ -1,4 +1,4 @@
-"""Workers that are killed, at whatever moment: no document is lost, none is there twice."""
+"""Workers, PostgREST and Postgres killed at whatever moment: no document is lost, none is there twice."""
 
 import os
 import random
@@ -6,74 +6,218 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from typing import Any
 
 import pytest
 
-from local.tools import ROOT
+from local.processes import answers, wait_until
+from local.stack import Stack
+from local.tools import ROOT, postgrest_binary
 from shared import collections, documents
+from shared.config import Settings
 from shared.documents import Brought
 from shared.pipeline import Pipeline
-from shared.work import Worker
-from tests.actors import World
+from shared.types import Mode, Query
+from shared.work import Job, Worker
+from tests.actors import Actor, World
 from tests.conftest import People
 from tests.sql.test_27_index_words import drift
 
-KILLED, AT_MOST = 5, 40
-DOCUMENTS = 120
+# Three passages, so that half a document would show; what state() says of it.
+TEXT = "The kiln K-{} is hot. " + "It cools for a whole day, and then it is opened. " * 20
+WHOLE = ("completed", None, 3, 3, 2)
+Row = dict[str, Any]
 
 
-def run_and_kill(people: People, seconds: float) -> None:
-    environment = {**people.ann.stack.function_environment(), "PATH": os.environ["PATH"]}
-    command = [sys.executable, "-m", "tests.shared.worker_process"]
-    with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        time.sleep(seconds)
-        process.send_signal(signal.SIGKILL)
+def bring(core: Pipeline, actor: Actor, home: str, number: int) -> Row:
+    text = TEXT.format(f"{number:04}").encode()
+    brought = Brought(text, f"Kiln {number}", content_type="text/plain")
+    return documents.bring(core.database, actor.principal, home, brought)
+
+
+def state(world: World, home: str) -> dict[str, tuple[Any, ...]]:
+    """Of each document: its status, why it failed, its chunks, their different places, and the last."""
+    rows = world.sql(
+        "select documents.id::text, status, error_code, count(chunks.id), count(distinct chunks.ordinal), "
+        "  max(chunks.ordinal) "
+        "from rag.documents left join rag.chunks on chunks.document_id = documents.id "
+        "where documents.collection_id = %s group by documents.id, status, error_code",
+        home,
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
+def left(world: World) -> int:
+    """How many jobs nobody has ended; the leases of the dead run out now, and so do pauses."""
+    unfinished = "state in ('waiting', 'running')"
+    # What a dead worker had asked for may be carried out after its end, and be a claim.
+    world.sql(f"update rag.jobs set due_at = now() where {unfinished}")
+    return int(world.sql(f"select count(*) from rag.jobs where {unfinished}")[0][0])
+
+
+# -- at every step ------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Nothing of the worker runs after it."""
+
+
+class Dying(Worker):
+    """Dies at its so-many-th call of the database: before it is sent, or before its answer is read."""
+
+    def __init__(self, core: Pipeline, at: int, *, answered: bool) -> None:
+        super().__init__(core.database, core.embedder, core.require_signer())
+        self._calls, self._at, self._answered = 0, at, answered
+
+    def _claim(self, wanted: int) -> list[Job]:
+        self._die_unless(answered=True)
+        jobs = super()._claim(wanted)
+        self._die_unless(answered=False)
+        self._calls += 1
+        return jobs
+
+    def call(self, job: Job, function: str, arguments: Row) -> Any:
+        self._die_unless(answered=True)
+        result = super().call(job, function, arguments)
+        self._die_unless(answered=False)
+        self._calls += 1
+        return result
+
+    def _die_unless(self, *, answered: bool) -> None:
+        if self._calls == self._at and self._answered is not answered:
+            raise Killed
 
 
 @pytest.mark.usefixtures("no_jobs")
-def test_whatever_is_killed_every_document_is_found_once(core: Pipeline, people: People, world: World):
+@pytest.mark.parametrize("answered", [False, True], ids=["before it asks", "before it hears"])
+def test_a_worker_that_dies_at_any_step_loses_nothing(
+    core: Pipeline, people: People, world: World, answered: bool
+):
     home = collections.create(core.database, people.ann.principal, {"name": "docs"})["id"]
-    text = "The kiln number {} is hot. " + "It cools for a whole day, and then it is opened. " * 12
-    brought = [
-        documents.bring(
-            core.database, people.ann.principal, home,
-            Brought(text.format(number).encode(), f"Kiln {number}", content_type="text/plain"),
-        )
-        for number in range(DOCUMENTS)
-    ]  # fmt: skip
-    draw = random.Random(7)  # noqa: S311  # not a secret
-    kills, left = 0, DOCUMENTS
-    # Until some documents are done, however slow the machine is.
-    while kills < KILLED or (left == DOCUMENTS and kills < AT_MOST):
-        run_and_kill(people, draw.uniform(0, 1))
-        kills += 1
-        # The leases of the dead run out at once, here.
-        world.sql("update rag.jobs set due_at = now() where state = 'running'")
-        left = world.sql("select count(*) from rag.jobs where state in ('waiting', 'running')")[0][0]
-    assert 0 < left < DOCUMENTS, "they were killed too early, or too late, to tell anything"
-
     worker = Worker(core.database, core.embedder, core.require_signer())
-    while world.sql("select count(*) from rag.jobs where state in ('waiting', 'running')") != [(0,)]:
-        # What a dead worker had asked for may have been carried out after its end: a claim, a longer lease.
-        world.sql("update rag.jobs set due_at = now() where state in ('waiting', 'running')")
-        worker.work(16)
-    rows = world.sql(
-        "select documents.id::text, status, count(chunks.id), count(distinct chunks.ordinal), "
-        "  max(chunks.ordinal) + 1 "
-        "from rag.documents left join rag.chunks on chunks.document_id = documents.id "
-        "where documents.collection_id = %s group by documents.id, status",
-        home,
-    )
-    assert {row[0] for row in rows} == {row["id"] for row in brought}
-    assert {row[1] for row in rows} == {"completed"}
-    whole = max(row[2] for row in rows)
-    assert whole > 1
-    assert {row[2:] for row in rows} == {(whole, whole, whole)}
-    orphans = (
-        "select count(*) from rag.chunks "
-        "where collection_id = %s and document_id not in (select id from rag.documents)"
-    )
-    assert world.sql(orphans, home) == [(0,)]
+    step, died = 0, True
+    while died:
+        brought = {bring(core, people.ann, home, 2 * step + number)["id"] for number in (0, 1)}
+        died = False
+        try:
+            Dying(core, step, answered=answered).work()
+        except Killed:
+            died = True
+        while left(world):
+            worker.work()
+        now = {document: seen for document, seen in state(world, home).items() if document in brought}
+        assert set(now.values()) == {WHOLE}, step
+        step += 1
+    # A claim; for each of two documents to open, convert, embed, begin to store, store.
+    assert step > 10
     assert drift(world, people) == []
+
+
+# -- at any moment ------------------------------------------------------------------------------------
+
+# Fifty, and two hundred documents.
+VICTIMS = ["worker"] * 30 + ["postgrest"] * 10 + ["postgres"] * 10
+AT_ONCE, WORKERS = 4, 2
+
+
+@pytest.fixture
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack that nobody else needs."""
+    stack = Stack(tmp_path_factory.mktemp("mortal"))
+    try:
+        # What Postgres has said is committed must be there after it was killed.
+        yield stack.up(0, durable=True, seed=False)
+    finally:
+        stack.remove()
+
+
+@pytest.fixture
+def workers(mortal: Stack) -> Iterator[deque[subprocess.Popen[bytes]]]:
+    """Those that are at work, whoever started last at the end."""
+    running = deque(worker_of(mortal) for _ in range(WORKERS))
+    yield running
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def worker_of(stack: Stack) -> subprocess.Popen[bytes]:
+    environment = {**stack.function_environment(), "PATH": os.environ["PATH"]}
+    command = [sys.executable, "-m", "tests.shared.worker_process"]
+    return subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.DEVNULL)
+
+
+def kill_and_replace(victim: str, stack: Stack, workers: deque[subprocess.Popen[bytes]]) -> None:
+    """It has no moment to say goodbye; returns when the database is there again, through PostgREST."""
+    children = stack.state.children
+    if victim == "worker":
+        dying = workers.popleft()
+        dying.kill()
+        dying.wait()
+        workers.append(worker_of(stack))
+    elif victim == "postgrest":
+        os.kill(children["postgrest"].pid, signal.SIGKILL)
+        children["postgrest"].stop()
+        stack._spawn("postgrest", [postgrest_binary()], stack._postgrest_environment())
+    else:
+        os.kill(children["postgres"].pid, signal.SIGKILL)
+        stack._remember("postgres", stack.postgres.start(durable=True))
+    address = f"http://127.0.0.1:{stack.state.postgrest_port}/"
+    wait_until(partial(answers, address), children["postgrest"], stack.folder / "logs" / "postgrest.log")
+
+
+def somebody_works(world: World) -> bool:
+    return world.sql("select 1 from rag.jobs where state = 'running' limit 1") == [(1,)]
+
+
+def test_whatever_is_killed_every_document_is_found_once(
+    mortal: Stack, workers: deque[subprocess.Popen[bytes]]
+):
+    draw = random.Random(7)  # noqa: S311  # not a secret
+    with closing(World(mortal)) as world:
+        people = People(world.org(), world.org(), *[world.user()] * 6)
+        ann = world.user(people.acme)
+    values: Row = {name.lower(): value for name, value in mortal.function_environment().items()}
+    with closing(Pipeline(Settings(**values))) as core:
+        home = collections.create(core.database, ann.principal, {"name": "docs"})["id"]
+        brought: list[str] = []
+        busy: Counter[str] = Counter()
+        for victim in draw.sample(VICTIMS, len(VICTIMS)):
+            brought += [bring(core, ann, home, len(brought) + number)["id"] for number in range(AT_ONCE)]
+            time.sleep(draw.uniform(0.05, 0.5))
+            with closing(World(mortal)) as world:
+                busy[victim] += somebody_works(world)
+                left(world)
+            kill_and_replace(victim, mortal, workers)
+        assert min(busy[victim] for victim in set(VICTIMS)) > 2, "there was too little to lose"
+        with closing(World(mortal)) as world:
+            deadline = time.monotonic() + 240
+            while left(world):
+                assert time.monotonic() < deadline, "they do not come to an end"
+                # Long enough for the living to end what they are at.
+                time.sleep(3)
+            done = assert_nothing_is_lost(world, home, brought)
+            assert drift(world, people) == []
+        for number, document in enumerate(brought):
+            name = f"K-{number:04}"
+            matches = core.search(ann.principal, Query(name, mode=Mode.KEYWORD)).matches
+            found = [match.document_id for match in matches if name in match.text]
+            assert found == ([document] if document in done else [])
+
+
+def assert_nothing_is_lost(world: World, home: str, brought: list[str]) -> set[str]:
+    """Which documents are whole; the others, of which there are few, failed with a reason."""
+    now = state(world, home)
+    assert sorted(now) == sorted(brought)
+    done = {document for document, seen in now.items() if seen == WHOLE}
+    # Whose workers died again and again, until they were taken for what these died of.
+    failed = {document for document, seen in now.items() if seen[0] == "failed" and seen[1] and not seen[2]}
+    assert done | failed == set(brought)
+    assert len(failed) <= len(brought) // 20
+    orphans = "select count(*) from rag.chunks where document_id not in (select id from rag.documents)"
+    assert world.sql(orphans) == [(0,)]
+    return done
