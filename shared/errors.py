@@ -208,6 +208,8 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
             return InvalidRequest(message, code=machine, because=because)
         case "PT409":
             return Conflict(message, code=machine, because=because)
+        case "PT413":
+            return BodyTooLarge(message, code=machine, because=because)
         case "PT429":
             return RateLimited(message, code=machine, because=because)
         case "PGRST301" | "PGRST302" | "PGRST303":

@@ -36,15 +36,17 @@ class Fetched:
     filename: str | None
 
 
-def fetch(url: str, networks: Networks) -> Fetched:
-    """Raises AddressRefused for what nobody is to fetch, UnreadableDocument for what is not there, too large,
+def fetch(url: str, networks: Networks, max_bytes: int | None = None) -> Fetched:
+    """At most so many bytes, and never more than 25 MB.
+
+    Raises AddressRefused for what nobody is to fetch, UnreadableDocument for what is not there, too large,
     or too slow, FetchFailed for what may be there another time."""
     with within(SECONDS), patient_client(SILENCE_SECONDS, admits=networks.require) as client:
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 with client.stream("GET", networks.require_url(url), headers=HEADERS) as answer:
                     if answer.next_request is None:
-                        return _fetched(answer)
+                        return _fetched(answer, min(MAX_BYTES, max_bytes or MAX_BYTES))
                     url = str(answer.next_request.url)
         except httpx.ReadTimeout as slow:
             raise UnreadableDocument("The address takes too long to answer.", code="url_too_slow") from slow
@@ -55,7 +57,7 @@ def fetch(url: str, networks: Networks) -> Fetched:
     raise UnreadableDocument("The address leads from one to the next and does not end.", code="url_refused")
 
 
-def _fetched(answer: httpx.Response) -> Fetched:
+def _fetched(answer: httpx.Response, max_bytes: int) -> Fetched:
     status = answer.status_code
     if status >= 500 or status in BUSY:
         raise FetchFailed(f"The address answers with status {status}.")
@@ -64,8 +66,8 @@ def _fetched(answer: httpx.Response) -> Fetched:
     data = bytearray()
     for part in answer.iter_bytes():
         data += part
-        if len(data) > MAX_BYTES:
-            message = f"What the address gives is larger than {MAX_BYTES // 2**20} MB."
+        if len(data) > max_bytes:
+            message = f"What the address gives is larger than {max_bytes:,} bytes."
             raise UnreadableDocument(message, code="file_too_large")
     content_type = answer.headers.get("Content-Type", "")
     said = content_type.partition(";")[0].strip().lower()

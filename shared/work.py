@@ -150,7 +150,7 @@ class Worker:
         self.report(job, "fetching" if opened["url"] else "converting")
         said: Row = opened["document"]
         if opened["url"]:
-            fetched = fetch(opened["url"], self._networks)
+            fetched = fetch(opened["url"], self._networks, opened["file_bytes"])
             data = fetched.data
             # Kept as the original that it was made of.
             said |= {"content_type": fetched.content_type[:255], "filename": fetched.filename}

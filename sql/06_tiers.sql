@@ -12,7 +12,9 @@ create table rag.tiers (
   api_requests_per_minute integer check (api_requests_per_minute > 0),
   -- How much an org may keep: collections, and documents in each; null is no limit.
   collections integer check (collections > 0),
-  documents_per_collection integer check (documents_per_collection > 0)
+  documents_per_collection integer check (documents_per_collection > 0),
+  -- The largest file that it may bring.
+  file_bytes bigint check (file_bytes > 0)
 );
 
 alter table rag.tiers enable row level security;
@@ -23,6 +25,6 @@ create policy "signed-in callers read the tiers" on rag.tiers
 
 grant select on rag.tiers to authenticated;
 
-insert into rag.tiers (name, requests_per_day, collections, documents_per_collection) values
-  ('standard', null, null, null), ('free', 100, 5, 10), ('developer', 10000, 50, 1000),
-  ('professional', 100000, null, null);
+insert into rag.tiers (name, requests_per_day, collections, documents_per_collection, file_bytes) values
+  ('standard', null, null, null, null), ('free', 100, 5, 10, 10 << 20), ('developer', 10000, 50, 1000, 100 << 20),
+  ('professional', 100000, null, null, 500 << 20);

@@ -93,6 +93,16 @@ begin
 end;
 $$;
 
+-- How much the org may have; the nulls of a tier without limits for one that is not the caller's.
+create function rag.tier_of(org_id uuid)
+returns rag.tiers
+language sql stable security invoker set search_path = ''
+as $$
+  select tiers.*
+  from rag.orgs join rag.tiers on tiers.name = orgs.tier
+  where orgs.id = tier_of.org_id;
+$$;
+
 -- For an adopter's own policies and for clients that want to ask.
 create function public.is_org_member(org_id uuid)
 returns boolean
@@ -102,6 +112,6 @@ as $$
 $$;
 
 revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  public.is_org_member(uuid) from public, anon, service_role;
+  rag.tier_of(uuid), public.is_org_member(uuid) from public, anon, service_role;
 grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  public.is_org_member(uuid) to authenticated;
+  rag.tier_of(uuid), public.is_org_member(uuid) to authenticated;

@@ -74,6 +74,7 @@ begin
     order by owner_id nulls last
     limit 1;
     exit when found;
+    perform rag.require_room_for_a_collection(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
     insert into rag.collections (org_id, name)
     values (ensure_collection.org_id, ensure_collection.name)

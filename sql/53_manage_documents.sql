@@ -54,7 +54,7 @@ $$;
 -- of an address); optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
 -- labels, metadata, filename, content_type, size_bytes, and bytes in base64 or url. One of the same external_id takes
 -- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
--- the id of the document in hint; PT429 for one more than the org's tier allows.
+-- the id of the document in hint; PT429 for one more than the org's tier allows, PT413 for a larger file.
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -63,6 +63,7 @@ as $$
 #variable_conflict use_column
 declare
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
+  largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
   input record;
   twin uuid;
   stored rag.documents;
@@ -71,6 +72,10 @@ begin
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
     filename text, content_type text, size_bytes bigint, content_hash text, bytes text, url text);
+  if length(decode(input.bytes, 'base64')) > largest then
+    raise exception 'this org''s tier takes files of at most % bytes', largest
+      using errcode = 'PT413', detail = 'file_too_large';
+  end if;
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
@@ -133,10 +138,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  allowed constant integer := (
-    select tiers.documents_per_collection
-    from rag.orgs join rag.tiers on tiers.name = orgs.tier
-    where orgs.id = home.org_id);
+  allowed constant integer := (rag.tier_of(home.org_id)).documents_per_collection;
 begin
   if allowed is null then
     return;

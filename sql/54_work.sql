@@ -28,16 +28,18 @@ begin
 end;
 $$;
 
--- What there is to do: what was said of the document, its original, its collection's config.
+-- What there is to do: what was said of the document, its original, its collection's config, and how large a file may
+-- be that an address gives.
 create function public.rag_open_job()
-returns table (document_id uuid, document jsonb, bytes text, url text, config jsonb)
+returns table (document_id uuid, document jsonb, bytes text, url text, config jsonb, file_bytes bigint)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held constant rag.jobs := rag.held_job();
 begin
   return query
-  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, collections.config
+  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, collections.config,
+    (rag.tier_of(held.org_id)).file_bytes
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = held.org_id and originals.document_id = held.document_id;

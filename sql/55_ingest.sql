@@ -46,7 +46,9 @@ begin
   -- An inserted row has no xmax, one that was there was locked by this transaction.
   returning present.*, present.xmax::text <> '0' as was_there into stored;
 
-  if stored.was_there then
+  if not stored.was_there then
+    perform rag.require_room_for_a_document(home);
+  else
     -- What was brought before and is still to be worked on is older than this.
     delete from rag.jobs
     where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');

@@ -84,10 +84,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  allowed constant integer := (
-    select tiers.collections
-    from rag.orgs join rag.tiers on tiers.name = orgs.tier
-    where orgs.id = require_room_for_a_collection.org_id);
+  allowed constant integer := (rag.tier_of(org_id)).collections;
 begin
   if allowed is null then
     return;

@@ -31,6 +31,9 @@ begin
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
   perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
+  if mode in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
+    mode := 'semantic';
+  end if;
   if query_vector is not null then
     needle := rag.needle(query_vector);
   end if;
@@ -60,6 +63,19 @@ begin
     hits := rag.widen(hits, expand_context);
   end if;
   return query select * from rag.show(hits, near.exact, near.considered);
+end;
+$$;
+
+-- Whether words have a part in a search of these collections: not where all of them have gone without hybrid search.
+create function rag.are_words_wanted(scope rag.scope)
+returns boolean
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return scope.collection_ids is null or exists (
+    select from rag.collections
+    where collections.org_id = any (scope.org_ids) and collections.id = any (scope.collection_ids)
+      and collections.config -> 'enable_hybrid_search' is distinct from 'false'::jsonb);
 end;
 $$;
 
@@ -95,9 +111,11 @@ $$;
 
 revoke all on function
   rag.check_search(text, extensions.vector, text, integer, double precision, text),
+  rag.are_words_wanted(rag.scope),
   public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text)
   from public, anon, service_role;
 grant execute on function
   rag.check_search(text, extensions.vector, text, integer, double precision, text),
+  rag.are_words_wanted(rag.scope),
   public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text)
   to authenticated;

@@ -190,12 +190,22 @@ class World:
         return org
 
     def tier(
-        self, org: Org, *, day: int | None = None, rag: int | None = None, api: int | None = None
+        self,
+        org: Org,
+        *,
+        day: int | None = None,
+        rag: int | None = None,
+        api: int | None = None,
+        collections: int | None = None,
+        documents: int | None = None,
+        file_bytes: int | None = None,
     ) -> None:
-        """Put the org into a tier of its own: requests a day, and a minute in each bucket."""
+        """Put the org into a tier of its own: requests a day, and a minute in each bucket; collections,
+        documents in each, bytes of a file."""
         name = f"test-{uuid4().hex[:16]}"
         self._tiers.append(name)
-        self.sql("insert into rag.tiers values (%s, %s, %s, %s)", name, day, rag, api)
+        allowed = (day, rag, api, collections, documents, file_bytes)
+        self.sql("insert into rag.tiers values (%s, %s, %s, %s, %s, %s, %s)", name, *allowed)
         self.sql("update rag.orgs set tier = %s where id = %s", name, org.id)
 
     def user(self, *orgs: Org, role: str = "member") -> Actor:

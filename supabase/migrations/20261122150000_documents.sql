@@ -44,10 +44,26 @@ grant execute on function rag.is_metadata(jsonb), rag.held_lease(), rag.org_mean
 
 alter table rag.tiers
   add column collections integer check (collections > 0),
-  add column documents_per_collection integer check (documents_per_collection > 0);
+  add column documents_per_collection integer check (documents_per_collection > 0),
+  add column file_bytes bigint check (file_bytes > 0);
 -- As the contract has them, where the deployer has left the names.
-update rag.tiers set collections = 5, documents_per_collection = 10 where name = 'free';
-update rag.tiers set collections = 50, documents_per_collection = 1000 where name = 'developer';
+update rag.tiers set collections = 5, documents_per_collection = 10, file_bytes = 10 << 20 where name = 'free';
+update rag.tiers set collections = 50, documents_per_collection = 1000, file_bytes = 100 << 20
+where name = 'developer';
+update rag.tiers set file_bytes = 500 << 20 where name = 'professional';
+
+-- How much the org may have; the nulls of a tier without limits for one that is not the caller's.
+create function rag.tier_of(org_id uuid)
+returns rag.tiers
+language sql stable security invoker set search_path = ''
+as $$
+  select tiers.*
+  from rag.orgs join rag.tiers on tiers.name = orgs.tier
+  where orgs.id = tier_of.org_id;
+$$;
+
+revoke all on function rag.tier_of(uuid) from public, anon, service_role;
+grant execute on function rag.tier_of(uuid) to authenticated;
 
 alter table rag.chunks
   add column metadata jsonb not null default '{}'
@@ -457,10 +473,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  allowed constant integer := (
-    select tiers.collections
-    from rag.orgs join rag.tiers on tiers.name = orgs.tier
-    where orgs.id = require_room_for_a_collection.org_id);
+  allowed constant integer := (rag.tier_of(org_id)).collections;
 begin
   if allowed is null then
     return;
@@ -663,7 +676,7 @@ $$;
 -- of an address); optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
 -- labels, metadata, filename, content_type, size_bytes, and bytes in base64 or url. One of the same external_id takes
 -- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
--- the id of the document in hint; PT429 for one more than the org's tier allows.
+-- the id of the document in hint; PT429 for one more than the org's tier allows, PT413 for a larger file.
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -672,6 +685,7 @@ as $$
 #variable_conflict use_column
 declare
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
+  largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
   input record;
   twin uuid;
   stored rag.documents;
@@ -680,6 +694,10 @@ begin
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
     filename text, content_type text, size_bytes bigint, content_hash text, bytes text, url text);
+  if length(decode(input.bytes, 'base64')) > largest then
+    raise exception 'this org''s tier takes files of at most % bytes', largest
+      using errcode = 'PT413', detail = 'file_too_large';
+  end if;
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
     uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes,
@@ -742,10 +760,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  allowed constant integer := (
-    select tiers.documents_per_collection
-    from rag.orgs join rag.tiers on tiers.name = orgs.tier
-    where orgs.id = home.org_id);
+  allowed constant integer := (rag.tier_of(home.org_id)).documents_per_collection;
 begin
   if allowed is null then
     return;
@@ -888,16 +903,18 @@ begin
 end;
 $$;
 
--- What there is to do: what was said of the document, its original, its collection's config.
+-- What there is to do: what was said of the document, its original, its collection's config, and how large a file may
+-- be that an address gives.
 create function public.rag_open_job()
-returns table (document_id uuid, document jsonb, bytes text, url text, config jsonb)
+returns table (document_id uuid, document jsonb, bytes text, url text, config jsonb, file_bytes bigint)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held constant rag.jobs := rag.held_job();
 begin
   return query
-  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, collections.config
+  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, collections.config,
+    (rag.tier_of(held.org_id)).file_bytes
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = held.org_id and originals.document_id = held.document_id;
@@ -1034,6 +1051,33 @@ begin
 end;
 $$;
 
+create or replace function rag.ensure_collection(org_id uuid, owner_id uuid, name text)
+returns rag.collections
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  found_collection rag.collections;
+begin
+  for attempt in 1..2 loop
+    select * into found_collection
+    from rag.collections
+    where org_id = ensure_collection.org_id
+      and name = ensure_collection.name
+      and (owner_id is null or owner_id = ensure_collection.owner_id)
+    order by owner_id nulls last
+    limit 1;
+    exit when found;
+    perform rag.require_room_for_a_collection(ensure_collection.org_id);
+    -- Two writers may meet here: the second inserts nothing and reads what the first made.
+    insert into rag.collections (org_id, name)
+    values (ensure_collection.org_id, ensure_collection.name)
+    on conflict do nothing;
+  end loop;
+  return found_collection;
+end;
+$$;
+
 -- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
 -- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
@@ -1078,7 +1122,9 @@ begin
   -- An inserted row has no xmax, one that was there was locked by this transaction.
   returning present.*, present.xmax::text <> '0' as was_there into stored;
 
-  if stored.was_there then
+  if not stored.was_there then
+    perform rag.require_room_for_a_document(home);
+  else
     -- What was brought before and is still to be worked on is older than this.
     delete from rag.jobs
     where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');

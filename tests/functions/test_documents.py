@@ -1,5 +1,6 @@
 """documents over HTTP, on the real stack: brought as files and texts, worked on, listed, changed, deleted."""
 
+import base64
 import hashlib
 from typing import Any
 
@@ -210,6 +211,20 @@ def test_a_tier_has_room_for_so_many(people: People, world: World, home: str):
     full = error(write(people.ann, home, "one more"), 429)
     assert (full["type"], full["code"]) == ("rate_limit_error", "rate_limit_exceeded")
     assert len(titles(people.ann, home, "&limit=100")) == 10
+
+
+def test_a_tier_takes_files_of_so_many_bytes(people: People, world: World, home: str):
+    world.tier(people.acme, file_bytes=16)
+    accepted(upload(people.ann, home, b"x" * 16))
+    large = error(upload(people.ann, home, b"x" * 17), 413)
+    assert (large["type"], large["code"]) == ("invalid_request_error", "file_too_large")
+    assert large["details"] == {"collection_id": home}
+    assert error(write(people.ann, home, "x" * 17), 413)["code"] == "file_too_large"
+    # Whatever the caller says of its size.
+    document = {"title": "x", "bytes": base64.b64encode(b"x" * 18).decode(), "size_bytes": 1}
+    answer = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
+    assert (answer.status_code, answer.json()["details"]) == (413, "file_too_large")
+    assert len(titles(people.ann, home)) == 1
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,16 @@ def test_what_cannot_be_fetched_or_read_says_why(
     assert seen(core, people.ann, brought)["error_code"] == code
 
 
+def test_an_address_gives_no_more_than_the_tier_takes(
+    core: Pipeline, people: People, world: World, abroad: Worker, home: str, site: StandIn
+):
+    world.tier(people.acme, file_bytes=20)
+    site.replies(page("<p>The kiln is hot.</p>"))
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
+    assert abroad.work() == Done(claimed=1, failed=1)
+    assert seen(core, people.ann, brought)["error_code"] == "file_too_large"
+
+
 def test_an_address_that_does_not_answer_is_tried_again(
     core: Pipeline, people: People, world: World, abroad: Worker, home: str, site: StandIn
 ):

@@ -369,6 +369,21 @@ def test_a_document_deleted_and_put_again_is_a_new_one(people: People, world: Wo
     assert rows_of(world, people.acme) == (1, 1)
 
 
+def test_a_tier_has_room_for_so_many_documents_and_collections(people: People, world: World):
+    world.tier(people.acme, collections=2, documents=2)
+    for number in range(2):
+        assert put(people.ann, people.acme, range(1), external_id=f"d{number}").status_code == 200
+    full = put(people.ann, people.acme, range(1), external_id="d2")
+    assert (full.status_code, full.json()["details"]) == (429, "document_limit_reached")
+    # What is there already may change, and other collections have room of their own.
+    assert put(people.ann, people.acme, range(2), external_id="d1").status_code == 200
+    assert put(people.ann, people.acme, range(1), collection="second").status_code == 200
+    another = put(people.ann, people.acme, range(1), collection="third")
+    assert (another.status_code, another.json()["details"]) == (429, "collection_limit_reached")
+    assert rows_of(world, people.acme) == (3, 4)
+    assert put(people.bob, people.bolt, range(1), collection="third").status_code == 200
+
+
 def test_reading_methods_write_nothing(people: People, world: World):
     """PostgREST lets GET call functions, in a transaction that cannot write."""
     document_id = people.ann.put([vector(1)])

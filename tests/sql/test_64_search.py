@@ -158,3 +158,27 @@ def test_what_is_left_out_has_a_default(people: People):
         "rag_search", {"query_text": "a", "query_vector": vector(1), "filters": {"model": MODEL}}
     )
     assert len(rows.json()) == 10
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "hierarchical"])
+def test_collections_without_hybrid_search_are_searched_by_meaning(world: World, shelf: People, mode: str):
+    """All of those that are searched; where one has it, words have their part."""
+    ((home,),) = world.sql("select id::text from rag.collections where org_id = %s", shelf.acme.id)
+
+    def found(**filters: Any) -> list[dict[str, Any]]:
+        return passages.search(
+            world, shelf.ann, "pump", mode=mode, query_vector=vector(2), filters={"model": MODEL, **filters}
+        )
+
+    by_both = found(collection_id=home)
+    for config, meaning in (("{}", False), ('{"enable_hybrid_search": true}', False),
+                            ('{"enable_hybrid_search": false}', True)):  # fmt: skip
+        world.sql("update rag.collections set config = %s::jsonb where id = %s", config, home)
+        rows = found(collection_id=home)
+        assert (rows == by_both) is not meaning
+        assert all(row["word_score"] is None for row in rows) is meaning
+    other = world.sql(
+        "insert into rag.collections (org_id, name) values (%s, 'o') returning id::text", shelf.acme.id
+    )
+    assert found(collection_ids=[home, other[0][0]]) == by_both
+    assert found() == by_both
