@@ -1,17 +1,19 @@
 """documents: what people and their keys bring to be found. What becomes of it is the worker's (ingest.py)."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import Depends, File, Form, UploadFile
+from fastapi import Depends, File, Form, Request, UploadFile
 from starlette.responses import Response
 
 from shared import documents
 from shared.app import create_app, lambda_handler
-from shared.callers import Core, with_scope
+from shared.callers import Core, Linked, with_scope
 from shared.dialects import platform as wire
 from shared.documents import Brought, Page
 from shared.errors import about
 from shared.ids import id_of
+from shared.links import Link, expiry, link_to
 from shared.types import Principal, Scope
 
 # Six megabytes of a file or a text are what Lambda lets in, and Postgres keeps.
@@ -104,6 +106,25 @@ def get(caller: Reader, core: Core, document: Id) -> wire.Document:
 @app.get("/v1/documents/{document_id}/status")
 def status(caller: Reader, core: Core, document: Id) -> wire.DocumentStatus:
     return wire.DocumentStatus.of(documents.get(core.database, caller, document))
+
+
+@app.get("/api/v1/documents/{document_id}/url")
+@app.get("/v1/documents/{document_id}/url")
+def url(caller: Reader, core: Core, document: Id, request: Request) -> wire.DocumentUrl:
+    row = documents.get(core.database, caller, document)
+    as_admin = row["owner_id"] not in (None, caller.user_id)
+    link = Link(document, row["org_id"], caller.user_id, as_admin, expiry())
+    path = request.url.path.removesuffix("/url").rpartition("/")[0] + f"/{document}/original"
+    query = f"token={link_to(core.require_signer(), link)}"
+    url = str(request.url.replace(path=path, query=query))
+    return wire.DocumentUrl(url=url, expires_at=datetime.fromtimestamp(link.expires, UTC))
+
+
+@app.get("/api/v1/documents/{document_id}/original")
+@app.get("/v1/documents/{document_id}/original")
+def original(caller: Linked, core: Core, document: Id) -> Response:
+    found = documents.original(core.database, caller, document)
+    return Response(found.data, headers=wire.of_a_stranger(found.filename, found.content_type))
 
 
 @app.patch("/api/v1/documents/{document_id}")

@@ -16,9 +16,11 @@ from shared import spans
 from shared.auth import bearer
 from shared.config import read_settings
 from shared.errors import ApiKeysOff, Forbidden, NotFound, Unauthorized
+from shared.ids import id_of
 from shared.keyring import KeyRing
 from shared.keys import is_key
 from shared.limit import Spending, spend
+from shared.links import principal_of
 from shared.pipeline import Pipeline
 from shared.trace import step
 from shared.types import Principal, Scope
@@ -66,6 +68,19 @@ def with_scope(*scopes: Scope) -> Any:
         return caller
 
     return Depends(allowed)
+
+
+def _by_link(request: Request, core: Core, document_id: str, token: str) -> Principal:
+    if core.signer is None:
+        raise NotFound
+    with step("authenticate"):
+        caller = principal_of(core.signer, token, id_of(document_id, "document"))
+    _limit(request, core, caller, "api", core.settings.rag_api_rate_limit)
+    return caller
+
+
+# Whoever has a link to the original of the path's document (links.py). Raises Unauthorized, RateLimited.
+Linked = Annotated[Principal, Depends(_by_link)]
 
 
 def _operator(core: Core, authorization: Authorization = None) -> None:

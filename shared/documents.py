@@ -36,6 +36,15 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
+class Original:
+    """What a document was made of. The content type is what somebody said of it."""
+
+    data: bytes = field(repr=False)
+    filename: str
+    content_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """What somebody names instead: an address (Networks.require_url), and what they say of it."""
 
@@ -135,6 +144,17 @@ def get(database: Database, caller: Principal, document: str) -> Row:
     with about(document_id=document):
         (row,) = database.call(caller, "rag_get_document", {"document_id": document}, again=True)
     return dict(row)
+
+
+def original(database: Database, caller: Principal, document: str) -> Original:
+    """The bytes that it was made of. Raises NotFound, also where there are none."""
+    with about(document_id=document):
+        rows = database.call(caller, "rag_get_original", {"document_id": document}, again=True)
+        if not rows or rows[0]["bytes"] is None:
+            raise NotFound("There is no original of this document.", code="original_not_found")
+    (row,) = rows
+    name = row["filename"] or (row["url"] or "").rstrip("/").rpartition("/")[2] or "original"
+    return Original(base64.b64decode(row["bytes"]), file_name(name), row["content_type"])
 
 
 def update(

@@ -5,6 +5,7 @@ an ES256 or RS256 key that was imported into the project (supabase gen signing-k
 still trusts it, the HS256 secret.
 """
 
+import hmac
 import json
 import time
 from typing import Any
@@ -32,6 +33,7 @@ class Signer:
         self.algorithm: str = key["alg"] if isinstance(key, dict) else "HS256"
         self._headers = {"kid": key["kid"]} if isinstance(key, dict) else None
         self._key = jwk.construct(key, self.algorithm)
+        self._secret = (key["d"] if isinstance(key, dict) else key).encode()
         self._claims = {"iss": issuer, "aud": audience, "role": "authenticated"}
 
     def token(self, seconds: float = LIFETIME_SECONDS, **claims: Any) -> str:
@@ -39,6 +41,12 @@ class Signer:
         now = int(time.time())
         payload = {**self._claims, "iat": now, "exp": now + int(seconds), **claims}
         return str(jwt.encode(payload, self._key, self.algorithm, self._headers))
+
+    def seal(self, purpose: str, data: bytes) -> bytes:
+        """What only who holds the key can make of the data: HMAC-SHA256, under a key of its own for each
+        purpose, so that no seal is a token's signature."""
+        key = hmac.digest(self._secret, f"seal: {purpose}".encode(), "sha256")
+        return hmac.digest(key, data, "sha256")
 
 
 def call_as_nobody(database: Database, signer: Signer, function: str, **claims: Any) -> Any:

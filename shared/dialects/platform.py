@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import quote
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
@@ -13,6 +15,7 @@ from shared.errors import InvalidRequest, RagError
 # Longer or larger metadata is refused with the request, before the database does.
 MAX_METADATA_BYTES = 10_000
 
+_CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?charset=[\w-]{1,40})?", re.ASCII)
 TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -79,6 +82,18 @@ def small(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
     if len(text.encode(errors="surrogatepass")) > MAX_METADATA_BYTES:
         raise ValueError("at most 10 KB")
     return metadata
+
+
+def of_a_stranger(filename: str, content_type: str | None) -> dict[str, str]:
+    """Headers for a file that somebody has brought: kept by who asked, and nothing for a browser to run."""
+    said = content_type if _CONTENT_TYPE.fullmatch(content_type or "") else "application/octet-stream"
+    return {
+        "Content-Type": said or "",
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(filename, safe='')}",
+        "Content-Security-Policy": "sandbox",
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "private, no-store",
+    }
 
 
 Name = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=255)]
@@ -260,6 +275,13 @@ class Document(BaseModel):
 class Documents(BaseModel):
     data: list[Document]
     pagination: Pagination
+
+
+class DocumentUrl(BaseModel):
+    """A link to the original that needs no credential, and until when it works."""
+
+    url: str
+    expires_at: datetime
 
 
 class DocumentStatus(BaseModel):

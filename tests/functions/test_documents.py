@@ -2,13 +2,14 @@
 
 import base64
 import hashlib
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 
 from shared.documents import MAX_BYTES
-from tests.actors import NOBODYS, Actor, World, client
+from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
 from tests.functions.serving import platform_error as error
 
@@ -191,6 +192,47 @@ def test_metadata_are_changed_and_filter_what_is_found(people: People, home: str
     people.ann.request("PATCH", f"{PATH}/{made['id']}", {"metadata": {"source_type": "faq"}})
     renamed = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"title": "Ovens", "metadata": None}).json()
     assert (renamed["title"], renamed["metadata"]) == ("Ovens", {"source_type": "faq"})
+
+
+def link_of(actor: Actor, document: Row, **more: Any) -> str:
+    answer = actor.request("GET", f"{PATH}/{document['id']}/url", **more)
+    assert answer.status_code == 200, answer.text
+    assert set(answer.json()) == {"url", "expires_at"}
+    return str(answer.json()["url"])
+
+
+def test_a_link_leads_to_what_was_brought_and_needs_no_credential(people: People, home: str):
+    made = accepted(upload(people.ann, home, b"\x00\xff bytes", "kiln \u00e9.bin", "text/html; charset=x"))
+    url = link_of(people.alf, made)
+    assert url.startswith(f"{people.ann.stack.url}{PATH}/{made['id']}/original?token=")
+    answer = httpx.get(url)
+    assert (answer.status_code, answer.content) == (200, b"\x00\xff bytes")
+    assert answer.headers["Content-Type"] == "text/html; charset=x"
+    assert answer.headers["Content-Disposition"] == "attachment; filename*=UTF-8''kiln%20%C3%A9.bin"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Security-Policy"] == "sandbox"
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert "X-RateLimit-Remaining" in answer.headers
+    moment = datetime.fromisoformat(
+        people.ann.request("GET", f"{PATH}/{made['id']}/url").json()["expires_at"]
+    )
+    assert timedelta(minutes=14) < moment - datetime.now(UTC) <= timedelta(minutes=15)
+
+
+@pytest.mark.parametrize("sent_as", ["text/html\tx", "nonsense", "a/b; charset=\u00e9", "x" * 200 + "/x"])
+def test_a_strange_content_type_is_sent_to_nobody(people: People, world: World, home: str, sent_as: str):
+    made = accepted(upload(people.ann, home))
+    world.sql("update rag.documents set content_type = %s where id = %s", sent_as, made["id"])
+    assert httpx.get(link_of(people.ann, made)).headers["Content-Type"] == "application/octet-stream"
+
+
+def test_a_document_without_an_original_has_nothing_to_lead_to(people: People, home: str):
+    document = people.ann.put([vector(1)])
+    refused = error(httpx.get(link_of(people.ann, {"id": document})), 404)
+    assert refused["code"] == "original_not_found"
+    url = {"collection_id": home, "url": "https://docs.example/kilns"}
+    waiting = accepted(people.ann.request("POST", f"{PATH}/url", url))
+    assert error(httpx.get(link_of(people.ann, waiting)), 404)["code"] == "original_not_found"
 
 
 def test_a_deleted_document_is_gone_with_all_that_was_made_of_it(people: People, world: World, home: str):

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from local import tokens
-from tests.actors import LEASED, Actor, World, vector
+from tests.actors import LEASED, Actor, World, client, vector
 from tests.conftest import People
 from tests.isolation.bad_tokens import BAD_TOKENS
 from tests.isolation.library import INTERNALS
@@ -231,3 +231,49 @@ def test_nobody_asks_for_work_in_another_s_name(people: People, world: World):
     )
     with pytest.raises(Exception, match="row-level security"):
         world.as_user(people.ann, statement, people.acme.id, document_id, home, people.ada.id)
+
+
+# -- links to originals -------------------------------------------------------------------------------
+
+
+def link_of(actor: Actor, document_id: str) -> str:
+    answer = actor.request("GET", f"{PATH}/{document_id}/url")
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["url"])
+
+
+def test_by_a_link_to_another_s_document(people: People):
+    """Only who reads a document gets a link, and it leads to no other."""
+    private = bring(people.ann, collection(people.ann, private=True))
+    for thief in (people.alf, people.bob, people.sam):
+        assert_not_found(thief.request("GET", f"{PATH}/{private}/url"))
+    own = bring(people.alf, collection(people.alf, name="alf"))
+    stolen = link_of(people.alf, own).replace(own, private)
+    assert client().get(stolen).status_code == 401
+    assert client().get(stolen.partition("?")[0]).status_code == 400
+    by_admin, by_owner = (client().get(link_of(actor, private)) for actor in (people.ada, people.ann))
+    assert by_admin.content == by_owner.content == SECRET.encode()
+
+
+def test_by_what_a_link_carries_as_a_token(people: People):
+    carried = link_of(people.ann, bring(people.ann, collection(people.ann))).partition("token=")[2]
+    for path in (f"{PATH}?collection_id={uuid4()}", "/api/v1/collections"):
+        assert people.sam.request("GET", path, token=carried).status_code == 401
+    assert people.sam.rpc("rag_get_document", {"document_id": str(uuid4())}, token=carried).status_code == 401
+
+
+def test_by_a_link_whose_owner_has_left_or_whose_document_is_gone(people: People, world: World):
+    home = collection(people.ann)
+    kept, deleted = bring(people.ann, home), bring(people.ann, home, "Another vault.")
+    links = [link_of(people.ann, document) for document in (kept, deleted)]
+    people.ann.request("DELETE", f"{PATH}/{deleted}")
+    assert client().get(links[1]).status_code == 404
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    assert client().get(links[0]).status_code == 404
+
+
+def test_by_a_link_of_an_admin_who_is_one_no_more(people: People, world: World):
+    private = bring(people.ann, collection(people.ann, private=True))
+    link = link_of(people.ada, private)
+    world.sql("update rag.members set role = 'member' where user_id = %s", people.ada.id)
+    assert client().get(link).status_code == 404

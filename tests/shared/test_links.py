@@ -1,0 +1,86 @@
+"""What a link carries, and that nobody else makes one."""
+
+import base64
+import json
+import time
+from typing import Any
+
+import pytest
+from jose import jwt
+
+from shared.errors import Unauthorized
+from shared.links import LIFETIME_SECONDS, Link, expiry, link_to, principal_of
+from shared.sign import Signer
+from shared.types import Scope
+
+DOCUMENT = "0b8e7c1e-6f0d-4a3c-9a55-2f6f0d9c1a11"
+SIGNER = Signer("a secret of at least thirty-two characters", "https://x.example/auth/v1", "authenticated")
+
+
+def link(**changed: Any) -> Link:
+    fields = {
+        "document_id": DOCUMENT,
+        "org_id": "org",
+        "user_id": "user",
+        "as_admin": False,
+        "expires": expiry(),
+    }
+    return Link(**{**fields, **changed})
+
+
+def claims(token: str) -> dict[str, Any]:
+    found: dict[str, Any] = jwt.get_unverified_claims(token)
+    return found
+
+
+def test_a_link_is_exchanged_for_a_token_that_only_reads():
+    caller = principal_of(SIGNER, link_to(SIGNER, link()), DOCUMENT)
+    assert caller.user_id == "user"
+    said = claims(caller.token)
+    assert (said["sub"], said["rag"]) == ("user", {"org": "org", "scopes": ["documents:read"]})
+    assert said["exp"] <= time.time() + 10
+    assert caller.scopes == frozenset([Scope.DOCUMENTS_READ])
+
+
+def test_an_admin_s_link_reads_as_an_admin():
+    caller = principal_of(SIGNER, link_to(SIGNER, link(as_admin=True)), DOCUMENT)
+    assert claims(caller.token)["rag"] == {"org": "org", "scopes": ["documents:read", "admin"]}
+
+
+def test_a_link_works_until_it_expires():
+    assert expiry() - time.time() == pytest.approx(LIFETIME_SECONDS, abs=2)
+    principal_of(SIGNER, link_to(SIGNER, link(expires=int(time.time()) + 5)), DOCUMENT)
+    with pytest.raises(Unauthorized, match="expired"):
+        principal_of(SIGNER, link_to(SIGNER, link(expires=int(time.time()) - 1)), DOCUMENT)
+
+
+def forged(**changed: Any) -> str:
+    """Another payload under the seal of a right one."""
+    payload, _, seal = link_to(SIGNER, link()).partition(".")
+    said = json.loads(base64.urlsafe_b64decode(payload + "=="))
+    fields = dict(zip(("document_id", "org_id", "user_id", "as_admin", "expires"), said, strict=True))
+    other = json.dumps([*{**fields, **changed}.values()], separators=(",", ":")).encode()
+    return f"{base64.urlsafe_b64encode(other).decode().rstrip('=')}.{seal}"
+
+
+OTHER = Signer("another secret of thirty-two characters", "https://x.example/auth/v1", "authenticated")
+
+
+@pytest.mark.parametrize(
+    "carried",
+    [
+        "", ".", "x", "x.y", "é.é", "=.=", link_to(SIGNER, link())[:-1], link_to(SIGNER, link()) + "A",
+        link_to(OTHER, link()), SIGNER.token(sub="user"), forged(user_id="ada"), forged(as_admin=True),
+        forged(expires=4_000_000_000), forged(org_id="other"),
+        link_to(SIGNER, link(document_id="another")),
+    ],
+)  # fmt: skip
+def test_nobody_else_makes_one(carried: str):
+    with pytest.raises(Unauthorized, match="not valid"):
+        principal_of(SIGNER, carried, DOCUMENT)
+
+
+def test_a_seal_is_no_other_purpose_s_and_no_other_key_s():
+    seals = {signer.seal(purpose, b"data") for signer in (SIGNER, OTHER) for purpose in ("a", "b")}
+    assert len(seals) == 4
+    assert SIGNER.seal("a", b"data") != SIGNER.seal("a", b"other")
