@@ -36,7 +36,8 @@ def ingest(core: Core) -> Report:
 
 
 def _work(core: Core) -> Report:
-    worker = Worker(core.database, core.embedder, core.require_signer(), core.networks)
+    signer = core.require_signer()
+    worker = Worker(core.database, core.embedder, signer, core.networks, core.transcriber)
     done, idle, until = Done(), False, time.monotonic() + BUDGET_SECONDS
     while not idle and time.monotonic() < until:
         step = worker.work()

@@ -153,6 +153,12 @@ class Settings(FrameSettings):
     # What a schedule calls the worker with over HTTP.
     rag_worker_token: Annotated[SecretStr, Field(min_length=16)] | None = None
 
+    # Speech to text, for sound and film: any OpenAI-compatible endpoint with a key. None without.
+    rag_transcription_key: SecretStr | None = None
+    rag_transcription_url: Address = "https://api.openai.com/v1"
+    rag_transcription_model: str = "whisper-1"
+    rag_transcription_timeout_seconds: Seconds = 120
+
     # Networks of one's own that addresses brought as documents may lead to, besides the public internet.
     rag_fetch_networks: Annotated[str, AfterValidator(_networks)] = ""
 

@@ -110,6 +110,12 @@ class AddressRefused(InvalidRequest):
     code = "url_not_allowed"
 
 
+class TranscriptionFailed(RagError):
+    """What is said could not be written down. It is tried again."""
+
+    code = "transcription_failed"
+
+
 class FetchFailed(RagError):
     """The address could not be reached. It is tried again."""
 

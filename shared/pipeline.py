@@ -29,6 +29,7 @@ from shared.remember import embed_query
 from shared.rerank import Reranked, Reranker, rerank, reranker_for
 from shared.sign import Signer, signer_for
 from shared.trace import step
+from shared.transcribe import Transcriber, transcriber_for
 from shared.types import (
     Answer,
     Confidence,
@@ -121,6 +122,11 @@ class Pipeline:
         return signer_for(self.settings)
 
     @cached_property
+    def transcriber(self) -> Transcriber | None:
+        """Writes down what is said, where it is configured."""
+        return transcriber_for(self.settings)
+
+    @cached_property
     def networks(self) -> Networks:
         """Where addresses that callers name may lead."""
         return Networks(self.settings.fetch_networks)
@@ -211,7 +217,7 @@ class Pipeline:
         """Close the connections; the pipeline is of no use after this."""
         self.database.close()
         # Those that were made, and hold connections: the local ones hold none.
-        for part in (vars(self).get(name) for name in ("embedder", "generator", "reranker")):
+        for part in (vars(self).get(name) for name in ("embedder", "generator", "reranker", "transcriber")):
             if isinstance(part, Closeable):
                 part.close()
 

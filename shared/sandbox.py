@@ -2,11 +2,15 @@
 and so much time and memory and no more. Whatever a file does to its reader, the worker goes on."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from shared.errors import UnreadableDocument
+from shared.readers.picture import PROGRAM
 
 SECONDS = 60
 # Of addresses, the libraries' own included; what is really used is a fraction.
@@ -25,7 +29,12 @@ def read_apart(
     """
     # -P: no module comes from the folder that it happens to be in.
     command = [sys.executable, "-P", "-m", "shared.readers", kind, str(seconds), str(megabytes)]
-    environment = {"PYTHONPATH": ":".join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        "PYTHONPATH": ":".join(filter(None, sys.path)),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # Where programs are that readers use.
+        "PATH": f"{Path(shutil.which(PROGRAM) or '/bin/none').parent}:{os.defpath}",
+    }
     try:
         # Longer than its processor time, for a machine with much else to do.
         done = subprocess.run(

@@ -25,6 +25,7 @@ from shared.networks import Networks
 from shared.outline import Outline
 from shared.postgrest import Database
 from shared.sign import CALL_SECONDS, Signer
+from shared.transcribe import Transcriber
 from shared.types import Principal
 
 log = logging.getLogger("rag")
@@ -94,12 +95,18 @@ class Worker:
     """Holds nothing between rounds. Several at once never do a document twice."""
 
     def __init__(
-        self, database: Database, embedder: Embedder, signer: Signer, networks: Networks | None = None
+        self,
+        database: Database,
+        embedder: Embedder,
+        signer: Signer,
+        networks: Networks | None = None,
+        transcriber: Transcriber | None = None,
     ) -> None:
         self._database = database
         self._embedder = embedder
         self._signer = signer
         self._networks = networks or Networks()
+        self._transcriber = transcriber
 
     def work(self, wanted: int = 8) -> Done:
         """One round: at most so many jobs, each done, or failed with a reason, or put off. Raises a RagError
@@ -158,7 +165,7 @@ class Worker:
             self.report(job, "converting")
         else:
             data = base64.b64decode(opened["bytes"])
-        converted = convert(data, said.get("filename"), said.get("content_type"))
+        converted = convert(data, said.get("filename"), said.get("content_type"), self._transcriber)
         if converted.title and not said.get("has_title"):
             said["title"] = converted.title
         config = opened["config"]

@@ -15,7 +15,7 @@ from shared.readers.common import MAX_CHARACTERS, Reading, too_large
 BROKEN = "The file is broken, or not what it seems."
 READERS = {
     "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
-    "html": "markup", "xml": "markup", "epub": "markup",
+    "picture": "picture", "html": "markup", "xml": "markup", "epub": "markup",
 }  # fmt: skip
 
 

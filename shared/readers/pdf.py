@@ -13,6 +13,7 @@ from pypdfium2 import raw
 
 from shared.errors import UnreadableDocument
 from shared.readers.common import Reading, locked, one_line
+from shared.readers.picture import is_readable, pages_of
 
 # A line this much larger than most of the text is a heading, if it is short.
 HEADING_SIZE, HEADING_LENGTH = 1.15, 150
@@ -39,9 +40,14 @@ def pdf(data: bytes) -> Reading:
         raise locked() if has_password else UnreadableDocument("This is not a whole PDF.") from None
     pages = [_lines(page) for page in document]
     if not any(pages):
-        raise UnreadableDocument(
-            "The PDF has no text, only pictures of it: bring it with its text recognised.", code="no_text"
-        )
+        if not is_readable():
+            raise UnreadableDocument(
+                "The PDF has no text, only pictures of it, which are read where tesseract is installed.",
+                code="no_text",
+            )
+        pages = [
+            [_Line(line, None) for line in text.splitlines() if line.strip()] for text in pages_of(document)
+        ]
     levels = _heading_levels(chain.from_iterable(pages))
     title = one_line(document.get_metadata_dict().get("Title") or "")
     parts: list[tuple[int | None, str]] = [

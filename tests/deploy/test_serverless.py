@@ -15,7 +15,7 @@ every_function = pytest.mark.parametrize("slug", SLUGS)
 # Whoever has one of these can spend, sign or read as somebody.
 SECRETS = {
     "OPENAI_API_KEY", "LOVABLE_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY", "RAG_METRICS_TOKEN",
-    "RERANK_API_KEY", "RAG_WORKER_TOKEN",
+    "RERANK_API_KEY", "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY",
 }  # fmt: skip
 # What the container alone reads.
 OF_THE_SERVER = {"RAG_FUNCTIONS", "PORT"}

@@ -3,15 +3,18 @@
 import json
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from shared.convert import Converted, convert
-from shared.errors import InvalidRequest, UnreadableDocument, UnsupportedFileType
+from shared.errors import InvalidRequest, TranscriptionFailed, UnreadableDocument, UnsupportedFileType
 from shared.sandbox import read_apart
+from shared.transcribe import Transcriber, transcriber_for
 from tests.shared import files
-from tests.shared.examples import BIDIRECTIONAL, ZERO_WIDTH
+from tests.shared.examples import BIDIRECTIONAL, ZERO_WIDTH, settings
+from tests.stand_in import Reply, StandIn
 
 # -- texts --------------------------------------------------------------------------------------------
 
@@ -151,10 +154,7 @@ def test_what_a_file_is_its_bytes_say(data: bytes, name: str, kind: str):
 @pytest.mark.parametrize(
     ("data", "name"),
     [
-        (b"\x89PNG\r\n", "a.png"),
-        (b"\x89PNG\r\n", "lies.txt"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1", "a.doc"),
-        (b"ID3\x04", "a.mp3"),
         (b"{\\rtf1", "a.rtf"),
         (files.archive({"a.txt": "words"}), "a.zip"),
         (b"words", "a.exe"),
@@ -179,7 +179,6 @@ BROKEN = {
     "rather deep JSON": (b"[" * 40 + b"]" * 40, "a.json", "not_json"),
     "too much text": (b"a " * 10_500_000, "a.txt", "file_too_large"),
     "a password": (files.pdf(password="secret"), "a.pdf", "password_protected"),
-    "pictures of text": (files.pdf_of_pictures(), "a.pdf", "no_text"),
     "half a PDF": (files.pdf()[:600], "a.pdf", "processing_failed"),
     "a PDF that is text": (b"just words", "a.pdf", "processing_failed"),
     "half a DOCX": (files.docx()[:9000], "a.docx", "processing_failed"),
@@ -216,6 +215,117 @@ def test_a_deep_page_is_refused_and_nothing_more():
         convert(b"<div>" * 100_000 + b"words", "a.html", None)
 
 
+# -- pictures and sound -------------------------------------------------------------------------------
+
+SOUNDS = [
+    b"ID3\x04", b"\xff\xfb\x90", b"OggS\0", b"fLaC\0", b"RIFF....WAVEfmt", b"RIFF....AVI ",
+    b"\0\0\0\x18ftypmp42", b"\x1aE\xdf\xa3", b"\0\0\x01\xba",
+]  # fmt: skip
+PICTURES = [
+    b"\x89PNG\r\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"II*\0", b"MM\0*", b"RIFF....WEBP",
+    b"\0\0\0\x18ftypheic",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", SOUNDS)
+def test_sound_is_refused_with_what_would_read_it(data: bytes):
+    with pytest.raises(UnsupportedFileType, match="RAG_TRANSCRIPTION_KEY"):
+        convert(data, "lies.txt", "text/plain")
+
+
+def test_pages_that_are_pictures_are_refused_with_what_would_read_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UnreadableDocument, match="tesseract") as refused:
+        convert(files.pdf_of_pictures(), "a.pdf", None)
+    assert refused.value.code == "no_text"
+
+
+@pytest.mark.parametrize("data", PICTURES)
+def test_a_picture_is_refused_with_what_would_read_it(monkeypatch: pytest.MonkeyPatch, data: bytes):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UnsupportedFileType, match="tesseract"):
+        convert(data, "lies.txt", "text/plain")
+
+
+@pytest.mark.parametrize("text", ["ID3 tags", "GIF8 it is", "The ftyp box", "RIFF", "MM", "OggS or not"])
+def test_a_text_that_begins_like_one_is_a_text(text: str):
+    assert convert(text.encode(), "a.txt", None).text == text
+
+
+TESSERACT = """#!/bin/sh
+[ "$1 $2" = "stdin stdout" ] || exit 2
+[ "$(head -c 4 | tail -c 3)" = PNG ] || exit 1
+echo "Seen: a kiln."
+"""
+
+
+@pytest.fixture
+def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of that name which knows one format and sees one thing."""
+    program = tmp_path / "tesseract"
+    program.write_text(TESSERACT)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("tesseract")
+def test_pictures_are_read_where_there_is_something_to_read_them():
+    assert convert(b"\x89PNG....", "a.png", None) == Converted("Seen: a kiln.", "picture")
+    with pytest.raises(UnreadableDocument):
+        convert(b"GIF89a", "a.gif", None)
+
+
+@pytest.mark.usefixtures("tesseract")
+def test_so_are_pages_that_are_pictures():
+    found = convert(files.pdf_of_pictures(), "a.pdf", None)
+    assert (found.text, found.pages) == ("Seen: a kiln.", ((0, 1),))
+
+
+def test_sound_is_written_down_where_there_is_somebody_to_do_it():
+    with StandIn() as service:
+        service.replies(Reply(json={"text": "The kiln is hot."}))
+        with closing(transcriber_at(service)) as transcriber:
+            found = convert(b"ID3\x04....", "talk.mp3", None, transcriber)
+    assert found == Converted("The kiln is hot.", "sound")
+    (request,) = service.requests
+    assert request.path == "/v1/audio/transcriptions"
+    assert request.headers["authorization"] == "Bearer sk-none"
+    assert b'filename="talk.mp3"' in request.body
+    assert b"ID3\x04...." in request.body
+    assert b"whisper-1" in request.body
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply(status=400, json={"error": {"message": "no"}}), UnreadableDocument),
+        (Reply(status=401, json={"error": {"message": "no"}}), TranscriptionFailed),
+        (Reply(status=503, json={}), TranscriptionFailed),
+        (Reply(body=b"nonsense"), TranscriptionFailed),
+        (Reply(drop=True), TranscriptionFailed),
+        (Reply(json={"text": ""}), UnreadableDocument),
+    ],
+    ids=["refused", "wrong key", "busy", "nonsense", "broken off", "silence"],
+)
+def test_sound_that_cannot_be_written_down_says_whether_to_try_again(reply: Reply, kind: type[Exception]):
+    with StandIn() as service:
+        service.replies(reply)
+        with closing(transcriber_at(service)) as transcriber, pytest.raises(kind):
+            convert(b"ID3\x04....", "talk.mp3", None, transcriber)
+
+
+def transcriber_at(service: StandIn) -> Transcriber:
+    made = transcriber_for(
+        settings(rag_transcription_key="sk-none", rag_transcription_url=f"{service.url}/v1")
+    )  # fmt: skip
+    assert made
+    return made
+
+
+def test_without_a_key_nobody_writes_sound_down():
+    assert transcriber_for(settings()) is None
+
+
 # -- the reader's own process -------------------------------------------------------------------------
 
 
@@ -244,5 +354,5 @@ def test_a_reader_knows_no_secret_and_writes_no_file(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("RAG_SIGNING_KEY", "secret")
     monkeypatch.syspath_prepend(str(tmp_path))
     ((_, names),) = read_apart("pdf", b"")["parts"]
-    assert set(names.split()) <= {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "LC_CTYPE"}
+    assert set(names.split()) <= {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PATH", "LC_CTYPE"}
     assert "RAG_SIGNING_KEY" in os.environ

@@ -13,18 +13,26 @@ SHARED = ROOT / "shared"
 LAYERS = (
     ("types", "errors", "config", "trace", "patience", "networks"),
     ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks", "clean", "outline"),
-    ("readers.common", "readers.pdf", "readers.markup", "readers.office", "readers.__main__", "sandbox"),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
-    ("auth", "sign", "keys", "keyring", "links", "limit", "embed", "remember", "chunk", "match", "policy"),
-    ("extract",),
-    ("generate", "ids", "convert", "fetch", "ingest", "rerank", "collections", "documents", "work"),
+    ("auth", "sign", "keys", "keyring", "links", "limit"),
+    ("embed", "remember", "chunk", "match", "policy", "extract"),
+    (
+        "readers.common",
+        "readers.picture",
+        "readers.pdf",
+        "readers.markup",
+        "readers.office",
+        "readers.__main__",
+    ),
+    ("sandbox", "kinds", "transcribe", "convert", "fetch"),
+    ("generate", "ids", "ingest", "rerank", "collections", "documents", "work"),
     ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform"),
     ("callers", "edge", "app"),
 )
 ORDER = [module for layer in LAYERS for module in layer]
 # Slow to import, and not needed by every process; and who may import it when it is.
 LAZY = {
-    "openai": {"embed", "generate", "patience"},
+    "openai": {"embed", "generate", "patience", "transcribe"},
     "mangum": {"app"},
     "supabase": set[str](),
     "opentelemetry": {"spans"},

@@ -1,0 +1,93 @@
+"""What a file is. Its bytes say so; names and content types are only believed of texts, which all look
+alike."""
+
+import io
+import re
+import zipfile
+from pathlib import PurePath
+
+from shared.errors import UnreadableDocument, UnsupportedFileType
+
+# By the end of a name, and by what it was sent as.
+EXTENSIONS = {
+    ".txt": "text", ".text": "text", ".log": "text", ".md": "markdown", ".markdown": "markdown",
+    ".csv": "csv", ".tsv": "csv", ".json": "json", ".html": "html", ".htm": "html", ".xhtml": "html",
+    ".xml": "xml", ".pdf": "pdf", ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".epub": "epub",
+}  # fmt: skip
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+CONTENT_TYPES = {
+    "text/plain": "text",
+    "text/markdown": "markdown",
+    "text/x-markdown": "markdown",
+    "text/csv": "csv",
+    "text/tab-separated-values": "csv",
+    "application/json": "json",
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "text/xml": "xml",
+    "application/xml": "xml",
+    "application/pdf": "pdf",
+    f"{_OFFICE}wordprocessingml.document": "docx",
+    f"{_OFFICE}presentationml.presentation": "pptx",
+    f"{_OFFICE}spreadsheetml.sheet": "xlsx",
+    "application/epub+zip": "epub",
+}
+# Those that all look alike; and those whose bytes say what they are, where of the others only a name does.
+TEXTS = {"text", "markdown", "csv", "json"}
+SELF_EVIDENT = {"pdf", "docx", "pptx", "xlsx", "epub"}
+# What an archive of that kind has in it.
+MEMBERS = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
+# How files begin that are not read here, whatever they are called, and what may be done about it.
+BEGINNINGS = {
+    b"\xd0\xcf\x11\xe0": "an old Office file, or one with a password: save it as DOCX, PPTX or XLSX without",
+    b"\x1f\x8b": "an archive: bring what is in it",
+    b"{\\rtf": "an RTF file: save it as DOCX",
+}
+# Pictures, sound and film: how they begin, and what stands a little behind that.
+PICTURES = re.compile(
+    rb"\x89PNG|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|RIFF.{4}WEBP|\0\0.{2}ftyp(heic|mif1|avif)", re.DOTALL
+)
+SOUNDS = re.compile(
+    rb"ID3[\x02-\x04]|\xff[\xfb\xf3\xf2]|OggS\0|fLaC\0|\x1aE\xdf\xa3|\0\0\x01\xba|RIFF.{4}(WAVE|AVI )"
+    rb"|\0\0.{2}ftyp",
+    re.DOTALL,
+)
+SUPPORTED = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV, JSON, Markdown and plain text"
+
+
+def kind_of(data: bytes, filename: str | None, content_type: str | None) -> str:
+    """A name of EXTENSIONS, or `picture`, or `sound`. Raises UnsupportedFileType for every other kind,
+    UnreadableDocument for what is less than its name says."""
+    declared = (content_type or "").partition(";")[0].strip().lower()
+    named = EXTENSIONS.get(PurePath(filename or "").suffix.lower()) or CONTENT_TYPES.get(declared)
+    if data.startswith(b"%PDF-") or (named == "pdf" and b"%PDF-" in data[:1024]):
+        return "pdf"
+    if data.startswith(b"PK\x03\x04"):
+        return _of_archive(data)
+    if PICTURES.match(data):
+        return "picture"
+    if SOUNDS.match(data):
+        return "sound"
+    for beginning, name in BEGINNINGS.items():
+        if data.startswith(beginning):
+            raise UnsupportedFileType(f"This is {name}. What is read here is {SUPPORTED}.")
+    if named in SELF_EVIDENT:
+        raise UnreadableDocument(f"This is not a whole {named.upper()} file, whatever it is called.")
+    if named is None:
+        raise UnsupportedFileType(f"What is read here is {SUPPORTED}, told by the file's name.")
+    return named
+
+
+def _of_archive(data: bytes) -> str:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = set(archive.namelist())
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+        raise UnreadableDocument("The file is not whole.") from None
+    if "META-INF/container.xml" in names:
+        return "epub"
+    found = next((kind for member, kind in MEMBERS.items() if member in names), None)
+    if found is None:
+        message = f"This is an archive: bring what is in it. What is read here is {SUPPORTED}."
+        raise UnsupportedFileType(message)
+    return found
