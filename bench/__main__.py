@@ -20,6 +20,7 @@ from bench import (
     match,
     picture,
     storage,
+    work,
 )
 from bench.figures import Figure
 from bench.stage import Stage, staged
@@ -38,6 +39,7 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "cutover": cutover.measure,
     "hybrid": hybrid.measure,
     "ingest": ingest.measure,
+    "work": work.measure,
 }
 PARTS = [*STAGED, *ALONE]
 

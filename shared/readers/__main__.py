@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from shared.errors import UnreadableDocument
-from shared.readers.common import MAX_CHARACTERS, Reading, too_large
+from shared.readers.common import MAX_CHARACTERS, READY, Reading, too_large
 
 BROKEN = "The file is broken, or not what it seems."
 READERS = {
@@ -19,12 +19,19 @@ READERS = {
 }  # fmt: skip
 
 
-def main() -> None:
-    kind, seconds, megabytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+def confine(seconds: int, megabytes: int) -> None:
+    """This process has so much time and memory from now on, and writes no file."""
     resource.setrlimit(resource.RLIMIT_AS, (megabytes * 2**20,) * 2)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main() -> None:
+    sys.stdout.write(READY)
+    sys.stdout.flush()
+    kind, seconds, megabytes = sys.argv[1:]
+    confine(int(seconds), int(megabytes))
     try:
         module = import_module(f"shared.readers.{READERS[kind]}")
         reading: Reading = getattr(module, kind)(sys.stdin.buffer.read())

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from shared.errors import UnreadableDocument
 
+# What a reader's process says first: whatever ends it then, it is the file.
+READY = "reading\n"
 # Unpacked and together; and what a document may come to.
 MAX_UNPACKED = 300_000_000
 MAX_CHARACTERS = 20_000_000

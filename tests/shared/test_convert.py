@@ -2,14 +2,23 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from local.tools import ROOT
 from shared.convert import Converted, convert
-from shared.errors import InvalidRequest, TranscriptionFailed, UnreadableDocument, UnsupportedFileType
+from shared.errors import (
+    InvalidRequest,
+    RagError,
+    TranscriptionFailed,
+    UnreadableDocument,
+    UnsupportedFileType,
+)
 from shared.sandbox import read_apart
 from shared.transcribe import Transcriber, transcriber_for
 from tests.shared import files
@@ -342,17 +351,48 @@ def test_a_reader_that_needs_too_much_memory_is_stopped():
         read_apart("xml", b"<a>" + b"<b/>" * 2_000_000 + b"</a>", megabytes=256)
 
 
-def test_a_reader_knows_no_secret_and_writes_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Its environment is what it would tell, and its folder where it would write."""
-    spy = tmp_path / "shared" / "readers"
-    spy.mkdir(parents=True)
-    (tmp_path / "shared" / "__init__.py").touch()
-    (spy / "__init__.py").touch()
-    (spy / "__main__.py").write_text(
-        "import json, os; print(json.dumps({'parts': [[None, ' '.join(os.environ)]], 'title': None}))"
-    )
+def instead_of_readers(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
+    """What the process of a reader would be is this."""
+    package = folder / "shared" / "readers"
+    package.mkdir(parents=True)
+    for path in (package.parent / "__init__.py", package / "__init__.py"):
+        path.touch()
+    (package / "__main__.py").write_text(program)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_a_reader_knows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """It tells its environment."""
+    spy = "import json, os; print('reading'); print(json.dumps({'parts': [[None, ' '.join(os.environ)]]}))"
+    instead_of_readers(monkeypatch, tmp_path, spy)
     monkeypatch.setenv("RAG_SIGNING_KEY", "secret")
-    monkeypatch.syspath_prepend(str(tmp_path))
     ((_, names),) = read_apart("pdf", b"")["parts"]
     assert set(names.split()) <= {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PATH", "LC_CTYPE"}
     assert "RAG_SIGNING_KEY" in os.environ
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [
+        ("raise SystemExit(1)", RagError),
+        ("import no_such_module", RagError),
+        ("print('reading', flush=True); import os; os.abort()", UnreadableDocument),
+        ("print('reading', flush=True); print('nonsense')", UnreadableDocument),
+    ],
+)
+def test_a_reader_that_never_was_is_not_the_file_s_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, kind: type[RagError]
+):
+    instead_of_readers(monkeypatch, tmp_path, program)
+    with pytest.raises(RagError) as refused:
+        read_apart("pdf", b"")
+    assert type(refused.value) is kind
+
+
+def test_a_reader_writes_no_file(tmp_path: Path):
+    target = tmp_path / "written"
+    writing = f"os.write(os.open({str(target)!r}, os.O_CREAT | os.O_WRONLY), b'x')"
+    program = f"import os, shared.readers.__main__ as m; m.confine(5, 512); {writing}"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False)
+    assert b"File too large" in done.stderr
+    assert target.read_bytes() == b""
