@@ -181,10 +181,12 @@ def test_an_external_id_replaces_what_was_brought_under_it(people: People, home:
     assert people.ann.search("kiln").json()["results"][0]["snippet"] == text
     assert len(titles(people.ann, home)) == 1
     # Elsewhere, or as somebody's own, the same name is another document.
-    others = [(people.ann, home, {"private": "true"}), (people.ann, collection(people.ann, "other"), {})]
-    for actor, place, form in [*others, (people.bob, collection(people.bob, "docs"), {})]:
-        other = accepted(upload(actor, place, external_id="shelf/kiln", **form))
-        assert other["id"] != made["id"]
+    for other in (
+        upload(people.ann, home, external_id="shelf/kiln", private="true"),
+        upload(people.ann, collection(people.ann, "other"), external_id="shelf/kiln"),
+        upload(people.bob, collection(people.bob, "docs"), external_id="shelf/kiln"),
+    ):
+        assert accepted(other)["id"] != made["id"]
 
 
 def test_an_external_id_has_1_to_500_characters(people: People, home: str):
