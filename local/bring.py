@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from local.corpus import ADMINS, ORGS, org_id_of
@@ -36,32 +37,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(stack: Stack, options: argparse.Namespace) -> None:
     """Raises StackError when a file failed, after all others are done."""
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(highlight=False)
     folder = read_folder(options.path)
     try:
         with client_of(stack, options.url, options.user) as client:
             api = Deployment(client)
             with console.status("looking at what is there") as status:
-                api.say = lambda text: status.update(shown(text) or "looking at what is there")
+                api.say = lambda text: status.update(escape(shown(text)) or "looking at what is there")
                 sending = Sending(api, _home(api, options))
                 sending.look(folder, prune=options.prune)
-            _run(sending, api, console, waits=not options.no_wait)
+            if sending.to_send or sending.awaited:
+                _run(sending, api, console, waits=not options.no_wait)
     except Refused as refused:
         raise StackError(f"{refused.code}: {refused}") from None
     except KeyboardInterrupt:
         console.print("stopped; what was sent is kept. The same command again goes on from here.")
         raise
     outcome = sending.outcome
-    console.print(_summary(outcome, folder.others, waits=not options.no_wait))
+    console.print(_summary(outcome, folder.others, waits=not options.no_wait), soft_wrap=True)
     for file, code, message in outcome.failed:
-        console.print(f"failed: {shown(file.name)}: {shown(code)}: {shown(message)}", markup=False)
+        line = f"failed: {shown(file.name)}: {shown(code)}: {shown(message)}"
+        console.print(line, markup=False, soft_wrap=True)
     if outcome.failed:
         raise StackError(f"{len(outcome.failed)} of {len(folder.files)} files failed")
 
 
 def _home(api: Deployment, options: argparse.Namespace) -> Row:
     """The collection of that name or id, made if there is none. A name means one that is the whole org's."""
-    name, org = options.collection, options.org and org_id_of(options.org)
+    name, org = options.collection.strip(), options.org and org_id_of(options.org)
     found = [
         row
         for row in api.pages(COLLECTIONS)
