@@ -45,11 +45,12 @@ def upload(
     file: Annotated[UploadFile, File()],
     metadata: Annotated[str | None, Form()] = None,
     private: Annotated[bool, Form()] = False,
+    external_id: Annotated[wire.ExternalId | None, Form()] = None,
 ) -> wire.Document:
     said = wire.parsed(metadata)
     name = documents.file_name(file.filename)
     title = said["title"] if isinstance(said.get("title"), str) else None
-    brought = Brought(file.file.read(), title, name, file.content_type, private=private, metadata=said)
+    brought = Brought(file.file.read(), title, name, file.content_type, external_id, private, said)
     return _brought(core, caller, collection_id, brought)
 
 
@@ -61,6 +62,7 @@ def write(caller: Writer, core: Core, body: wire.NewText) -> wire.Document:
         documents.encoded(body.content),
         title,
         content_type="text/plain",
+        external_id=body.external_id,
         private=body.private,
         metadata=body.metadata or {},
     )

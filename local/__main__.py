@@ -12,8 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import demo, keys, migrations, search
-from local.corpus import ORGS, org_id_of, read_folder
+from local import bring, demo, keys, migrations, search
 from local.ingest import authorise, core_of, demo_corpus, put
 from local.postgres import VERSIONS
 from local.processes import StackError
@@ -59,15 +58,11 @@ def psql(stack: Stack, options: argparse.Namespace) -> None:
 
 
 def ingest(stack: Stack, options: argparse.Namespace) -> None:
+    if options.path is not None:
+        bring.run(stack, options)
+        return
     console = Console()
-    if options.path is None:
-        files = demo_corpus()
-    else:
-        if options.user is None or options.org is None:
-            raise StackError("ingesting a folder takes --user and --org")
-        folder = read_folder(options.path, org_id_of(options.org), options.collection)
-        files = [(file, file.owner or options.user) for file in folder]
-    documents, chunks = put(core_of(stack), files, authorise(stack), console)
+    documents, chunks = put(core_of(stack), demo_corpus(), authorise(stack), console)
     console.print(f"{documents} documents, {chunks} chunks")
 
 
@@ -143,11 +138,7 @@ def parser() -> argparse.ArgumentParser:
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")
     keys.add_arguments(command(keys.run, "create, list, rotate and revoke API keys", "keys"))
     command(psql, "open psql on its database; further arguments go to psql")
-    ingesting = command(ingest, "ingest a folder, or without PATH the demo's documents")
-    ingesting.add_argument("path", type=Path, nargs="?")
-    ingesting.add_argument("--user", metavar="EMAIL")
-    ingesting.add_argument("--org", metavar="ORG", help=f"{', '.join(ORGS)}, or an id")
-    ingesting.add_argument("--collection", default="default")
+    bring.add_arguments(command(ingest, "bring a folder's files, or without PATH the demo's documents"))
     search.add_arguments(command(search.run, "search as a user, by meaning, by word or by both", "search"))
     command(run_demo, "ask the demo's questions of a stack of its own", "demo")
     command(migration, "draft the migration from supabase/migrations to sql/").add_argument("name")

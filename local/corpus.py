@@ -1,4 +1,4 @@
-"""Documents on disk: a folder of Markdown or text files, each with optional TOML front matter."""
+"""The demo's documents on disk: a folder of Markdown or text files, each with optional TOML front matter."""
 
 import tomllib
 from collections.abc import Iterator

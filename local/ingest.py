@@ -1,4 +1,4 @@
-"""Put a folder of documents into a running stack, as its users, with a progress bar."""
+"""Put the demo's documents into a running stack through the core, as its users, with a progress bar."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -4,7 +4,6 @@ Of the local stack's users by default; of any deployment with --url and the owne
 """
 
 import argparse
-import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from local.corpus import org_id_of
+from local.deployment import client_of
 from local.processes import StackError
 from local.stack import Stack
 from shared.keys import BEGINNINGS
@@ -21,7 +21,9 @@ from shared.types import Scope
 
 def run(stack: Stack, options: argparse.Namespace) -> None:
     """Raises StackError with what the API said, when it is not a success."""
-    with httpx.Client(base_url=options.url or stack.url, headers=_headers(stack, options)) as client:
+    if not options.url and not options.user:
+        raise StackError("whose keys? --user EMAIL")
+    with client_of(stack, options.url, options.user) as client:
         options.action(client, options)
 
 
@@ -88,16 +90,6 @@ def _state(key: dict[str, Any]) -> str:
         return "revoked"
     expires_at = key["expires_at"]
     return "expired" if expires_at and datetime.fromisoformat(expires_at) <= datetime.now(UTC) else "works"
-
-
-def _headers(stack: Stack, options: argparse.Namespace) -> dict[str, str]:
-    if options.url:
-        if "RAG_TOKEN" not in os.environ:
-            raise StackError("--url takes the owner's token in RAG_TOKEN")
-        return {"Authorization": f"Bearer {os.environ['RAG_TOKEN']}"}
-    if not options.user:
-        raise StackError("whose keys? --user EMAIL")
-    return {"Authorization": f"Bearer {stack.token(options.user)}"}
 
 
 def _json(answer: httpx.Response) -> Any:

@@ -201,16 +201,20 @@ DocumentOrder = Literal["created_at", "title", "size_bytes"]
 Status = Literal["processing", "completed", "failed"]
 Text = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=5_000_000)]
 Title = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=512)]
+# The caller's own name for a document, unique in its collection.
+ExternalId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500)]
 
 
 class NewText(BaseModel):
-    """A private document is seen by its owner and the org's admins."""
+    """A private document is seen by its owner and the org's admins. It takes the place of the one that was
+    brought under its `external_id` before, which is found until this is read."""
 
     collection_id: str
     content: Text
     title: Title | None = None
     metadata: dict[str, Any] | None = None
     private: Annotated[bool, Field(strict=True)] = False
+    external_id: ExternalId | None = None
 
     _small = field_validator("metadata")(small)
 

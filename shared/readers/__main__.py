@@ -45,7 +45,7 @@ def main() -> None:
     except Exception as error:  # whatever a library makes of a broken file
         said = {
             "code": UnreadableDocument.code,
-            "message": "The file is broken.",
+            "message": BROKEN,
             "because": type(error).__name__,
         }
     sys.stdout.write(json.dumps(said))

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -161,6 +162,47 @@ def test_the_same_content_is_one_document_of_a_collection(people: People, home: 
     accepted(upload(people.bob, collection(people.bob, "docs")))
     accepted(upload(people.ann, home, private="true"))
     accepted(upload(people.alf, home, private="true"))
+
+
+@pytest.mark.parametrize("bring", [upload, write])
+def test_an_external_id_replaces_what_was_brought_under_it(people: People, home: str, bring: Any):
+    made = accepted(bring(people.ann, home, external_id="shelf/kiln"))
+    named = hashlib.sha256(b"shelf/kiln").hexdigest()
+    assert made["unique_identifier_hash"] == f"sha256:{named}"
+    work(people.ann)
+    text = "The oven is cold."
+    again = accepted(
+        bring(people.alf, home, text.encode() if bring is upload else text, external_id="shelf/kiln")
+    )
+    assert (again["id"], again["status"]) == (made["id"], "processing")
+    # The old one is found until the new one is.
+    assert people.ann.search("kiln").json()["results"][0]["snippet"] == "The kiln is hot."
+    work(people.ann)
+    assert people.ann.search("kiln").json()["results"][0]["snippet"] == text
+    assert len(titles(people.ann, home)) == 1
+    # Elsewhere, or as somebody's own, the same name is another document.
+    for other in (
+        upload(people.ann, home, external_id="shelf/kiln", private="true"),
+        upload(people.ann, collection(people.ann, "other"), external_id="shelf/kiln"),
+        upload(people.bob, collection(people.bob, "docs"), external_id="shelf/kiln"),
+    ):
+        assert accepted(other)["id"] != made["id"]
+
+
+def test_an_external_id_has_1_to_500_characters(people: People, home: str):
+    accepted(upload(people.ann, home, external_id="é" * 500))
+    for bring in (upload, write):
+        refused = error(bring(people.ann, home, external_id="x" * 501), 400)
+        assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "external_id"})
+    for wrong in ("", 1):
+        refused = error(write(people.ann, home, external_id=wrong), 400)
+        assert refused["details"] == {"field": "external_id"}
+    for hidden in ("a\x00b", "\ud800"):
+        body = {"collection_id": home, "content": "x", "external_id": hidden}
+        data = json.dumps(body).encode()
+        headers = {**people.ann.headers(), "Content-Type": "application/json"}
+        error(client().post(f"{people.ann.stack.url}{PATH}/text", content=data, headers=headers), 400)
+    assert len(titles(people.ann, home)) == 1
 
 
 def test_lists_come_in_pages_in_any_order(people: People, home: str):

@@ -1,0 +1,116 @@
+"""Files on disk that may become documents: which there are, what each is called, what is in it."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from local.processes import StackError
+from shared.clean import clean
+from shared.documents import MAX_BYTES
+from shared.kinds import EXTENSIONS
+
+
+class Unreadable(Exception):
+    """A file that is not sent, and why: a code as the API has them, and a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class File:
+    """A file, and its path from its folder's own name on, by which it is known wherever the folder stands."""
+
+    path: Path
+    name: str
+
+    @property
+    def external_id(self) -> str:
+        return external_id_of(self.name)
+
+    @cached_property
+    def identifier(self) -> str:
+        return digest_of(self.external_id.encode())
+
+    def digest(self) -> str:
+        """Of what is in it. Raises Unreadable."""
+        return digest_of(self.read())
+
+    def read(self) -> bytes:
+        """Raises Unreadable, also for more than a document may have."""
+        try:
+            with self.path.open("rb") as opened:
+                data = opened.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise Unreadable("unreadable_file", error.strerror or type(error).__name__) from None
+        if len(data) > MAX_BYTES:
+            raise Unreadable("file_too_large", f"A file may have {MAX_BYTES // 2**20} MB.")
+        return data
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The files, sorted; how many more are of kinds that are not read here; what all names begin with (None
+    for a file alone)."""
+
+    files: list[File]
+    others: int
+    prefix: str | None
+
+
+def read_folder(path: Path) -> Folder:
+    """A folder with all below it, or a file. Hidden ones are passed over, and links that lead out.
+
+    Raises StackError when there is nothing to read, or a folder that may not be looked into: what is in there
+    would seem to be gone.
+    """
+    # Before it is resolved: a link that somebody names is meant.
+    root = path.resolve()
+    if root.is_file():
+        found, prefix, base = [root], None, root.parent
+    else:
+        found, prefix, base = sorted(_below(root)), f"{_text(root.name)}/", root
+    files = [
+        File(file, f"{_text(base.name)}/{_text(file.relative_to(base).as_posix())}")
+        for file in found
+        if file.suffix.lower() in EXTENSIONS
+    ]
+    if not files:
+        raise StackError(f"nothing to read in {shown(str(path))}; what is read: {' '.join(EXTENSIONS)}")
+    return Folder(files, len(found) - len(files), prefix)
+
+
+def external_id_of(name: str) -> str:
+    """What the document of a file of that name is brought under: the name, as long as that may be."""
+    return name if len(name) <= 500 else hashlib.sha256(name.encode()).hexdigest()
+
+
+def digest_of(data: bytes) -> str:
+    """As the API shows them: of what a document was made of, and of its external id."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def shown(text: str) -> str:
+    """The text on one line and without what a terminal would act on: names and messages are others' words."""
+    return " ".join(clean(text.encode(errors="backslashreplace").decode()).split())
+
+
+def _below(root: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise StackError(f"{shown(str(error.filename))}: {error.strerror}")
+
+    # Links to folders are not followed: what they lead to is met anyway, or is elsewhere.
+    for folder, folders, names in os.walk(root, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in (Path(folder, name) for name in names if not name.startswith(".")):
+            if path.is_file() and path.resolve().is_relative_to(root):
+                yield path
+
+
+def _text(name: str) -> str:
+    """A name of the file system's, which may be any bytes, as one that can be stored."""
+    return os.fsencode(name).decode(errors="backslashreplace")

@@ -1,0 +1,185 @@
+"""A folder and a collection: what is missing there is sent, what is being worked on is waited for.
+
+Nothing is remembered on this side. A document carries its file's path as its external id, and the API lists
+digests of that and of its content: so whoever runs it again, and wherever, sends what is new or changed.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from local.deployment import PAGE, Deployment, Refused, Row
+from local.folder import File, Folder, Unreadable, digest_of, external_id_of
+from local.processes import StackError
+from shared.documents import file_name
+
+PATH = "/api/v1/documents"
+SENDERS = 4
+# Between two looks at how far the worker is, for each request that a look takes.
+PAUSE_SECONDS = 1.0
+
+
+@dataclass
+class Outcome:
+    """What became of the files."""
+
+    sent: int = 0
+    completed: int = 0
+    unchanged: int = 0
+    # New, with the content of a document that the collection has already.
+    same: int = 0
+    # Documents of files that are gone.
+    pruned: int = 0
+    # Each with a code and a sentence; those of the worker's come after the others.
+    failed: list[tuple[File, str, str]] = field(default_factory=list)
+
+
+class Sending:
+    """One run. `home` is the collection, as the API shows it. Methods raise StackError for what ends the run;
+    what is wrong with one file is in `outcome`."""
+
+    def __init__(self, api: Deployment, home: Row) -> None:
+        self._api = api
+        self._home = home
+        self.outcome = Outcome()
+        self.to_send: list[File] = []
+        # By their documents' ids, those that the worker has still to end.
+        self.awaited: dict[str, File] = {}
+        self._known: dict[str, Row] = {}
+        # That the tier has no room for one more.
+        self._full: Refused | None = None
+
+    def look(self, folder: Folder, *, prune: bool) -> None:
+        """Find out what is to be sent; with `prune`, delete the documents of files that are gone."""
+        # Others' private documents, which an admin sees, are other documents.
+        rows = (row for row in self._rows() if row["user_id"] == self._home["user_id"])
+        self._known = {row["unique_identifier_hash"]: row for row in rows}
+        if prune:
+            self._prune(folder)
+        contents = {row["content_hash"] for row in self._known.values() if row["status"] == "completed"}
+        for file in folder.files:
+            try:
+                self._place(file, file.digest(), contents)
+            except Unreadable as error:
+                self.outcome.failed.append((file, error.code, str(error)))
+
+    def run(self, *, waits: bool, tick: Callable[[int], None]) -> None:
+        """Send, and if it `waits` until all has ended. `tick` is called now and then, with how many files are
+        still to be sent. On Ctrl-C what is being sent is sent whole, and nothing further."""
+        with ThreadPoolExecutor(SENDERS) as pool:
+            try:
+                sending = {pool.submit(self._send, file): file for file in self.to_send}
+                look_at = time.monotonic()
+                while sending or (waits and self.awaited):
+                    for future in wait(sending, 0.2, FIRST_COMPLETED).done:
+                        self._sent(sending.pop(future), future)
+                    if waits and self.awaited and time.monotonic() > look_at:
+                        look_at = self._look_again() * PAUSE_SECONDS + time.monotonic()
+                    elif not sending:
+                        time.sleep(0.1)
+                    tick(len(sending))
+            except BaseException:
+                self._api.stop()
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _rows(self) -> Iterator[Row]:
+        return self._api.pages(PATH, collection_id=self._home["id"])
+
+    def _prune(self, folder: Folder) -> None:
+        if folder.prefix is None:
+            raise StackError("--prune takes a folder")
+        here = {file.identifier for file in folder.files}
+        for identifier, row in list(self._known.items()):
+            path = row["metadata"].get("path")
+            if identifier in here or not isinstance(path, str) or not path.startswith(folder.prefix):
+                continue
+            # Anybody may call a document's metadata that: what was brought from a file is also known by it.
+            if digest_of(external_id_of(path).encode(errors="replace")) == identifier:
+                self._delete(row["id"])
+                del self._known[identifier]
+                self.outcome.pruned += 1
+
+    def _delete(self, document: str) -> None:
+        try:
+            self._api.request("DELETE", f"{PATH}/{document}")
+        except Refused as refused:
+            # (It may have been gone, or was deleted by an attempt whose answer was lost.)
+            if refused.status != 404:
+                raise StackError(f"{refused.code}: {refused}") from None
+
+    def _place(self, file: File, digest: str, contents: set[str]) -> None:
+        row = self._known.get(file.identifier)
+        if row is None and digest in contents:
+            self.outcome.same += 1
+        elif row is None or row["status"] == "failed" or row["content_hash"] != digest:
+            contents.add(digest)
+            self.to_send.append(file)
+        elif row["status"] == "completed":
+            self.outcome.unchanged += 1
+        elif row["chunk_count"]:
+            # It is being replaced by something else: the digest is that of what is still found.
+            self.to_send.append(file)
+        else:
+            self.awaited[row["id"]] = file
+
+    def _send(self, file: File) -> Row | None:
+        """The document; None where the collection has the same content. Raises Refused, Unreadable."""
+        new = file.identifier not in self._known
+        if new and self._full:
+            raise self._full
+        form = {
+            "collection_id": self._home["id"],
+            "external_id": file.external_id,
+            "metadata": json.dumps({"path": file.name}),
+        }
+        upload = (file_name(file.name), file.read())
+        try:
+            row: Row = self._api.request("POST", PATH, data=form, files={"file": upload})
+        except Refused as refused:
+            if new and refused.code == "duplicate_document":
+                return None
+            if refused.status == 429:
+                self._full = refused
+            raise
+        return row
+
+    def _sent(self, file: File, future: Future[Row | None]) -> None:
+        try:
+            row = future.result()
+        except (Refused, Unreadable) as error:
+            self.outcome.failed.append((file, error.code, str(error)))
+            return
+        if row is None:
+            self.outcome.same += 1
+        else:
+            self.outcome.sent += 1
+            self.awaited[row["id"]] = file
+
+    def _look_again(self) -> int:
+        """See what has ended; how many requests that took."""
+        pages: int = 1 + self._home["document_count"] // PAGE
+        # One by one, where these are fewer than the list has pages.
+        if len(self.awaited) > pages:
+            rows = list(self._rows())
+            self._home["document_count"] = len(rows)
+        else:
+            pages = len(self.awaited)
+            rows = [row for document in list(self.awaited) for row in self._row(document)]
+        for row in rows:
+            if row["status"] == "processing" or (file := self.awaited.pop(row["id"], None)) is None:
+                continue
+            if row["status"] == "completed":
+                self.outcome.completed += 1
+            else:
+                self.outcome.failed.append((file, row["error"]["code"], row["error"]["message"]))
+        return pages
+
+    def _row(self, document: str) -> list[Row]:
+        try:
+            return [self._api.request("GET", f"{PATH}/{document}")]
+        except Refused as refused:
+            self.outcome.failed.append((self.awaited.pop(document), refused.code, str(refused)))
+            return []

@@ -1,0 +1,240 @@
+"""python -m local ingest PATH: a folder's files, as documents of a collection, again and again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.tools import ROOT
+from shared.documents import MAX_BYTES
+from tests.actors import Actor, World, client
+from tests.conftest import People
+from tests.shared import files
+
+# The worker finds no other test's jobs.
+pytestmark = pytest.mark.usefixtures("no_jobs")
+Row = dict[str, Any]
+
+
+def start(actor: Actor, *arguments: object, **variables: str) -> subprocess.Popen[str]:
+    folder = actor.stack.folder
+    who = ["--user", actor.email] if "RAG_TOKEN" not in variables else ["--url", actor.stack.url]
+    return subprocess.Popen(
+        [sys.executable, "-m", "local", "--data", str(folder), "ingest", *map(str, arguments), *who],
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "300", **variables},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def work(actor: Actor) -> None:
+    headers = {"Authorization": f"Bearer {actor.stack.state.worker_token}"}
+    answer = client().post(f"{actor.stack.url}/functions/v1/ingest", headers=headers)
+    assert answer.status_code == 200, answer.text
+
+
+def bring(actor: Actor, *arguments: object, status: int = 0, **variables: str) -> str:
+    """What it prints, while a worker works."""
+    running = start(actor, *arguments, **variables)
+    deadline = time.monotonic() + 60
+    while running.poll() is None and time.monotonic() < deadline:
+        work(actor)
+        time.sleep(0.1)
+    running.kill() if running.poll() is None else None
+    printed, complaints = running.communicate()
+    assert running.returncode == status, printed + complaints
+    assert "Traceback" not in complaints
+    return printed + complaints
+
+
+def documents(world: World, people: People) -> dict[str, tuple[str, str, Any]]:
+    """By path: id, status and when it changed last."""
+    rows = world.sql(
+        "select metadata ->> 'path', id::text, status, updated_at from rag.documents where org_id = %s",
+        people.acme.id,
+    )
+    assert len({path for path, *_ in rows}) == len(rows)
+    return {path: (identity, status, changed) for path, identity, status, changed in rows}
+
+
+def found(actor: Actor, text: str) -> list[str]:
+    answer = actor.search(text)
+    assert answer.status_code == 200, answer.text
+    return [result["snippet"] for result in answer.json()["results"]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "shelf"
+    (made / "deep").mkdir(parents=True)
+    (made / "kiln.md").write_text("# Firing\n\nThe kiln is opened after a whole day.")
+    (made / "deep" / "kiln.pdf").write_bytes(files.pdf(1))
+    (made / "deep" / "prices.csv").write_text("item,price\nclay,3.50\n")
+    (made / "logo.png").write_bytes(b"\x89PNG")
+    (made / ".hidden.md").write_text("nobody's")
+    return made
+
+
+def test_a_folder_is_found_and_sent_once(people: People, world: World, folder: Path):
+    printed = bring(people.ann, folder, "--collection", "shelf")
+    assert "3 completed, 1 of kinds that are not read, passed over\n" in printed
+    assert any("opened after a whole day" in text for text in found(people.alf, "When is the kiln opened?"))
+    assert found(people.bob, "When is the kiln opened?") == []
+    first = documents(world, people)
+    assert set(first) == {"shelf/kiln.md", "shelf/deep/kiln.pdf", "shelf/deep/prices.csv"}
+    assert {status for _, status, _ in first.values()} == {"completed"}
+
+    jobs = world.sql("select count(*) from rag.jobs")
+    printed = bring(people.alf, folder, "--collection", "shelf")
+    assert "0 completed, 3 unchanged, 1 of kinds" in printed
+    assert documents(world, people) == first
+    assert world.sql("select count(*) from rag.jobs") == jobs
+    # From a link to it, too; a file of it alone is known as well.
+    assert "0 completed, 1 unchanged\n" in bring(people.ann, folder / "kiln.md", "--collection", "shelf")
+
+
+def test_a_changed_file_replaces_and_a_gone_one_stays_unless_pruned(
+    people: People, world: World, folder: Path
+):
+    bring(people.ann, folder)
+    other = folder.parent / "other" / "wheel.md"
+    other.parent.mkdir()
+    other.write_text("The wheel turns.")
+    bring(people.ann, other.parent)
+    first = documents(world, people)
+
+    (folder / "kiln.md").write_text("The kiln is opened after three days.")
+    (folder / "deep" / "prices.csv").rename(folder / "costs.csv")
+    assert "1 completed, 1 unchanged, 1 with content that is there already" in bring(people.ann, folder)
+    second = documents(world, people)
+    assert second["shelf/kiln.md"][0] == first["shelf/kiln.md"][0]
+    assert second["shelf/kiln.md"][2] > first["shelf/kiln.md"][2]
+    assert {path: row for path, row in second.items() if path != "shelf/kiln.md"} == {
+        path: row for path, row in first.items() if path != "shelf/kiln.md"
+    }
+    texts = " ".join(found(people.alf, "When is the kiln opened?"))
+    assert "opened after three days" in texts
+    assert "opened after a whole day" not in texts
+
+    printed = bring(people.ann, folder, "--prune")
+    assert "1 completed, 2 unchanged, " in printed
+    assert "1 of files that are gone, deleted" in printed
+    # What another folder brought, and what was not brought from one, stays.
+    assert set(documents(world, people)) == {
+        "shelf/kiln.md",
+        "shelf/deep/kiln.pdf",
+        "shelf/costs.csv",
+        "other/wheel.md",
+    }
+    assert "--prune takes a folder" in bring(people.ann, folder / "kiln.md", "--prune", status=1)
+
+
+def test_files_that_cannot_be_read_are_named_and_tried_again(people: People, world: World, folder: Path):
+    (folder / "broken.pdf").write_bytes(b"no PDF")
+    (folder / "\x1b]0;x\x07.txt").write_bytes(b"x" * (MAX_BYTES + 1))
+    for _ in range(2):
+        printed = bring(people.ann, folder, status=1)
+        assert "2 failed" in printed
+        assert "failed: shelf/broken.pdf: processing_failed: This is not a whole PDF file" in printed
+        assert "failed: shelf/]0;x.txt: file_too_large: A file may have 6 MB.\n" in printed
+        assert "error: 2 of 5 files failed\n" in printed
+    assert documents(world, people)["shelf/broken.pdf"][1] == "failed"
+    (folder / "broken.pdf").write_bytes(files.pdf(2))
+    assert "1 completed, 3 unchanged, 1 failed" in bring(people.ann, folder, status=1)
+
+
+def test_an_interrupted_run_is_gone_on_with(people: People, world: World, tmp_path: Path):
+    for number in range(30):
+        (tmp_path / f"{number}.txt").write_text(f"Shelf number {number}.")
+    # Half-way the minute's requests are spent, and it waits.
+    world.tier(people.acme, api=15)
+    running = start(people.ann, tmp_path)
+    deadline = time.monotonic() + 30
+    while len(documents(world, people)) < 8 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    running.send_signal(signal.SIGINT)
+    printed, complaints = running.communicate(timeout=20)
+    assert running.returncode == 130, complaints
+    assert "The same command again goes on from here." in printed
+    half = documents(world, people)
+    assert 8 <= len(half) < 15
+
+    world.tier(people.acme, api=600)
+    rest = 30 - len(half)
+    assert f" {rest}/{rest} " in bring(people.ann, tmp_path)
+    whole = documents(world, people)
+    assert len(whole) == 30
+    assert {status for _, status, _ in whole.values()} == {"completed"}
+    assert {path: identity for path, (identity, *_) in whole.items() if path in half} == {
+        path: identity for path, (identity, *_) in half.items()
+    }
+    assert world.sql("select max(attempts), count(*) from rag.jobs") == [(1, 30)]
+
+
+def test_nothing_is_waited_for_unless_wanted(people: People, world: World, folder: Path):
+    printed, _ = start(people.ann, folder, "--no-wait").communicate(timeout=30)
+    assert "3 sent, 1 of kinds" in printed
+    sent = documents(world, people)
+    assert {status for _, status, _ in sent.values()} == {"processing"}
+    # What the worker has still to do is not sent again.
+    printed, _ = start(people.ann, folder, "--no-wait").communicate(timeout=30)
+    assert "0 sent, 1 of kinds" in printed
+    assert documents(world, people) == sent
+
+
+def test_a_full_tier_is_reported_file_by_file(people: People, world: World, tmp_path: Path):
+    world.sql("update rag.orgs set tier = 'free' where id = %s", people.acme.id)
+    for number in range(12):
+        (tmp_path / f"{number}.txt").write_text(f"Shelf number {number}.")
+    printed = bring(people.ann, tmp_path, status=1)
+    assert "10 completed, 2 failed\n" in printed
+    assert printed.count("rate_limit_exceeded: this org's tier has room for 10 documents") == 2
+    # There is room for another version of what is there.
+    path = next(iter(documents(world, people)))
+    (tmp_path / Path(path).name).write_text("Changed.")
+    assert "1 completed, 9 unchanged, 2 failed\n" in bring(people.ann, tmp_path, status=1)
+
+
+def test_members_of_several_orgs_say_which(people: People, world: World, folder: Path):
+    assert "org" in bring(people.kim, folder, status=1)
+    assert documents(world, people) == {}
+    bring(people.kim, folder, "--org", people.acme.id)
+    bring(people.kim, folder, "--org", people.bolt.id)
+    assert len(documents(world, people)) == 3
+    assert "several orgs have a collection default" in bring(people.kim, folder, status=1)
+
+
+def test_another_deployment_is_reached_with_a_key_in_the_environment(
+    people: People, world: World, folder: Path
+):
+    body = {"name": "files", "scopes": ["documents:read", "documents:write", "collections:manage"]}
+    key = people.ann.post("/api/keys", body).json()["key"]
+    assert "3 completed" in bring(people.ann, folder, RAG_TOKEN=key)
+    assert len(documents(world, people)) == 3
+    assert "error: 401: " in bring(people.ann, folder, RAG_TOKEN="wrong", status=1)
+
+
+def test_another_user_s_private_document_of_the_same_name_is_another(
+    people: People, world: World, folder: Path
+):
+    bring(people.ann, folder)
+    ((home,),) = world.sql("select id::text from rag.collections where org_id = %s", people.acme.id)
+    private = {
+        "collection_id": home,
+        "content": "Alf's own.",
+        "external_id": "shelf/gone.md",
+        "private": True,
+    }
+    made = people.alf.post("/api/v1/documents/text", {**private, "metadata": {"path": "shelf/gone.md"}})
+    assert made.status_code == 202, made.text
+    work(people.alf)
+    assert "0 completed, 3 unchanged, 1 of kinds" in bring(people.ada, folder, "--prune")
+    assert people.alf.request("GET", f"/api/v1/documents/{made.json()['id']}").status_code == 200

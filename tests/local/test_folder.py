@@ -1,0 +1,87 @@
+"""Which files there are, and what they are called."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from local.folder import Unreadable, external_id_of, read_folder, shown
+from local.processes import StackError
+from shared.documents import MAX_BYTES
+
+
+def folder(at: Path, *names: str) -> Path:
+    for name in names:
+        (at / name).parent.mkdir(parents=True, exist_ok=True)
+        (at / name).write_text(name)
+    return at
+
+
+def names(at: Path) -> list[str]:
+    return [file.name for file in read_folder(at).files]
+
+
+def test_every_file_of_a_kind_that_is_read_is_known_by_its_path(tmp_path: Path):
+    here = folder(tmp_path / "docs", "b.txt", "a/guide.PDF", "a/deep/er/x.md", "logo.png", "Makefile")
+    found = read_folder(here)
+    assert [file.name for file in found.files] == ["docs/a/deep/er/x.md", "docs/a/guide.PDF", "docs/b.txt"]
+    assert (found.others, found.prefix) == (2, "docs/")
+    alone = read_folder(here / "a" / "guide.PDF")
+    assert [file.name for file in alone.files] == ["a/guide.PDF"]
+    assert alone.prefix is None
+
+
+def test_the_folder_may_be_named_in_any_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    here = folder(tmp_path / "docs", "a.md")
+    (tmp_path / "link").symlink_to(here)
+    monkeypatch.chdir(here)
+    for path in (Path(), here, Path("../docs"), tmp_path / "link"):
+        assert names(path) == ["docs/a.md"]
+
+
+def test_what_is_hidden_or_leads_out_is_passed_over(tmp_path: Path):
+    here = folder(tmp_path / "docs", "a.md", ".env.txt", ".git/b.md", "c/.d/e.md")
+    outside = folder(tmp_path / "outside", "secret.md")
+    (here / "out.md").symlink_to(outside / "secret.md")
+    (here / "out").symlink_to(outside)
+    (here / "loop").symlink_to(here)
+    (here / "gone.md").symlink_to(here / "nothing")
+    (here / "in.md").symlink_to(here / "a.md")
+    os.mkfifo(here / "pipe.md")
+    assert names(here) == ["docs/a.md", "docs/in.md"]
+
+
+def test_nothing_to_read_is_said(tmp_path: Path):
+    for path in (tmp_path, tmp_path / "missing", folder(tmp_path, "a.png") / "a.png"):
+        with pytest.raises(StackError, match=r"nothing to read|No such file"):
+            read_folder(path)
+
+
+def test_a_file_that_is_too_large_or_gone_is_not_sent(tmp_path: Path):
+    here = folder(tmp_path / "docs", "a.md", "b.md")
+    large, gone = read_folder(here).files
+    large.path.write_bytes(b"x" * MAX_BYTES)
+    assert large.digest() == f"sha256:{hashlib.sha256(b'x' * MAX_BYTES).hexdigest()}"
+    large.path.write_bytes(b"x" * (MAX_BYTES + 1))
+    with pytest.raises(Unreadable, match="6 MB") as refused:
+        large.digest()
+    assert refused.value.code == "file_too_large"
+    gone.path.unlink()
+    with pytest.raises(Unreadable, match="No such file") as refused:
+        gone.read()
+    assert refused.value.code == "unreadable_file"
+
+
+def test_names_of_any_bytes_can_be_stored_and_shown(tmp_path: Path):
+    here = folder(tmp_path / "docs", "\x1b]0;owned\x07.md", "two\nlines.md", "\u202etxt.md")
+    Path(os.fsdecode(os.fsencode(here) + b"/\xff.md")).write_text("latin-1")
+    found = [shown(name) for name in names(here)]
+    assert sorted(found) == ["docs/\\xff.md", "docs/]0;owned.md", "docs/two lines.md", "docs/txt.md"]
+    assert all(name.encode() for name in names(here))
+
+
+def test_a_name_that_is_too_long_is_stood_for_by_its_digest():
+    assert external_id_of("x" * 500) == "x" * 500
+    assert len({external_id_of("x" * 501), external_id_of("x" * 502)}) == 2
+    assert len(external_id_of("x" * 4000)) == 64
