@@ -5,9 +5,10 @@ Every API that takes documents calls this. It writes as the caller, so row secur
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from shared.chunk import Chunk, chunk
@@ -15,6 +16,7 @@ from shared.clean import clean, hides_something, shows_nothing
 from shared.embed import Embedder, embed
 from shared.errors import InvalidRequest
 from shared.outline import Outline
+from shared.plan import BY_SENTENCES, Plan
 from shared.postgrest import Database
 from shared.types import Principal
 
@@ -193,8 +195,10 @@ def passages_of(
     *,
     size: int | None = None,
     overlap: int | None = None,
+    plan: Plan = BY_SENTENCES,
 ) -> tuple[list[Chunk], list[str]]:
-    """The text's chunks, and for each what the embedder reads: the title, then the chunk.
+    """The text's chunks, and for each what the embedder reads: the title, then the head of the table or the
+    question that the chunk goes on with, where there is room for it, then the chunk.
 
     Chunks have at most `size` tokens, or as many as the embedder likes; with the title never beyond its
     window. `overlap` is a tenth of that unless it is said.
@@ -202,9 +206,40 @@ def passages_of(
     label = short_title(embedder, title)
     room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")
     size = min(size or embedder.passage_tokens, room)
-    overlap = size // 10 if overlap is None else min(overlap, size // 2)
-    chunks = chunk(text, size=size, overlap=overlap, count=embedder.count_tokens, lang=lang)
-    return chunks, [f"{label}\n{item.text}" for item in chunks]
+    overlap = size // 10 if overlap is None else overlap
+
+    def cut(size: int) -> list[Chunk]:
+        most = min(overlap, size // 2)
+        return chunk(text, size=size, overlap=most, count=embedder.count_tokens, lang=lang, plan=plan)
+
+    heads = _Heads(embedder, text, room)
+    chunks = cut(size)
+    # Rows mean little without their head: in tables there is always room for one that is not too long.
+    if plan.document_type == "table" and (needed := heads.needed(chunks)):
+        chunks = cut(min(size, room - needed))
+    return chunks, [f"{label}\n{heads.before(item)}{item.text}" for item in chunks]
+
+
+class _Heads:
+    """What is read before chunks that begin within a table or an answer, if the room takes it too."""
+
+    def __init__(self, embedder: Embedder, text: str, room: int) -> None:
+        self._text = text
+        self._room = room
+        self._count = lru_cache(1024)(embedder.count_tokens)
+
+    def before(self, item: Chunk) -> str:
+        """With a line end behind it; nothing when there is none, or no room."""
+        head = self._of(item)
+        return head if self._count(head) + item.tokens <= self._room else ""
+
+    def needed(self, chunks: Iterable[Chunk]) -> int:
+        """The tokens of the longest that takes no more than a quarter of the room."""
+        costs = {self._count(self._of(item)) for item in chunks}
+        return max((cost for cost in costs if cost <= self._room // 4), default=0)
+
+    def _of(self, item: Chunk) -> str:
+        return f"{self._text[slice(*item.under)]}\n" if item.under else ""
 
 
 def rows_of(

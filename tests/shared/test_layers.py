@@ -12,7 +12,20 @@ SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
 LAYERS = (
     ("types", "errors", "config", "trace", "patience", "networks"),
-    ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks", "clean", "outline"),
+    ("marks", "legal", "academic", "questions", "document_types", "grammars", "plan"),
+    (
+        "logs",
+        "spans",
+        "tokens",
+        "sentences",
+        "parts",
+        "split",
+        "minilm",
+        "postgrest",
+        "jwks",
+        "clean",
+        "outline",
+    ),
     ("readers.common", "readers.pdf", "readers.markup", "readers.office", "readers.__main__", "sandbox"),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "keys", "keyring", "limit", "embed", "remember", "chunk", "match", "policy", "extract"),
@@ -27,6 +40,7 @@ LAZY = {
     "mangum": {"app"},
     "supabase": set[str](),
     "opentelemetry": {"spans"},
+    "tree_sitter": {"grammars"},
 }
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.
 APART = {"pypdfium2", "html_to_markdown", "lxml", "mammoth", "pptx", "openpyxl"}
