@@ -80,7 +80,7 @@ def _entries(text: str, start: int, end: int) -> Iterator[Mark]:
     if _NUMBERED_ENTRY.search(text, start, end):
         pattern = _NUMBERED_ENTRY
     begins = [found.start() for found in pattern.finditer(text, start, end)]
-    for begin, after in zip(begins, [*begins[1:], end], strict=True):
+    for begin, after in pairwise([*begins, end]):
         entry = text[begin:after].lstrip()
         if entry:
             yield Mark(after - len(entry), after - len(entry), Opening.CLEAN, until=after)

@@ -1,65 +1,40 @@
-"""Programming languages, by tree-sitter's grammars, which come as packages: nothing is fetched at run time.
-
-A grammar says where functions, classes and blocks begin and end, of broken code too, as far as it is whole.
+"""Code in programming languages: what of it should stay whole. It is read apart (readers/code.py), since what
+can be written of strangers' making to break a parser breaks that process alone.
 """
 
+import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from shared.errors import InvalidRequest
+from shared.errors import InvalidRequest, UnreadableDocument
+from shared.sandbox import read_apart
 
-if TYPE_CHECKING:
-    from tree_sitter import Language, Node
-
-# The module of each grammar, and its function there.
-_GRAMMARS = {
-    "bash": ("tree_sitter_bash", "language"),
-    "c": ("tree_sitter_c", "language"),
-    "cpp": ("tree_sitter_cpp", "language"),
-    "csharp": ("tree_sitter_c_sharp", "language"),
-    "css": ("tree_sitter_css", "language"),
-    "go": ("tree_sitter_go", "language"),
-    "html": ("tree_sitter_html", "language"),
-    "java": ("tree_sitter_java", "language"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "json": ("tree_sitter_json", "language"),
-    "php": ("tree_sitter_php", "language_php"),
-    "python": ("tree_sitter_python", "language"),
-    "ruby": ("tree_sitter_ruby", "language"),
-    "rust": ("tree_sitter_rust", "language"),
-    "tsx": ("tree_sitter_typescript", "language_tsx"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-}
-LANGUAGES = tuple(sorted(_GRAMMARS))
+LANGUAGES = (
+    "bash", "c", "cpp", "csharp", "css", "go", "html", "java", "javascript", "json", "php", "python", "ruby",
+    "rust", "tsx", "typescript",
+)  # fmt: skip
 _ALSO = {
     "c#": "csharp", "c++": "cpp", "c_sharp": "csharp", "cs": "csharp", "golang": "go", "js": "javascript",
     "jsx": "javascript", "py": "python", "rb": "ruby", "rs": "rust", "sh": "bash", "shell": "bash",
     "ts": "typescript",
 }  # fmt: skip
-# A line of more bytes is cut between the nodes of its code as well; into a shorter node nobody looks.
-LONG_LINE = 400
-LONG_NODE = 100
 _PARAGRAPH = re.compile(r"[^\n]+(?:\n(?![ \t]*(?:\n|\Z))[^\n]+)*")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Code:
     """Of a text, in characters: where it may be cut within long lines; and what should stay whole if it fits,
-    from its first comment to the end of its last line, within each other or apart."""
+    from its first comment to the end of its last line, in any order, some within others."""
 
-    cuts: list[int] = field(default_factory=list)
-    wholes: list[tuple[int, int]] = field(default_factory=list)
+    cuts: list[int]
+    wholes: list[tuple[int, int]]
 
 
 def language_of(said: object) -> str:
     """The language that somebody means. Raises InvalidRequest (unsupported_language) for another or none."""
     name = said.strip().lower() if isinstance(said, str) else ""
     name = _ALSO.get(name, name)
-    if name not in _GRAMMARS:
+    if name not in LANGUAGES:
         listed = ", ".join(LANGUAGES)
         message = f"Code is split by its language, and metadata.language names none of {listed}."
         raise InvalidRequest(message, code="unsupported_language")
@@ -67,102 +42,15 @@ def language_of(said: object) -> str:
 
 
 def code(text: str, language: str) -> Code:
-    """Where code in a language of LANGUAGES may be cut, and where rather not."""
-    from tree_sitter import Parser
-
-    data = text.encode()
-    root = Parser(_grammar(language)).parse(data).root_node
-    rows = _Rows(data)
-    wholes, cuts = _walk(root, rows)
-    places = _characters(data, [place for whole in wholes for place in whole] + cuts)
-    made = Code([places[cut] for cut in cuts], [(places[start], places[end]) for start, end in wholes])
-    if root.has_error:
+    """Where code in one of LANGUAGES may be cut, and where rather not."""
+    try:
+        ((_, said),) = read_apart("code", f"{language}\n{text}".encode())["parts"]
+    except UnreadableDocument:
+        # Brackets in brackets, a million deep.
+        said = '{"cuts": [], "wholes": [], "broken": true}'
+    found = json.loads(said)
+    wholes = [(start, end) for start, end in found["wholes"]]
+    if found["broken"]:
         # What the grammar does not see: what stands between empty lines.
-        made.wholes += [found.span() for found in _PARAGRAPH.finditer(text)]
-    return made
-
-
-@cache
-def _grammar(language: str) -> "Language":
-    from tree_sitter import Language
-
-    module, function = _GRAMMARS[language]
-    return Language(getattr(import_module(module), function)())
-
-
-class _Rows:
-    """The lines of UTF-8 text, in bytes."""
-
-    def __init__(self, data: bytes) -> None:
-        self.lines = data.split(b"\n")
-        self.starts = [0]
-        for line in self.lines:
-            self.starts.append(self.starts[-1] + len(line) + 1)
-        self.comments: set[int] = set()
-
-    def begins(self, node: "Node") -> bool:
-        """It is the first on its line."""
-        row, column = node.start_point
-        return column <= LONG_LINE and not self.lines[row][:column].strip()
-
-    def first(self, row: int) -> int:
-        """The first of the comments that stand directly before the row, or the row."""
-        while row - 1 in self.comments:
-            row -= 1
-        return row
-
-    def start(self, row: int) -> int:
-        return self.starts[row]
-
-    def end(self, row: int) -> int:
-        return self.starts[row] + len(self.lines[row])
-
-    def long(self, row: int) -> bool:
-        return len(self.lines[row]) > LONG_LINE
-
-
-def _walk(root: "Node", rows: _Rows) -> tuple[list[tuple[int, int]], list[int]]:
-    """Wholes and cuts in bytes. A whole begins and ends with a line, unless it stands in a long one."""
-    spans: list[tuple[int, int]] = []
-    heads: dict[int, int] = {}
-    within: list[tuple[int, int]] = []
-    cuts: list[int] = []
-    waiting: list[tuple[Node, int | None]] = [(child, None) for child in reversed(root.children)]
-    while waiting:
-        node, outer = waiting.pop()
-        row, last = node.start_point[0], _last_row(node)
-        if "comment" in node.type and rows.begins(node):
-            rows.comments.update(range(row, last + 1))
-        if rows.long(row):
-            cuts.append(node.start_byte)
-            within.append((node.start_byte, node.end_byte))
-        if last > row and rows.begins(node):
-            if outer is not None and last < spans[outer][1]:
-                heads.setdefault(outer, last)
-            outer = len(spans)
-            spans.append((row, last))
-        if last > row or node.end_byte - node.start_byte > LONG_NODE:
-            waiting += [(child, outer) for child in reversed(node.children)]
-    # What heads a class or function that is too long stays with the first thing in it, or its first line.
-    spans += [(spans[outer][0], last) for outer, last in heads.items()]
-    spans += [(row, row + 1) for row, _ in spans]
-    return within + [(rows.start(rows.first(row)), rows.end(last)) for row, last in spans], cuts
-
-
-def _last_row(node: "Node") -> int:
-    """Some nodes end with the line end behind them."""
-    row, column = node.end_point
-    return max(node.start_point[0], row - (column == 0))
-
-
-def _characters(data: bytes, places: Sequence[int]) -> dict[int, int]:
-    """Of places in UTF-8 text, which character begins there."""
-    found: dict[int, int] = {}
-    if data.isascii():
-        return {place: place for place in places}
-    done = characters = 0
-    for place in sorted(set(places)):
-        characters += len(data[done:place].decode(errors="replace"))
-        done = place
-        found[place] = characters
-    return found
+        wholes += [paragraph.span() for paragraph in _PARAGRAPH.finditer(text)]
+    return Code(found["cuts"], wholes)

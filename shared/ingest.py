@@ -18,6 +18,7 @@ from shared.errors import InvalidRequest
 from shared.outline import Outline
 from shared.plan import BY_SENTENCES, Plan
 from shared.postgrest import Database
+from shared.split import headings
 from shared.types import Principal
 
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.
@@ -119,14 +120,17 @@ class Stored:
 def ingest(database: Database, embedder: Embedder, caller: Principal, document: NewDocument) -> Stored:
     """Store a document, or replace the one of the same external_id; searchable when this returns.
 
-    Raises InvalidRequest for a text with nothing to read, NotFound for an org that is not the caller's,
-    EmbeddingFailed, or another RagError; whatever it raises, what was there before is untouched.
+    Raises InvalidRequest for a text with nothing to read or code in no known language, NotFound for an org
+    that is not the caller's, EmbeddingFailed, or another RagError; whatever it raises, what was there before
+    is untouched.
     """
     document = document.with_fields_of_metadata()
     text, title = clean(document.text), " ".join(clean(document.title).split())
     if shows_nothing(title) or shows_nothing(text):
         raise InvalidRequest("A document needs a title and some text.")
-    chunks, passages = passages_of(embedder, title, text, document.lang)
+    # By what is said of it alone: how well documents are found was measured so.
+    plan = Plan.of(document.metadata)
+    chunks, passages = passages_of(embedder, title, text, document.lang, plan=plan)
     vectors = embed(embedder, passages)
     arguments = {
         "document": {
@@ -148,7 +152,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
             "content_hash": hashlib.sha256(text.encode()).hexdigest(),
             "embedding_model": embedder.model,
         },
-        "chunks": rows_of(chunks, vectors, Outline(text)),
+        "chunks": rows_of(chunks, vectors, Outline(text, headings=headings(text, plan))),
     }
     (row,) = database.call(caller, "rag_put_document", arguments, patient=True)
     return Stored(row["document_id"], row["replaced"], row["chunk_count"])

@@ -63,7 +63,7 @@ def marked(found: re.Match[str], opening: Opening, level: int) -> Mark:
     said = line.strip().strip("*_ ")
     nothing_else = not found["rest"].strip(" \t.:—–-*_")
     short = len(said) <= MAX_TITLE and not said.endswith((".", ";", ",", ":"))
-    title = said if short and not nothing_else else " ".join(found["mark"].split())
+    title = said if short and not nothing_else else " ".join(found["mark"].split()).rstrip(".")
     return Mark(start, end, opening, title, BELOW_MARKDOWN + level, short or nothing_else)
 
 

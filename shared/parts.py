@@ -30,7 +30,7 @@ class Part:
 
 
 def by_lines(text: str, parts: Iterable[Part], blocks: Sequence[Span]) -> Iterator[Part]:
-    """The parts, but within the blocks each line is one."""
+    """The parts, but within the blocks each line is one, and the first never ends a chunk."""
     done: int | None = None
     for part in parts:
         block = within(part.start, blocks)
@@ -41,7 +41,7 @@ def by_lines(text: str, parts: Iterable[Part], blocks: Sequence[Span]) -> Iterat
             for line in LINE.finditer(text, *blocks[block]):
                 if shown := line.group().strip():
                     start = line.start() + line.group().index(shown)
-                    yield Part(start, start + len(shown))
+                    yield Part(start, start + len(shown), heading=line.start() == blocks[block][0])
 
 
 def marked_parts(text: str, parts: Iterable[Part], found: Sequence[Mark]) -> Iterator[Part]:

@@ -16,6 +16,7 @@ BROKEN = "The file is broken, or not what it seems."
 READERS = {
     "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
     "html": "markup", "xml": "markup", "epub": "markup",
+    "code": "code",
 }  # fmt: skip
 
 

@@ -12,21 +12,10 @@ SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
 LAYERS = (
     ("types", "errors", "config", "trace", "patience", "networks"),
-    ("marks", "legal", "academic", "questions", "document_types", "grammars", "plan"),
-    (
-        "logs",
-        "spans",
-        "tokens",
-        "sentences",
-        "parts",
-        "split",
-        "minilm",
-        "postgrest",
-        "jwks",
-        "clean",
-        "outline",
-    ),
-    ("readers.common", "readers.pdf", "readers.markup", "readers.office", "readers.__main__", "sandbox"),
+    ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks", "clean", "outline"),
+    ("readers.common", "readers.pdf", "readers.markup", "readers.office", "readers.code", "readers.__main__"),
+    ("sandbox", "marks", "legal", "academic", "questions", "document_types", "grammars", "plan"),
+    ("parts", "split"),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "keys", "keyring", "limit", "embed", "remember", "chunk", "match", "policy", "extract"),
     ("generate", "ids", "convert", "fetch", "ingest", "rerank", "collections", "documents", "work"),
@@ -40,11 +29,10 @@ LAZY = {
     "mangum": {"app"},
     "supabase": set[str](),
     "opentelemetry": {"spans"},
-    "tree_sitter": {"grammars"},
 }
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.
-APART = {"pypdfium2", "html_to_markdown", "lxml", "mammoth", "pptx", "openpyxl"}
-READERS = {"shared.readers.pdf", "shared.readers.markup", "shared.readers.office"}
+APART = {"pypdfium2", "html_to_markdown", "lxml", "mammoth", "pptx", "openpyxl", "tree_sitter"}
+READERS = {"shared.readers.pdf", "shared.readers.markup", "shared.readers.office", "shared.readers.code"}
 
 
 def name_of(path: Path) -> str:
