@@ -3,6 +3,7 @@ nothing is fetched at run time. Of broken code, too, as far as it is whole.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -32,6 +33,12 @@ GRAMMARS = {
 # A line of more bytes is cut between the nodes of its code as well; into a shorter node nobody looks.
 LONG_LINE = 400
 LONG_NODE = 100
+# What belongs to the next line as comments do; and what ends with a definition, to which the lines before it
+# belong.
+LEADS = {"attribute_item", "decorator"}
+WRAPPERS = {"decorated_definition", "template_declaration"}
+# What a function or class is to the end: it is not kept whole without what heads it.
+_BODY = re.compile(r"block|body|compound_statement|_list$")
 
 
 def code(data: bytes) -> Reading:
@@ -59,7 +66,7 @@ class _Rows:
         self.starts = [0]
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line) + 1)
-        self.comments: set[int] = set()
+        self.leads: set[int] = set()
 
     def begins(self, node: Node) -> bool:
         """It is the first on its line."""
@@ -67,8 +74,8 @@ class _Rows:
         return column <= LONG_LINE and not self.lines[row][:column].strip()
 
     def first(self, row: int) -> int:
-        """The first of the comments that stand directly before the row, or the row."""
-        while row - 1 in self.comments:
+        """The first of the comments and the like that stand directly before the row, or the row."""
+        while row - 1 in self.leads:
             row -= 1
         return row
 
@@ -94,12 +101,15 @@ def _walk(root: Node, rows: _Rows) -> tuple[list[tuple[int, int]], list[int]]:
     while waiting:
         node, outer = waiting.pop()
         row, last = node.start_point[0], _last_row(node)
-        if "comment" in node.type and rows.begins(node):
-            rows.comments.update(range(row, last + 1))
+        if ("comment" in node.type or node.type in LEADS) and rows.begins(node):
+            rows.leads.update(range(row, last + 1))
+        elif node.type in WRAPPERS:
+            rows.leads.update(range(row, node.children[-1].start_point[0]))
         if rows.long(row) and (not cuts or node.start_byte - cuts[-1] > LONG_NODE):
             cuts.append(node.start_byte)
             within.append((node.start_byte, node.end_byte))
-        if last > row and rows.begins(node):
+        body = outer is not None and last >= spans[outer][1] - 1 and _BODY.search(node.type)
+        if last > row and rows.begins(node) and not body:
             above = outer
             while above is not None and above not in heads and last < spans[above][1]:
                 heads[above] = last

@@ -85,6 +85,21 @@ def test_a_class_that_does_not_fit_is_cut_between_its_methods():
     ]
 
 
+@pytest.mark.parametrize(
+    ("language", "lines"),
+    [
+        ("python", "# Hot.\n@cache\n@fast\ndef f():"),
+        ("rust", "/// Hot.\n#[inline]\nfn f() {"),
+        ("cpp", "// Hot.\ntemplate <class T>\nT f() {"),
+        ("typescript", "/* Hot. */\n@fast\nclass F {"),
+    ],
+)
+def test_what_stands_before_a_function_stays_with_it_although_it_does_not_fit(language: str, lines: str):
+    body = "    if (a) {\n        b();\n        c();\n    }\n" * 4
+    chunks = cut(f"x = 1\n\n{lines}\n{body}}}\n", language, 12)
+    assert any(lines in part for part in chunks)
+
+
 def test_a_function_that_does_not_fit_is_cut_between_its_blocks():
     text = "def f():\n    a = 1\n    b = 2\n    if a:\n        c = 3\n        d = 4\n    return a\n"
     assert cut(text, "python", 10) == [

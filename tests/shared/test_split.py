@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.chunk import chunk
+from shared.chunk import CountTokens, chunk
 from shared.document_types import DOCUMENT_TYPES
 from shared.plan import BY_SENTENCES, Plan
 from shared.split import headings, split
-from tests.shared.test_chunk import COUNTERS, CountTokens, letters, sizes, uncovered, words
+from tests.shared.test_chunk import COUNTERS, letters, sizes, uncovered, words
 
 MARKED = st.sampled_from(
     ["# Kilns", "## What is hot?", "Article 5", "Article 6. Duties", "Section 2 of the Act", "PART II",
