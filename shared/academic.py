@@ -1,10 +1,11 @@
 """Abstract, numbered sections and references of papers and theses, by how lines begin."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from shared.marks import CAPITAL, START, Mark, Opening, marked
+from shared.marks import CAPITAL, START, Mark, Opening, marked, within
 
 _ABSTRACT = re.compile(
     START + r"(?P<mark>Abstract|ABSTRACT|Zusammenfassung|Résumé|Resumen)"
@@ -32,12 +33,11 @@ _LINE = re.compile(r"[^\n]+")
 
 def academic(text: str) -> list[Mark]:
     references = list(_REFERENCES.finditer(text))
-    lists = [(found.end(), _end(text, found)) for found in references]
+    lists = _lists(text, references)
     titles = [
         found
         for found in _SECTION.finditer(text)
-        if not found["rest"].rstrip(" \t*_").endswith((",", ":"))
-        and not any(start <= found.start() < end for start, end in lists)
+        if not found["rest"].rstrip(" \t*_").endswith((",", ":")) and within(found.start(), lists) is None
     ]
     marks = []
     for found in _sections(text, titles):
@@ -69,9 +69,13 @@ def _sections(text: str, titles: Sequence[re.Match[str]]) -> Iterator[re.Match[s
     return (found for found in titles if found.start() not in items)
 
 
-def _end(text: str, heading: re.Match[str]) -> int:
-    following = _AFTER_REFERENCES.search(text, heading.end())
-    return following.start() if following else len(text)
+def _lists(text: str, headings: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
+    """What stands below each heading of references, up to the next heading or appendix."""
+    if not headings:
+        return []
+    others = {found.start() for found in _AFTER_REFERENCES.finditer(text)}
+    ends = sorted({*others, *(found.start() for found in headings), len(text)})
+    return [(found.end(), ends[bisect_left(ends, found.end())]) for found in headings]
 
 
 def _entries(text: str, start: int, end: int) -> Iterator[Mark]:

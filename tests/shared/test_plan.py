@@ -1,10 +1,12 @@
 """How a document is cut: by what is said of it, or else by what it looks like."""
 
+import time
 from typing import Any
 
 import pytest
 
 from local.ingest import demo_corpus
+from shared.document_types import marks
 from shared.errors import InvalidRequest
 from shared.plan import BY_SENTENCES, Plan
 from tests.shared.test_split import FAQ, LAW, PAPER, TABLE
@@ -92,3 +94,11 @@ def test_code_in_no_known_language_is_refused(language: dict[str, Any]):
     with pytest.raises(InvalidRequest) as refused:
         Plan.of({"split_type": "code", **language})
     assert refused.value.code == "unsupported_language"
+
+
+def test_hostile_lines_do_not_hold_the_marks_up():
+    for text in ("References\n" * 50_000, "1 A\n" * 100_000, " " * 300_000, "**" * 200_000 + "?"):
+        for said in ("legal", "academic", "qa"):
+            started = time.process_time()
+            marks(text, said)
+            assert time.process_time() - started < 5
