@@ -5,9 +5,10 @@ Every API that takes documents calls this. It writes as the caller, so row secur
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from shared.chunk import Chunk, chunk
@@ -15,7 +16,9 @@ from shared.clean import clean, hides_something, shows_nothing
 from shared.embed import Embedder, embed
 from shared.errors import InvalidRequest
 from shared.outline import Outline
+from shared.plan import BY_SENTENCES, Plan
 from shared.postgrest import Database
+from shared.split import headings
 from shared.types import Principal
 
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.
@@ -117,14 +120,17 @@ class Stored:
 def ingest(database: Database, embedder: Embedder, caller: Principal, document: NewDocument) -> Stored:
     """Store a document, or replace the one of the same external_id; searchable when this returns.
 
-    Raises InvalidRequest for a text with nothing to read, NotFound for an org that is not the caller's,
-    EmbeddingFailed, or another RagError; whatever it raises, what was there before is untouched.
+    Raises InvalidRequest for a text with nothing to read or code in no known language, NotFound for an org
+    that is not the caller's, EmbeddingFailed, or another RagError; whatever it raises, what was there before
+    is untouched.
     """
     document = document.with_fields_of_metadata()
     text, title = clean(document.text), " ".join(clean(document.title).split())
     if shows_nothing(title) or shows_nothing(text):
         raise InvalidRequest("A document needs a title and some text.")
-    chunks, passages = passages_of(embedder, title, text, document.lang)
+    # By what is said of it alone: how well documents are found was measured so.
+    plan = Plan.of(document.metadata)
+    chunks, passages = passages_of(embedder, title, text, document.lang, plan=plan)
     vectors = embed(embedder, passages)
     arguments = {
         "document": {
@@ -146,7 +152,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
             "content_hash": hashlib.sha256(text.encode()).hexdigest(),
             "embedding_model": embedder.model,
         },
-        "chunks": rows_of(chunks, vectors, Outline(text)),
+        "chunks": rows_of(chunks, vectors, Outline(text, headings=headings(text, plan))),
     }
     (row,) = database.call(caller, "rag_put_document", arguments, patient=True)
     return Stored(row["document_id"], row["replaced"], row["chunk_count"])
@@ -193,8 +199,10 @@ def passages_of(
     *,
     size: int | None = None,
     overlap: int | None = None,
+    plan: Plan = BY_SENTENCES,
 ) -> tuple[list[Chunk], list[str]]:
-    """The text's chunks, and for each what the embedder reads: the title, then the chunk.
+    """The text's chunks, and for each what the embedder reads: the title, then the head of the table or the
+    question that the chunk goes on with, where there is room for it, then the chunk.
 
     Chunks have at most `size` tokens, or as many as the embedder likes; with the title never beyond its
     window. `overlap` is a tenth of that unless it is said.
@@ -202,9 +210,40 @@ def passages_of(
     label = short_title(embedder, title)
     room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")
     size = min(size or embedder.passage_tokens, room)
-    overlap = size // 10 if overlap is None else min(overlap, size // 2)
-    chunks = chunk(text, size=size, overlap=overlap, count=embedder.count_tokens, lang=lang)
-    return chunks, [f"{label}\n{item.text}" for item in chunks]
+    overlap = size // 10 if overlap is None else overlap
+
+    def cut(size: int) -> list[Chunk]:
+        most = min(overlap, size // 2)
+        return chunk(text, size=size, overlap=most, count=embedder.count_tokens, lang=lang, plan=plan)
+
+    heads = _Heads(embedder, text, room)
+    chunks = cut(size)
+    # Rows mean little without their head: in tables there is always room for one that is not too long.
+    if plan.document_type == "table" and (needed := heads.needed(chunks)):
+        chunks = cut(min(size, room - needed))
+    return chunks, [f"{label}\n{heads.before(item)}{item.text}" for item in chunks]
+
+
+class _Heads:
+    """What is read before chunks that begin within a table or an answer, if the room takes it too."""
+
+    def __init__(self, embedder: Embedder, text: str, room: int) -> None:
+        self._text = text
+        self._room = room
+        self._count = lru_cache(1024)(embedder.count_tokens)
+
+    def before(self, item: Chunk) -> str:
+        """With a line end behind it; nothing when there is none, or no room."""
+        head = self._of(item)
+        return head if self._count(head) + item.tokens <= self._room else ""
+
+    def needed(self, chunks: Iterable[Chunk]) -> int:
+        """The tokens of the longest that takes no more than a quarter of the room."""
+        costs = {self._count(self._of(item)) for item in chunks}
+        return max((cost for cost in costs if cost <= self._room // 4), default=0)
+
+    def _of(self, item: Chunk) -> str:
+        return f"{self._text[slice(*item.under)]}\n" if item.under else ""
 
 
 def rows_of(

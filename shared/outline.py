@@ -2,7 +2,8 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from heapq import merge
 from typing import Any
 
 _HEADING = re.compile(r"^(#{1,6}) +(\S.*)$|^(?:```|~~~)", re.MULTILINE)
@@ -10,9 +11,15 @@ MAX_SECTION = 300
 
 
 class Outline:
-    """Of a Markdown text, with the places where its pages begin: (character, number), in order."""
+    """Of a Markdown text, with the places where its pages begin: (character, number), in order; and with
+    headings besides Markdown's: (start, end, level, title), in order, below level 6."""
 
-    def __init__(self, text: str, pages: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(
+        self,
+        text: str,
+        pages: Sequence[tuple[int, int]] = (),
+        headings: Sequence[tuple[int, int, int, str]] = (),
+    ) -> None:
         self._text = text
         self._page_starts = [start for start, _ in pages]
         self._page_numbers = [number for _, number in pages]
@@ -21,16 +28,12 @@ class Outline:
         self._ends: list[int] = []
         self._paths: list[tuple[str, ...]] = []
         above: list[tuple[int, str]] = []
-        in_code = False
-        for found in _HEADING.finditer(text):
-            if found[1] is None:
-                in_code = not in_code
-            elif not in_code:
-                above = [heading for heading in above if heading[0] < len(found[1])]
-                above.append((len(found[1]), found[2].strip(" #")))
-                self._starts.append(found.start())
-                self._ends.append(found.end())
-                self._paths.append(tuple(title for _, title in above))
+        for start, end, level, title in merge(_headings(text), headings):
+            above = [heading for heading in above if heading[0] < level]
+            above.append((level, title))
+            self._starts.append(start)
+            self._ends.append(end)
+            self._paths.append(tuple(title for _, title in above))
 
     def place(self, start: int, end: int) -> dict[str, Any]:
         """Of text[start:end], what there is of: `page_number`, `page_end` where it ends on another, and
@@ -51,3 +54,12 @@ class Outline:
         if heading >= 0 and (section := " > ".join(filter(None, self._paths[heading]))):
             found["section"] = section[:MAX_SECTION]
         return found
+
+
+def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
+    in_code = False
+    for found in _HEADING.finditer(text):
+        if found[1] is None:
+            in_code = not in_code
+        elif not in_code:
+            yield found.start(), found.end(), len(found[1]), found[2].strip(" #")

@@ -23,8 +23,10 @@ from shared.fetch import fetch
 from shared.ingest import passages_of, rows_of
 from shared.networks import Networks
 from shared.outline import Outline
+from shared.plan import Plan
 from shared.postgrest import Database
 from shared.sign import CALL_SECONDS, Signer
+from shared.split import headings
 from shared.transcribe import Transcriber
 from shared.types import Principal
 
@@ -169,6 +171,7 @@ class Worker:
         if converted.title and not said.get("has_title"):
             said["title"] = converted.title
         config = opened["config"]
+        plan = Plan.of(said.get("metadata") or {}, converted.text, converted.kind, said["title"])
         chunks, passages = passages_of(
             self._embedder,
             said["title"],
@@ -176,6 +179,7 @@ class Worker:
             said.get("lang"),
             size=config.get("chunk_size"),
             overlap=config.get("chunk_overlap"),
+            plan=plan,
         )
         if len(chunks) > MAX_CHUNKS:
             raise UnreadableDocument(
@@ -187,9 +191,14 @@ class Worker:
             "content": converted.text,
             "content_hash": hashlib.sha256(data).hexdigest(),
             "embedding_model": self._embedder.model,
-            "processing_info": {"service_used": converted.kind, "embedding_model": self._embedder.model},
+            "processing_info": {
+                "service_used": converted.kind,
+                "chunk_strategy": plan.strategy,
+                "document_type": plan.document_type,
+                "embedding_model": self._embedder.model,
+            },
         }
-        outline = Outline(converted.text, converted.pages)
+        outline = Outline(converted.text, converted.pages, headings(converted.text, plan))
         return Read(job, document, chunks, passages, outline, started)
 
     def _embedded(

@@ -15,7 +15,7 @@ from shared.readers.common import MAX_CHARACTERS, READY, Reading, too_large
 BROKEN = "The file is broken, or not what it seems."
 READERS = {
     "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
-    "picture": "picture", "html": "markup", "xml": "markup", "epub": "markup",
+    "picture": "picture", "html": "markup", "xml": "markup", "epub": "markup", "code": "code",
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from shared.embed import Embedder, embedder_for
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
 from shared.ingest import SPECIAL_TOKENS, NewDocument, Stored, delete, ingest, passages_of, short_title
 from shared.pipeline import Pipeline
+from shared.plan import Plan
 from shared.postgrest import Database
 from shared.types import Filters, Principal, Query
 from tests.actors import Actor, World
@@ -79,6 +80,40 @@ def test_title_and_chunk_together_fit_the_embedder_s_window(embedder: Embedder, 
 
 def test_the_embedder_reads_the_title_before_each_passage(embedder: Embedder):
     assert passages_of(embedder, "Kettle manual", "It boils.", "en")[1] == ["Kettle manual\nIt boils."]
+
+
+TABLE = "| oven | degrees |\n| --- | --- |\n" + "\n".join(f"| kiln {n} | {n * 10} |" for n in range(90))
+
+
+@pytest.mark.parametrize(
+    ("plan", "size"),
+    [(Plan(), None), (Plan(document_type="table"), None), (Plan(document_type="table"), 8000)],
+    ids=["rows among other things", "a table", "a table that fills the window"],
+)
+def test_passages_that_begin_within_a_table_begin_with_its_head(
+    embedder: Embedder, plan: Plan, size: int | None
+):
+    chunks, passages = passages_of(embedder, "Ovens", TABLE, "en", size=size, plan=plan)
+    assert len(chunks) > 2
+    assert passages[0] == f"Ovens\n{chunks[0].text}"
+    for item, passage in zip(chunks[1:], passages[1:], strict=True):
+        assert passage == f"Ovens\n| oven | degrees |\n{item.text}"
+        assert TABLE[item.start : item.end] == item.text
+        assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
+
+
+def test_a_head_for_which_there_is_no_room_is_left_out(embedder: Embedder):
+    long = f"| {'oven ' * 250}|\n|---|\n" + "| kiln |\n" * 90
+    for plan in (Plan(), Plan(document_type="table")):
+        chunks, passages = passages_of(embedder, "Ovens", long, "en", plan=plan)
+        assert passages == [f"Ovens\n{item.text}" for item in chunks]
+
+
+def test_what_is_left_of_an_answer_is_read_with_its_question(embedder: Embedder):
+    text = "Q: How hot is it?\nA: " + "It is very hot in there, and it stays so. " * 60
+    _, passages = passages_of(embedder, "Ovens", text, "en", plan=Plan(document_type="qa"))
+    assert len(passages) > 2
+    assert all(passage.startswith("Ovens\nQ: How hot is it?\n") for passage in passages)
 
 
 @pytest.mark.parametrize("name", LONG_TITLES)

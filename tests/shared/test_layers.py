@@ -15,16 +15,10 @@ LAYERS = (
     ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks", "clean", "outline"),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "keys", "keyring", "links", "limit"),
+    ("readers.common", "readers.picture", "readers.pdf", "readers.markup", "readers.office", "readers.code"),
+    ("readers.__main__", "sandbox", "kinds", "transcribe", "convert", "fetch"),
+    ("marks", "legal", "academic", "questions", "document_types", "grammars", "plan", "parts", "split"),
     ("embed", "remember", "chunk", "match", "policy", "extract"),
-    (
-        "readers.common",
-        "readers.picture",
-        "readers.pdf",
-        "readers.markup",
-        "readers.office",
-        "readers.__main__",
-    ),
-    ("sandbox", "kinds", "transcribe", "convert", "fetch"),
     ("generate", "ids", "ingest", "rerank", "collections", "documents", "work"),
     ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform"),
     ("callers", "edge", "app"),
@@ -38,8 +32,8 @@ LAZY = {
     "opentelemetry": {"spans"},
 }
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.
-APART = {"pypdfium2", "html_to_markdown", "lxml", "mammoth", "pptx", "openpyxl"}
-READERS = {"shared.readers.pdf", "shared.readers.markup", "shared.readers.office"}
+APART = {"pypdfium2", "html_to_markdown", "lxml", "mammoth", "pptx", "openpyxl", "tree_sitter"}
+READERS = {"shared.readers.pdf", "shared.readers.markup", "shared.readers.office", "shared.readers.code"}
 
 
 def name_of(path: Path) -> str:

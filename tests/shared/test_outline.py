@@ -75,3 +75,21 @@ def test_headings_that_follow_each_other_are_all_the_passages():
 def test_a_section_is_not_longer_than_anybody_reads():
     found = Outline(f"# {'long ' * 200}\ntext").place(1003, 1007)
     assert len(found["section"]) == MAX_SECTION
+
+
+def test_headings_of_other_kinds_stand_below_those_of_markdown():
+    text = "# Act\nPart I\nArticle 1\nIt is.\n5.1 It shall be. And\n# Annex\nList"
+    told = [
+        (text.index(title), text.index(title) + length, level, title)
+        for title, length, level in (("Part I", 6, 7), ("Article 1", 9, 9), ("5.1", 1, 13))
+    ]
+    outline = Outline(text, headings=told)
+    for passage, section in {
+        "Part I\nArticle": "Act > Part I > Article 1",
+        "It is.": "Act > Part I > Article 1",
+        "5.1 It": "Act > Part I > Article 1 > 5.1",
+        "And": "Act > Part I > Article 1 > 5.1",
+        "List": "Annex",
+    }.items():
+        start = text.index(passage)
+        assert outline.place(start, start + len(passage)) == {"section": section}

@@ -108,6 +108,67 @@ def test_a_title_that_was_given_stays(core: Pipeline, people: People, worker: Wo
     assert seen(core, people.ann, brought)["title"] == "Ovens"
 
 
+def places(world: World, row: Row) -> list[tuple[str, str | None]]:
+    """Each chunk's text and section."""
+    return world.sql(
+        "select content, metadata ->> 'section' from rag.chunks where document_id = %s order by ordinal",
+        row["id"],
+    )
+
+
+def test_code_is_cut_between_its_functions(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    functions = [f"def kiln_{n}(clay):\n    fire = clay + {n}\n    return fire" for n in range(40)]
+    said = {"split_type": "code", "language": "python"}
+    brought = bring(core, people.ann, home, "\n\n\n".join(functions), metadata=said)
+    assert worker.work() == Done(claimed=1, completed=1)
+    assert seen(core, people.ann, brought)["processing_info"]["chunk_strategy"] == "code"
+    chunks = [text for text, _ in places(world, brought)]
+    assert len(chunks) > 2
+    assert [function for text in chunks for function in text.split("\n\n\n")] == functions
+
+
+@pytest.mark.parametrize("language", [{}, {"language": "cobol"}])
+def test_code_in_no_known_language_says_so_and_holds_nobody_up(
+    core: Pipeline, people: People, worker: Worker, home: str, language: Row
+):
+    good = bring(core, people.ann, home, "The kiln is hot.")
+    bad = bring(core, people.ann, home, "MOVE CLAY.", metadata={"split_type": "code", **language})
+    assert worker.work() == Done(claimed=2, completed=1, failed=1)
+    assert seen(core, people.ann, good)["status"] == "completed"
+    failed = seen(core, people.ann, bad)
+    assert (failed["status"], failed["error_code"]) == ("failed", "unsupported_language")
+    assert "python" in failed["error_message"]
+
+
+LAW = "Part II\n\nArticle 5\nThe kiln shall be hot.\n\nArticle 6\nIt shall be safe."
+
+
+def test_what_a_document_is_said_to_be_divides_it(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    legal = bring(core, people.ann, home, LAW, metadata={"document_type": "legal"})
+    other = bring(core, people.ann, home, f"{LAW} Really.", metadata={"document_type": "technical"})
+    assert worker.work() == Done(claimed=2, completed=2)
+    info = seen(core, people.ann, legal)["processing_info"]
+    assert (info["chunk_strategy"], info["document_type"]) == ("sentences", "legal")
+    assert seen(core, people.ann, other)["processing_info"]["document_type"] == "general"
+    assert places(world, legal) == [
+        ("Part II\n\nArticle 5\nThe kiln shall be hot.", "Part II > Article 5"),
+        ("Article 6\nIt shall be safe.", "Part II > Article 6"),
+    ]
+    assert places(world, other) == [(f"{LAW} Really.", None)]
+
+
+def test_a_spreadsheet_is_a_table_without_being_said_to_be(
+    core: Pipeline, people: People, worker: Worker, home: str
+):
+    brought = bring(core, people.ann, home, "oven,degrees\nkiln,1280\n", filename="a.csv", content_type=None)
+    assert worker.work() == Done(claimed=1, completed=1)
+    assert seen(core, people.ann, brought)["processing_info"]["document_type"] == "table"
+
+
 # -- addresses ----------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,104 @@
+"""How a document is cut: by what is said of it, or else by what it looks like."""
+
+import time
+from typing import Any
+
+import pytest
+
+from local.ingest import demo_corpus
+from shared.document_types import marks
+from shared.errors import InvalidRequest
+from shared.plan import BY_SENTENCES, Plan
+from tests.shared.test_split import FAQ, LAW, PAPER, TABLE
+
+CONTRACT = """LEASE AGREEMENT
+The parties agree:
+Section 1. Rent. The lessee shall pay it pursuant to Exhibit A.
+Section 2. Liability. The lessor shall indemnify nobody; this agreement is all.
+Section 3. Jurisdiction. It is Ireland's, notwithstanding other places.
+"""
+STORY = """# The kilns
+
+I asked: "Is it hot?" She laughed. Why would it not be?
+
+1. Light it.
+2. Wait. What for?
+
+As section 5 of the handbook says, the parties agreed. There is no reference to it.
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "title", "expected"),
+    [
+        (CONTRACT, "pdf", "Lease", "legal"),
+        (PAPER, "pdf", "Of kilns", "academic"),
+        (FAQ.replace("3. ", "Q: ").replace("Ann", "A: Ann").replace("Because", "A: So"), None, "", "qa"),
+        ("## Is it?\nYes.\n## Why?\nSo.\n## And now?\nNo.", "markdown", "Kilns", "qa"),
+        ("1. Is it?\nYes.\n2. Why?\nSo.\n3. And now?\nNo.", "text", "FAQ", "qa"),
+        (TABLE[12:], "text", "", "table"),
+        ("name: kiln", "csv", "", "table"),
+        ("# Sheet\n\nword", "xlsx", "", "table"),
+        (STORY, "text", "A story", "general"),
+        (LAW, "text", "A short one, of few words that laws use", "general"),
+        ("Article 1\nOn clay.\nArticle 2\nOn fire.\nArticle 3\nOn ash.", "text", "A magazine", "general"),
+        (PAPER.replace("References", "Thanks"), "text", "", "general"),
+        (PAPER.replace("Abstract", "Hello"), "text", "", "general"),
+        ("Why? Because. Who? Ann. When? Now.\n" * 9, "text", "Talk", "general"),
+        ("## What is hot?\nIt.\n## Clay\nIs.\n## Fire\nIs.\n## Ash\nIs.", "markdown", "Kilns", "general"),
+        (TABLE + "\n\nAnd then.\nMuch else.\nIs said.\nOf ovens.\n", "text", "", "general"),
+        ("", None, "", "general"),
+    ],
+)
+def test_a_type_is_seen_only_where_it_is_clear(text: str, kind: str | None, title: str, expected: str):
+    assert Plan.of({}, text, kind, title) == Plan("sentences", expected)
+
+
+def test_of_the_demo_corpus_the_questions_are_seen_and_nothing_else():
+    documents = [file.document for file, _ in demo_corpus()]
+    seen = {one.title: Plan.of({}, one.text, None, one.title).document_type for one in documents}
+    assert set(seen.values()) == {"qa", "general"}
+    assert sum(found == "qa" for found in seen.values()) == 7
+    words = ("FAQ", "questions", "Fragen", "Questions")
+    assert all(any(word in title for word in words) for title, found in seen.items() if found == "qa")
+
+
+@pytest.mark.parametrize("said", ["legal", "academic", "qa", "table", "general"])
+def test_what_is_said_is_believed(said: str):
+    assert Plan.of({"document_type": said}, CONTRACT, "csv").document_type == said
+
+
+@pytest.mark.parametrize("said", ["technical", "", None, 7, ["legal"]])
+def test_another_type_is_as_if_nothing_was_said(said: object):
+    assert Plan.of({"document_type": said}, CONTRACT).document_type == "legal"
+    assert Plan.of({"document_type": said}, "Hello.").document_type == "general"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "plan"),
+    [
+        ({"split_type": "code", "language": "py"}, Plan("code", "general", "python")),
+        ({"split_type": "recursive"}, Plan("recursive")),
+        ({"split_type": "sentence"}, BY_SENTENCES),
+        ({"split_type": None, "language": "python"}, BY_SENTENCES),
+        ({"split_type": ["code"]}, BY_SENTENCES),
+        ({}, BY_SENTENCES),
+    ],
+)
+def test_the_way_of_splitting_is_what_is_said(metadata: dict[str, Any], plan: Plan):
+    assert Plan.of(metadata, "Hello.") == plan
+
+
+@pytest.mark.parametrize("language", [{}, {"language": None}, {"language": "cobol"}])
+def test_code_in_no_known_language_is_refused(language: dict[str, Any]):
+    with pytest.raises(InvalidRequest) as refused:
+        Plan.of({"split_type": "code", **language})
+    assert refused.value.code == "unsupported_language"
+
+
+def test_hostile_lines_do_not_hold_the_marks_up():
+    for text in ("References\n" * 50_000, "1 A\n" * 100_000, " " * 300_000, "**" * 200_000 + "?"):
+        for said in ("legal", "academic", "qa"):
+            started = time.process_time()
+            marks(text, said)
+            assert time.process_time() - started < 5
