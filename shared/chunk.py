@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from shared.marks import Opening
-from shared.parts import Part, Span
-from shared.plan import BY_SENTENCES, Plan
-from shared.split import split
+from shared.splitting.marks import Opening
+from shared.splitting.parts import Part, Span
+from shared.splitting.plan import BY_SENTENCES, Plan
+from shared.splitting.split import split
 
 CountTokens = Callable[[str], int]
 

@@ -16,9 +16,9 @@ from shared.clean import clean, hides_something, shows_nothing
 from shared.embed import Embedder, embed
 from shared.errors import InvalidRequest
 from shared.outline import Outline
-from shared.plan import BY_SENTENCES, Plan
 from shared.postgrest import Database
-from shared.split import headings
+from shared.splitting.plan import BY_SENTENCES, Plan
+from shared.splitting.split import headings
 from shared.types import Principal
 
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.

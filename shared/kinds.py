@@ -14,6 +14,13 @@ EXTENSIONS = {
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".html": "html", ".htm": "html", ".xhtml": "html",
     ".xml": "xml", ".pdf": "pdf", ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".epub": "epub",
 }  # fmt: skip
+# Code, by the language that says how it is cut; of other languages it is text.
+LANGUAGES = {
+    ".py": "python", ".js": "javascript", ".mjs": "javascript", ".jsx": "javascript", ".ts": "typescript",
+    ".tsx": "tsx", ".java": "java", ".go": "go", ".rs": "rust", ".c": "c", ".h": "c", ".cc": "cpp",
+    ".cpp": "cpp", ".hpp": "cpp", ".cs": "csharp", ".rb": "ruby", ".php": "php", ".sh": "bash", ".css": "css",
+}  # fmt: skip
+EXTENSIONS |= dict.fromkeys(LANGUAGES, "code") | dict.fromkeys((".sql", ".kt", ".swift", ".scala"), "text")
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 CONTENT_TYPES = {
     "text/plain": "text",
@@ -33,7 +40,7 @@ CONTENT_TYPES = {
     "application/epub+zip": "epub",
 }
 # Those that all look alike; and those whose bytes say what they are, where of the others only a name does.
-TEXTS = {"text", "markdown", "csv", "json"}
+TEXTS = {"text", "code", "markdown", "csv", "json"}
 SELF_EVIDENT = {"pdf", "docx", "pptx", "xlsx", "epub"}
 # What an archive of that kind has in it.
 MEMBERS = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
@@ -52,7 +59,12 @@ SOUNDS = re.compile(
     rb"|\0\0.{2}ftyp",
     re.DOTALL,
 )
-SUPPORTED = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV, JSON, Markdown and plain text"
+SUPPORTED = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV, JSON, Markdown, code and plain text"
+
+
+def language_of_file(filename: str | None) -> str | None:
+    """Of code, by the end of its name."""
+    return LANGUAGES.get(PurePath(filename or "").suffix.lower())
 
 
 def kind_of(data: bytes, filename: str | None, content_type: str | None) -> str:

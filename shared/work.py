@@ -21,12 +21,13 @@ from shared.embed import Embedder, embed
 from shared.errors import Conflict, RagError, UnreadableDocument
 from shared.fetch import fetch
 from shared.ingest import passages_of, rows_of
+from shared.kinds import language_of_file
 from shared.networks import Networks
 from shared.outline import Outline
-from shared.plan import Plan
 from shared.postgrest import Database
 from shared.sign import CALL_SECONDS, Signer
-from shared.split import headings
+from shared.splitting.plan import Plan
+from shared.splitting.split import headings
 from shared.transcribe import Transcriber
 from shared.types import Principal
 
@@ -171,7 +172,9 @@ class Worker:
         if converted.title and not said.get("has_title"):
             said["title"] = converted.title
         config = opened["config"]
-        plan = Plan.of(said.get("metadata") or {}, converted.text, converted.kind, said["title"])
+        language = language_of_file(said.get("filename")) if converted.kind == "code" else None
+        metadata = said.get("metadata") or {}
+        plan = Plan.of(metadata, converted.text, converted.kind, said["title"], language)
         chunks, passages = passages_of(
             self._embedder,
             said["title"],

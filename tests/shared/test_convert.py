@@ -38,6 +38,8 @@ from tests.stand_in import Reply, StandIn
         (b"\xef\xbb\xbfwith a mark", "a.txt", None, "with a mark", "text"),
         (b'{"a": [1, "\xc3\xa9"]}', "a.json", None, '{\n "a": [\n  1,\n  "é"\n ]\n}', "json"),
         (b"{}", "a.txt", "application/json", "{}", "text"),
+        (b"def f():\n    pass", "a.py", "text/plain", "def f():\n    pass", "code"),
+        (b"select 1;", "a.sql", None, "select 1;", "text"),
         (f"Ket{ZERO_WIDTH}tle{BIDIRECTIONAL}\r\n".encode(), "a.txt", None, "Kettle", "text"),
     ],
 )

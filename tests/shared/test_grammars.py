@@ -4,9 +4,9 @@ import pytest
 
 from shared.chunk import chunk
 from shared.errors import InvalidRequest
-from shared.grammars import LANGUAGES, language_of
-from shared.plan import Plan
 from shared.readers.code import GRAMMARS
+from shared.splitting.grammars import LANGUAGES, language_of
+from shared.splitting.plan import Plan
 from tests.shared.sources import SOURCES
 from tests.shared.test_chunk import uncovered, words
 

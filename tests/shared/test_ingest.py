@@ -12,8 +12,8 @@ from shared.embed import Embedder, embedder_for
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
 from shared.ingest import SPECIAL_TOKENS, NewDocument, Stored, delete, ingest, passages_of, short_title
 from shared.pipeline import Pipeline
-from shared.plan import Plan
 from shared.postgrest import Database
+from shared.splitting.plan import Plan
 from shared.types import Filters, Principal, Query
 from tests.actors import Actor, World
 from tests.conftest import People

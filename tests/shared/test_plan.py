@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from local.ingest import demo_corpus
-from shared.document_types import marks
 from shared.errors import InvalidRequest
-from shared.plan import BY_SENTENCES, Plan
+from shared.splitting.document_types import marks
+from shared.splitting.plan import BY_SENTENCES, Plan
 from tests.shared.test_split import FAQ, LAW, PAPER, TABLE
 
 CONTRACT = """LEASE AGREEMENT
@@ -102,3 +102,9 @@ def test_hostile_lines_do_not_hold_the_marks_up():
             started = time.process_time()
             marks(text, said)
             assert time.process_time() - started < 5
+
+
+def test_a_file_of_code_is_cut_as_code_unless_its_metadata_say_otherwise():
+    assert Plan.of({}, "x = 1", "code", "a.py", "python") == Plan("code", language="python")
+    assert Plan.of({"split_type": "code", "language": "go"}, "x", "code", "a.py", "python").language == "go"
+    assert Plan.of({"split_type": "sentences"}, "x = 1", "code", "a.py", "python").strategy == "sentences"

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shared.chunk import CountTokens, chunk
-from shared.document_types import DOCUMENT_TYPES
-from shared.plan import BY_SENTENCES, Plan
-from shared.split import headings, split
+from shared.splitting.document_types import DOCUMENT_TYPES
+from shared.splitting.plan import BY_SENTENCES, Plan
+from shared.splitting.split import headings, split
 from tests.shared.test_chunk import COUNTERS, letters, sizes, uncovered, words
 
 MARKED = st.sampled_from(

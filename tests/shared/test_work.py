@@ -102,6 +102,17 @@ def test_where_passages_stand_in_a_file_stays_known(
     assert all(exact for _, exact in rows)
 
 
+def test_a_file_of_code_is_cut_between_its_functions(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    functions = [f"def kiln_{name}():\n" + f"    heat({name!r})\n" * 14 for name in ("one", "two", "three")]
+    brought = bring(core, people.ann, home, "\n\n".join(functions), filename="kilns.py", title=None)
+    worker.work()
+    assert seen(core, people.ann, brought)["processing_info"]["chunk_strategy"] == "code"
+    cut = world.sql("select content from rag.chunks where document_id = %s order by ordinal", brought["id"])
+    assert [content for (content,) in cut] == [function.strip() for function in functions]
+
+
 def test_a_title_that_was_given_stays(core: Pipeline, people: People, worker: Worker, home: str):
     brought = bring(core, people.ann, home, files.pdf(1), title="Ovens", filename="a.pdf")
     worker.work()

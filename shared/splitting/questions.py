@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from shared.marks import Mark, Opening
+from shared.splitting.marks import Mark, Opening
 
 _BOLD = r"(?:\*\*|__)?"
 _QUESTION = re.compile(

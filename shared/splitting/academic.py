@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from shared.marks import CAPITAL, START, Mark, Opening, marked, within
+from shared.splitting.marks import CAPITAL, START, Mark, Opening, marked, within
 
 _ABSTRACT = re.compile(
     START + r"(?P<mark>Abstract|ABSTRACT|Zusammenfassung|Résumé|Resumen)"

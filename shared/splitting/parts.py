@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from shared.marks import Mark, Opening, within
+from shared.splitting.marks import Mark, Opening, within
 
 Span = tuple[int, int]
 LINE = re.compile(r"[^\n]+")

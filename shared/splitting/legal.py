@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from shared.marks import CAPITAL, START, Mark, Opening, marked
+from shared.splitting.marks import CAPITAL, START, Mark, Opening, marked
 
 TOP = (
     "Part", "Book", "Title", "Schedule", "Annex", "Appendix", "Exhibit", "Teil", "Buch", "Anlage", "Anhang",

@@ -7,12 +7,12 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from shared.document_types import marks
-from shared.grammars import code
-from shared.marks import Mark, Opening, within
-from shared.parts import LINE, Part, Span, by_lines, marked_parts, under_heads
-from shared.plan import BY_SENTENCES, Plan
 from shared.sentences import sentences
+from shared.splitting.document_types import marks
+from shared.splitting.grammars import code
+from shared.splitting.marks import Mark, Opening, within
+from shared.splitting.parts import LINE, Part, Span, by_lines, marked_parts, under_heads
+from shared.splitting.plan import BY_SENTENCES, Plan
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _PARAGRAPH = re.compile(r"[^\n]+(?:\n(?![ \t]*(?:\n|\Z))[^\n]+)*")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from shared.document_types import document_type_of
-from shared.grammars import language_of
+from shared.splitting.document_types import document_type_of
+from shared.splitting.grammars import language_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,22 @@ class Plan:
 
     @classmethod
     def of(
-        cls, metadata: Mapping[str, Any], text: str = "", kind: str | None = None, title: str = ""
+        cls,
+        metadata: Mapping[str, Any],
+        text: str = "",
+        kind: str | None = None,
+        title: str = "",
+        language: str | None = None,
     ) -> "Plan":
         """What `split_type`, `language` and `document_type` say; of another type, what the text looks like.
 
-        `kind` is what the text was read from, such as csv. Raises InvalidRequest (unsupported_language).
+        `kind` is what the text was read from, such as csv, and `language` what a file of code is written in,
+        by its name. Raises InvalidRequest (unsupported_language).
         """
         if metadata.get("split_type") == "code":
             return cls("code", language=language_of(metadata.get("language")))
+        if language and "split_type" not in metadata:
+            return cls("code", language=language)
         recursive = metadata.get("split_type") == "recursive"
         found = document_type_of(metadata, text, kind, title)
         return cls("recursive" if recursive else "sentences", found)

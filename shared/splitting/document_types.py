@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from shared.academic import academic, has_the_parts_of_a_paper
-from shared.legal import legal, named
-from shared.marks import Mark
-from shared.questions import answers, questions
+from shared.splitting.academic import academic, has_the_parts_of_a_paper
+from shared.splitting.legal import legal, named
+from shared.splitting.marks import Mark
+from shared.splitting.questions import answers, questions
 
 _MARKS = {"legal": legal, "academic": academic, "qa": questions}
 DOCUMENT_TYPES = frozenset({*_MARKS, "table", "general"})
