@@ -1,9 +1,6 @@
 """A file's bytes to Markdown: texts are read here, sound is written down by a service, and everything else is
 read apart (sandbox.py)."""
 
-import csv
-import io
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,12 +8,11 @@ from dataclasses import dataclass
 from shared.clean import clean, shows_nothing
 from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.kinds import TEXTS, kind_of
-from shared.readers.common import BYTE_ORDER_MARKS, MAX_CHARACTERS, table, too_large
+from shared.readers.common import MAX_CHARACTERS, decoded, too_large
 from shared.readers.picture import is_readable
 from shared.sandbox import read_apart
 from shared.transcribe import Transcriber
 
-MAX_DEPTH = 32
 BETWEEN_PARTS = "\n\n"
 _HEADING = re.compile(r"\s*# +(\S.*)")
 
@@ -43,7 +39,9 @@ def convert(
         raise UnreadableDocument("The file is empty.", code="empty_file")
     kind = kind_of(data, filename, content_type)
     if kind in TEXTS:
-        text = _text(data, kind)
+        text = decoded(data)
+        if len(text) > MAX_CHARACTERS:
+            raise too_large()
         heading = _HEADING.match(text) if kind == "markdown" else None
         return _joined(kind, [(None, text)], heading[1] if heading else "")
     if kind == "sound":
@@ -72,63 +70,3 @@ def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> C
     return Converted(
         BETWEEN_PARTS.join(texts), kind, None if shows_nothing(title) else title, tuple(pages)
     )  # fmt: skip
-
-
-def _text(data: bytes, kind: str) -> str:
-    text = _decoded(data)
-    match kind:
-        case "json":
-            text = _indented(text)
-        case "csv":
-            text = _table(text)
-    if len(text) > MAX_CHARACTERS:
-        raise too_large()
-    return text
-
-
-def _decoded(data: bytes) -> str:
-    mark = next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), "utf-8")
-    try:
-        text = data.decode(mark)
-    except UnicodeDecodeError:
-        raise UnreadableDocument("The file is not text in UTF-8 or UTF-16.", code="not_text") from None
-    if "\0" in text:
-        raise UnreadableDocument("The file has NUL bytes: it is not text.", code="not_text")
-    return text
-
-
-def _table(text: str) -> str:
-    """Comma-separated values, or what else separates them, as a Markdown table."""
-    try:
-        dialect: type[csv.Dialect] = csv.Sniffer().sniff(text[:8192], delimiters=",;\t|")
-    except csv.Error:
-        dialect = csv.excel
-    try:
-        return table(csv.reader(io.StringIO(text, newline=""), dialect))
-    except csv.Error:
-        raise UnreadableDocument("The file is not CSV.", code="not_csv") from None
-
-
-def _indented(text: str) -> str:
-    """JSON a line a value, so that passages end between values."""
-    try:
-        value = json.loads(text)
-        # Deep ones would grow by their indentation, a hundredfold and more.
-        if _depth(value) <= MAX_DEPTH:
-            return json.dumps(value, ensure_ascii=False, indent=1)
-    except (ValueError, RecursionError):
-        pass
-    raise UnreadableDocument(f"The file is not JSON, or nests deeper than {MAX_DEPTH}.", code="not_json")
-
-
-def _depth(value: object) -> int:
-    depth, level = 0, [value]
-    while level := [inner for outer in level for inner in _inside(outer)]:
-        depth += 1
-    return depth
-
-
-def _inside(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()

@@ -2,11 +2,13 @@
 ours (networks.py)."""
 
 import posixpath
+import zlib
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import httpx
 
+from shared.clean import clean
 from shared.errors import FetchFailed, UnreadableDocument
 from shared.networks import Networks
 from shared.patience import patient_client, within
@@ -18,7 +20,7 @@ MAX_REDIRECTS = 5
 HEADERS = {
     "User-Agent": "rag-ingest/1",
     "Accept": "text/html, text/markdown, text/plain, application/pdf, */*;q=0.5",
-    # Without it there is nothing to unpack; who sends packed bodies all the same has them counted unpacked.
+    # Some pack all the same.
     "Accept-Encoding": "identity",
 }
 # What servers say of files that they know nothing of: then the name tells.
@@ -32,7 +34,7 @@ class Fetched:
     """What an address gave. `filename` only where the content type does not say what it is."""
 
     data: bytes = field(repr=False)
-    content_type: str
+    content_type: str | None
     filename: str | None
 
 
@@ -52,8 +54,6 @@ def fetch(url: str, networks: Networks, max_bytes: int | None = None) -> Fetched
             raise UnreadableDocument("The address takes too long to answer.", code="url_too_slow") from slow
         except (httpx.TransportError, httpx.InvalidURL) as broken:
             raise FetchFailed from broken
-        except httpx.DecodingError as broken:
-            raise UnreadableDocument("What the address gives is broken.") from broken
     raise UnreadableDocument("The address leads from one to the next and does not end.", code="url_refused")
 
 
@@ -64,12 +64,38 @@ def _fetched(answer: httpx.Response, max_bytes: int) -> Fetched:
     if status != 200:
         raise UnreadableDocument(f"The address answers with status {status}.", code="url_refused")
     data = bytearray()
-    for part in answer.iter_bytes():
+    for part in answer.iter_raw():
         data += part
         if len(data) > max_bytes:
-            message = f"What the address gives is larger than {max_bytes:,} bytes."
-            raise UnreadableDocument(message, code="file_too_large")
-    content_type = answer.headers.get("Content-Type", "")
+            raise _too_large(max_bytes)
+    unpacked = _unpacked(bytes(data), answer.headers.get("Content-Encoding", ""), max_bytes)
+    content_type = " ".join(clean(answer.headers.get("Content-Type", "")).split())[:255]
     said = content_type.partition(";")[0].strip().lower()
     name = posixpath.basename(unquote(answer.url.path)) if said in NOTHING_SAID else ""
-    return Fetched(bytes(data), content_type, name or None)
+    name = " ".join(clean(name).split())[-512:]
+    return Fetched(unpacked, content_type or None, name or None)
+
+
+def _unpacked(data: bytes, encoding: str, max_bytes: int) -> bytes:
+    """No further than it may be large: httpx would unpack a few bytes to more than there is memory."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            return data
+        case "gzip" | "x-gzip":
+            unpacking = zlib.decompressobj(wbits=31)
+            try:
+                found = unpacking.decompress(data, max_bytes + 1)
+            except zlib.error:
+                raise UnreadableDocument("What the address gives is broken.") from None
+            if len(found) > max_bytes:
+                raise _too_large(max_bytes)
+            if not unpacking.eof:
+                raise UnreadableDocument("What the address gives is broken.")
+            return found
+        case _:
+            raise UnreadableDocument("The address packs what it gives in a way that is not read.")
+
+
+def _too_large(max_bytes: int) -> UnreadableDocument:
+    message = f"What the address gives is larger than {max_bytes:,} bytes."
+    return UnreadableDocument(message, code="file_too_large")

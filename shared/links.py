@@ -30,7 +30,7 @@ class Link:
 
 
 def link_to(signer: Signer, link: Link) -> str:
-    """What the link carries: unreadable to nobody, and made by nobody else."""
+    """What the link carries: anybody can read it, and nobody else can make it."""
     said = [link.document_id, link.org_id, link.user_id, link.as_admin, link.expires]
     payload = json.dumps(said, separators=(",", ":")).encode()
     return f"{_encoded(payload)}.{_encoded(signer.seal(PURPOSE, payload))}"

@@ -17,8 +17,10 @@ MAX_LENGTH = 2000
 # IPv6 addresses with an IPv4 address in their last four bytes, to which a gateway leads.
 TRANSLATED = ip_network("64:ff9b::/96")
 # What counts as global and is not for everybody: Azure's host, which hands out credentials; protocols' own,
-# with Oracle's metadata among them; translation inside a network.
-INSIDE = [ip_network(text) for text in ("168.63.129.16/32", "192.0.0.0/24", "64:ff9b:1::/48")]
+# with Oracle's metadata among them; what documentation may use.
+INSIDE = [ip_network(text) for text in ("168.63.129.16/32", "192.0.0.0/24", "3fff::/20")]
+# All that is given out of IPv6 for everybody.
+GLOBAL = ip_network("2000::/3")
 _HOST = re.compile(rb"[a-z0-9._-]+|[0-9a-f:.]+(%\w+)?")
 # Names that mean this machine, or its neighbours, without being looked up.
 NAMES = ("localhost", "localdomain", "local", "internal", "home.arpa")
@@ -83,7 +85,7 @@ def _inner(address: Address) -> Address:
 
 
 def _is_public(address: Address) -> bool:
-    if isinstance(address, IPv6Address) and (address.sixtofour or address.teredo or int(address) >> 96 == 0):
+    if isinstance(address, IPv6Address) and (address not in GLOBAL or address.sixtofour or address.teredo):
         return False
     if any(address in network for network in INSIDE):
         return False

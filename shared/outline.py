@@ -7,6 +7,7 @@ from heapq import merge
 from typing import Any
 
 _HEADING = re.compile(r"^(#{1,6}) +(\S.*)$|^(?:```|~~~)", re.MULTILINE)
+_SHOWS = re.compile(r"\S")
 MAX_SECTION = 300
 
 
@@ -48,7 +49,9 @@ class Outline:
         heading = bisect_right(self._starts, start) - 1
         # Headings that the passage begins with are its own.
         start = max(start, self._ends[heading]) if heading >= 0 else start
-        while heading + 1 < len(self._starts) and not self._text[start : self._starts[heading + 1]].strip():
+        while heading + 1 < len(self._starts) and not _SHOWS.search(
+            self._text, start, self._starts[heading + 1]
+        ):
             heading += 1
             start = self._ends[heading]
         if heading >= 0 and (section := " > ".join(filter(None, self._paths[heading]))):

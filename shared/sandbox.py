@@ -4,8 +4,10 @@ and so much time and memory and no more. Whatever a file does to its reader, the
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,20 +39,37 @@ def read_apart(
         # Where programs are that readers use.
         "PATH": f"{Path(shutil.which(PROGRAM) or '/bin/none').parent}:{os.defpath}",
     }
+    # Longer than its processor time, for a machine with much else to do.
+    out, code = _run(command, environment, data, 2 * seconds + 5)
+    ready, _, answer = out.partition(READY.encode())
+    if ready or not out or code == -signal.SIGKILL:
+        # None, or one that the machine had no memory for: the file may be as it should.
+        raise RagError(because=f"no reader, exit {code}")
     try:
-        # Longer than its processor time, for a machine with much else to do.
-        done = subprocess.run(
-            command, input=data, capture_output=True, env=environment, timeout=2 * seconds + 5, check=False
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise UnreadableDocument("The file took too long to read.", because="timeout") from None
-    ready, _, answer = done.stdout.partition(READY.encode())
-    if ready or not done.stdout:
-        raise RagError(because=f"no reader, exit {done.returncode}")
-    try:
-        said: Read = json.loads(answer)
+        said: Read = json.loads(answer.decode(errors="surrogatepass"))
     except ValueError:
-        raise UnreadableDocument("The file is broken.", because=f"exit {done.returncode}") from None
+        raise UnreadableDocument("The file is broken.", because=f"exit {code}") from None
     if "code" in said:
         raise UnreadableDocument(said["message"], code=said["code"], because=said.get("because"))
     return said
+
+
+def _run(command: list[str], environment: dict[str, str], data: bytes, seconds: float) -> tuple[bytes, int]:
+    """What it says, and how it ends. Whatever it has started ends with it."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        cwd="/",
+        start_new_session=True,
+    ) as process:
+        try:
+            out, _ = process.communicate(data, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise UnreadableDocument("The file took too long to read.", because="timeout") from None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return out, process.returncode

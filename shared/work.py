@@ -37,6 +37,8 @@ LEASE_SECONDS = 300
 RENEWED_AFTER = 60
 # A document of more has no minute to be stored in.
 MAX_CHUNKS = 10_000
+# After which the rest of a round's documents is left for another: slow ones must not cost the others theirs.
+READING_SECONDS = 60
 # How many passages are embedded between two looks at the clock.
 EMBEDDED_AT_ONCE = 64
 ATTEMPTS = 12
@@ -118,10 +120,13 @@ class Worker:
         done = Done(claimed=len(jobs))
         read: list[Read] = []
         leases = _Leases(self)
+        until = time.monotonic() + READING_SECONDS
         for place, job in enumerate(jobs):
             # One that is lost is noticed when its turn comes.
             leases.keep([*(item.job for item in read), *jobs[place:]], "converting")
             with _Outcome(self, job) as outcome:
+                if place and time.monotonic() > until:
+                    raise _LeftForLater
                 read.append(self._read(job))
             done += outcome.became
         for place, (item, vectors) in enumerate(self._embedded(read, leases)):
@@ -163,7 +168,7 @@ class Worker:
             fetched = fetch(opened["url"], self._networks, opened["file_bytes"])
             data = fetched.data
             # Kept as the original that it was made of.
-            said |= {"content_type": fetched.content_type[:255], "filename": fetched.filename}
+            said |= {"content_type": fetched.content_type, "filename": fetched.filename}
             said |= {"size_bytes": len(data), "bytes": base64.b64encode(data).decode()}
             self.report(job, "converting")
         else:
@@ -234,6 +239,12 @@ class Worker:
         self.call(item.job, "rag_complete_job", {"document": document, "chunks": rows})
 
 
+class _LeftForLater(RagError):
+    """Other documents took too long. It is next."""
+
+    code = "left_for_later"
+
+
 class _Leases:
     """Those of one round, which last as long as somebody renews them now and then."""
 
@@ -277,6 +288,8 @@ class _Outcome:
             return True
         # What is wrong with a document stays wrong; what is wrong with a service may pass.
         pause = None if error.status < 500 else self._job.pause
+        if isinstance(error, _LeftForLater):
+            pause = 0
         self.became = Done(failed=1) if pause is None else Done(postponed=1)
         arguments = {"code": error.code, "message": str(error)[:500], "retry_seconds": pause}
         try:

@@ -29,6 +29,9 @@ begin
     raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
   end if;
 
+  if octet_length(input.content) > (rag.tier_of(input.org_id)).file_bytes then
+    raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
+  end if;
   home := rag.ensure_collection(input.org_id, auth.uid(), coalesce(input.collection, 'default'));
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,

@@ -16,25 +16,27 @@ BROKEN = "The file is broken, or not what it seems."
 READERS = {
     "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
     "picture": "picture", "html": "markup", "xml": "markup", "epub": "markup", "code": "code",
+    "csv": "values", "json": "values",
 }  # fmt: skip
 
 
 def confine(seconds: int, megabytes: int) -> None:
     """This process has so much time and memory from now on, and writes no file."""
     resource.setrlimit(resource.RLIMIT_AS, (megabytes * 2**20,) * 2)
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    # Told first, then killed: who is killed at once was it for the machine's want of memory.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def main() -> None:
+    kind, seconds, megabytes = sys.argv[1:]
+    read = getattr(import_module(f"shared.readers.{READERS[kind]}"), kind)
     sys.stdout.write(READY)
     sys.stdout.flush()
-    kind, seconds, megabytes = sys.argv[1:]
     confine(int(seconds), int(megabytes))
     try:
-        module = import_module(f"shared.readers.{READERS[kind]}")
-        reading: Reading = getattr(module, kind)(sys.stdin.buffer.read())
+        reading: Reading = read(sys.stdin.buffer.read())
         if sum(len(text) for _, text in reading.parts) > MAX_CHARACTERS:
             raise too_large()
         said: dict[str, Any] = {"parts": reading.parts, "title": reading.title}
@@ -48,7 +50,7 @@ def main() -> None:
             "message": BROKEN,
             "because": type(error).__name__,
         }
-    sys.stdout.write(json.dumps(said))
+    sys.stdout.buffer.write(json.dumps(said, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ READY = "reading\n"
 # Unpacked and together; and what a document may come to.
 MAX_UNPACKED = 300_000_000
 MAX_CHARACTERS = 20_000_000
+MAX_CELLS = 2_000_000
+MAX_MEMBERS = 10_000
 BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 
 
@@ -30,9 +32,13 @@ def unpacked(data: bytes) -> zipfile.ZipFile:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile:
         raise UnreadableDocument("The file is not whole.") from None
-    if sum(member.file_size for member in archive.infolist()) > MAX_UNPACKED:
+    members = archive.infolist()
+    if sum(member.file_size for member in members) > MAX_UNPACKED or len(members) > MAX_MEMBERS:
         raise too_large()
-    if any(member.flag_bits & 1 for member in archive.infolist()):
+    # Of other ways to pack, zipfile unpacks more than a member says of itself.
+    if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
+        raise UnreadableDocument("The file is packed in a way that is not read.")
+    if any(member.flag_bits & 1 for member in members):
         raise locked()
     return archive
 
@@ -56,12 +62,25 @@ def too_large() -> UnreadableDocument:
     return UnreadableDocument("Unpacked, the file is too large to read.", code="file_too_large")
 
 
+def decoded(data: bytes) -> str:
+    """A text by its byte-order mark, or as UTF-8. Raises UnreadableDocument."""
+    mark = next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), "utf-8")
+    try:
+        text = data.decode(mark)
+    except UnicodeDecodeError:
+        raise UnreadableDocument("The file is not text in UTF-8 or UTF-16.", code="not_text") from None
+    if "\0" in text:
+        raise UnreadableDocument("The file has NUL bytes: it is not text.", code="not_text")
+    return text
+
+
 def table(rows: Iterable[Iterable[str]]) -> str:
     """Rows of cells as a Markdown table, the first as its head; a row a line, whatever is in it. Rows and
-    columns in which there is nothing are left out."""
+    columns in which there is nothing are left out. Raises UnreadableDocument for one of too many cells."""
     filled = [cells for row in rows if any(cells := [one_line(cell).replace("|", "\\|") for cell in row])]
-    width = max((len(row) for row in filled), default=0)
-    even = [[*row, *[""] * (width - len(row))] for row in filled]
-    used = [column for column in range(width) if any(row[column] for row in even)]
-    lines = [f"| {' | '.join(row[column] for column in used)} |" for row in even]
+    used = sorted({column for row in filled for column, cell in enumerate(row) if cell})
+    # A row is as wide as the widest: one long row makes all others long.
+    if len(filled) * len(used) > MAX_CELLS:
+        raise too_large()
+    lines = [f"| {' | '.join(row[at] if at < len(row) else '' for at in used)} |" for row in filled]
     return "\n".join([lines[0], f"|{' --- |' * len(used)}", *lines[1:]]) if lines else ""

@@ -15,13 +15,14 @@ from shared.readers.common import BYTE_ORDER_MARKS, Reading, member_of, one_line
 
 # What leaves no mark in the text: how words look, and addresses.
 UNMARKED = ["a", "b", "strong", "i", "em", "u", "mark", "iframe", "object", "embed"]
+TITLE_WITHIN = 100_000
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORECASE)
 
 
 def html(data: bytes) -> Reading:
     text = _decoded(data)
-    title = _TITLE.search(text)
+    title = _TITLE.search(text[:TITLE_WITHIN])
     return Reading([(None, markdown(text))], one_line(unescape(title[1])) or None if title else None)
 
 

@@ -10,10 +10,9 @@ import mammoth
 from openpyxl import load_workbook
 from pptx import Presentation
 
-from shared.readers.common import Reading, member_of, one_line, table, too_large, unpacked
+from shared.readers.common import MAX_CELLS, Reading, member_of, one_line, table, too_large, unpacked
 from shared.readers.markup import markdown, tree
 
-MAX_CELLS = 2_000_000
 STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
 
 
@@ -61,8 +60,10 @@ def xlsx(data: bytes) -> Reading:
     cells = 0
     for number, sheet in enumerate(book.worksheets, 1):
         rows: list[list[str]] = []
+        # What it says of its size may be anything: rows are as long as they are.
+        sheet.reset_dimensions()
         for row in sheet.iter_rows(values_only=True):
-            cells += len(row)
+            cells += 1 + len(row)
             if cells > MAX_CELLS:
                 raise too_large()
             rows.append([_value(cell) for cell in row])

@@ -711,7 +711,6 @@ begin
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
-  perform rag.require_room_for_a_document(home);
 
   -- One that failed, and of which nothing is found, gives way.
   delete from rag.documents as failed
@@ -722,6 +721,7 @@ begin
     and failed.org_id = originals.org_id and failed.id = originals.document_id and failed.status = 'failed'
     and not exists (
       select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
+  perform rag.require_room_for_a_document(home);
 
   select originals.document_id into twin
   from rag.originals
@@ -738,7 +738,9 @@ begin
     values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, decode(input.bytes, 'base64'),
       input.url, input.content_hash)
     on conflict (org_id, document_id)
-    do update set bytes = excluded.bytes, url = excluded.url, content_hash = excluded.content_hash,
+    -- Until an address is fetched anew, what it gave before is kept.
+    do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
+      url = excluded.url, content_hash = excluded.content_hash,
       created_at = now();
   exception when unique_violation then
     raise exception 'somebody brings a document of the same content just now'
@@ -1105,6 +1107,9 @@ begin
     raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
   end if;
 
+  if octet_length(input.content) > (rag.tier_of(input.org_id)).file_bytes then
+    raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
+  end if;
   home := rag.ensure_collection(input.org_id, auth.uid(), coalesce(input.collection, 'default'));
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,

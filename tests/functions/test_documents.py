@@ -297,6 +297,16 @@ def test_a_tier_has_room_for_so_many(people: People, world: World, home: str):
     assert len(titles(people.ann, home, "&limit=100")) == 10
 
 
+def test_what_failed_gives_way_to_itself_where_there_is_room_for_no_more(
+    people: People, world: World, home: str
+):
+    world.tier(people.acme, documents=1)
+    accepted(upload(people.ann, home, b"GIF89a", "a.gif"))
+    work(people.ann)
+    accepted(upload(people.ann, home, b"GIF89a", "a.gif"))
+    assert error(upload(people.ann, home), 429)["code"] == "rate_limit_exceeded"
+
+
 def test_a_tier_takes_files_of_so_many_bytes(people: People, world: World, home: str):
     world.tier(people.acme, file_bytes=16)
     accepted(upload(people.ann, home, b"x" * 16))

@@ -55,7 +55,7 @@ def docx() -> bytes:
         for column, text in enumerate(texts):
             table.rows[row].cells[column].text = text
     document.sections[0].header.paragraphs[0].text = "on every page"
-    return _saved(document)
+    return saved(document)
 
 
 def pptx() -> bytes:
@@ -70,7 +70,7 @@ def pptx() -> bytes:
     for row in range(2):
         for column in range(2):
             table.cell(row, column).text = f"r{row}c{column}"
-    return _saved(show)
+    return saved(show)
 
 
 def xlsx() -> bytes:
@@ -86,10 +86,10 @@ def xlsx() -> bytes:
         stock.append(row)
     book.create_sheet("Empty")
     book.create_sheet("Notes").append(["two\nlines"])
-    return _saved(book)
+    return saved(book)
 
 
-def _saved(made: Any) -> bytes:
+def saved(made: Any) -> bytes:
     data = io.BytesIO()
     made.save(data)
     return data.getvalue()
@@ -135,6 +135,10 @@ def zip_bomb() -> bytes:
     name_space = b'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     document = b"<w:document " + name_space + b"><w:body>" + text * 400 + b"</w:body></w:document>"
     return archive({**members(docx()), "word/document.xml": document})
+
+
+def docx_of_many_members() -> bytes:
+    return archive({**{f"{number}": "" for number in range(10_001)}, "word/document.xml": "x"})
 
 
 BILLION_LAUGHS = '<!DOCTYPE lol [<!ENTITY a "lol">{}]><lol>&j;</lol>'.format(

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from openpyxl import Workbook
 
 from local.tools import ROOT
 from shared.convert import Converted, convert
@@ -188,6 +189,9 @@ BROKEN = {
     "half of JSON": (b"{", "a.json", "not_json"),
     "deep JSON": (b"[" * 10_000 + b"]" * 10_000, "a.json", "not_json"),
     "rather deep JSON": (b"[" * 40 + b"]" * 40, "a.json", "not_json"),
+    "a table of one long row": (b"a," * 40_000 + b"a\n" + b"b\n" * 20_000, "a.csv", "file_too_large"),
+    "JSON that indents": (b"[" * 31 + b"0," * 3_000_000 + b"0" + b"]" * 31, "a.json", "file_too_large"),
+    "many members": (files.docx_of_many_members(), "a.docx", "file_too_large"),
     "too much text": (b"a " * 10_500_000, "a.txt", "file_too_large"),
     "a password": (files.pdf(password="secret"), "a.pdf", "password_protected"),
     "half a PDF": (files.pdf()[:600], "a.pdf", "processing_failed"),
@@ -224,6 +228,18 @@ def test_an_entity_brings_no_file_in():
 def test_a_deep_page_is_refused_and_nothing_more():
     with pytest.raises(UnreadableDocument):
         convert(b"<div>" * 100_000 + b"words", "a.html", None)
+
+
+def test_a_page_of_titles_is_read_in_time():
+    assert read_apart("html", b"<title>" * 700_000, seconds=20)["parts"]
+
+
+def test_a_sheet_that_says_it_is_wide_is_as_wide_as_it_is():
+    book = Workbook()
+    for row in range(200):
+        book.active.append([row])
+    book.active["XFD1"] = "far out"
+    assert convert(files.saved(book), "a.xlsx", None).text.startswith("# Sheet\n\n| 0 | far out |\n")
 
 
 # -- pictures and sound -------------------------------------------------------------------------------

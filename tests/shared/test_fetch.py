@@ -4,6 +4,7 @@ import gzip
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -192,10 +193,18 @@ def test_a_body_without_end_ends(endless: str):
     assert refused(endless, UnreadableDocument).code == "file_too_large"
 
 
-def test_a_body_that_unpacks_without_end_ends(server: StandIn):
-    packed = gzip.compress(bytes(4 * MAX_BYTES))
-    server.replies(page(packed, **{"Content-Encoding": "gzip"}))
-    assert refused(server.url, UnreadableDocument).code == "file_too_large"
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "br", "deflate"])
+def test_a_body_that_unpacks_without_end_ends(server: StandIn, encoding: str):
+    """And takes no more memory on its way than it may be large."""
+    packed = gzip.compress(gzip.compress(bytes(20 * MAX_BYTES)) if "," in encoding else bytes(4 * MAX_BYTES))
+    server.replies(page(packed, **{"Content-Encoding": encoding}))
+    tracemalloc.start()
+    try:
+        code = refused(server.url, UnreadableDocument).code
+        assert tracemalloc.get_traced_memory()[1] < 3 * MAX_BYTES
+    finally:
+        tracemalloc.stop()
+    assert code == ("file_too_large" if encoding == "gzip" else "processing_failed")
 
 
 def test_a_body_that_is_packed_all_the_same_is_unpacked(server: StandIn):
@@ -203,6 +212,20 @@ def test_a_body_that_is_packed_all_the_same_is_unpacked(server: StandIn):
     assert fetch(server.url, OWN).data == b"<p>Kilns</p>"
 
 
-def test_a_body_that_is_not_packed_as_it_says_is_broken(server: StandIn):
-    server.replies(page(b"no gzip", **{"Content-Encoding": "gzip"}))
+@pytest.mark.parametrize("body", [b"no gzip", gzip.compress(b"<p>Kilns</p>")[:-4], b""])
+def test_a_body_that_is_not_packed_as_it_says_is_broken(server: StandIn, body: bytes):
+    server.replies(page(body, **{"Content-Encoding": "gzip"}))
     assert refused(server.url, UnreadableDocument).code == "processing_failed"
+
+
+LONG = f"{'x' * 600}.md"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/a%0Ab.md", "a b.md"), ("/a%E2%80%8Bb.md", "ab.md"), ("/", None), (f"/{LONG}", LONG[-512:])],
+)
+def test_a_name_is_one_that_can_be_kept(server: StandIn, path: str, name: str | None):
+    server.replies(page(b"# Kilns", **{"Content-Type": ""}))
+    found = fetch(f"{server.url}{path}", OWN)
+    assert (found.content_type, found.filename) == (None, name)

@@ -113,6 +113,17 @@ def test_a_file_of_code_is_cut_between_its_functions(
     assert [content for (content,) in cut] == [function.strip() for function in functions]
 
 
+def test_slow_documents_do_not_cost_the_others_of_their_round(
+    core: Pipeline, people: People, worker: Worker, home: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("shared.work.READING_SECONDS", -1)
+    rows = [bring(core, people.ann, home, f"Kiln number {number} is hot.") for number in range(3)]
+    assert worker.work() == Done(claimed=3, completed=1, postponed=2)
+    assert worker.work() == Done(claimed=2, completed=1, postponed=1)
+    assert worker.work() == Done(claimed=1, completed=1)
+    assert {seen(core, people.ann, row)["status"] for row in rows} == {"completed"}
+
+
 def test_a_title_that_was_given_stays(core: Pipeline, people: People, worker: Worker, home: str):
     brought = bring(core, people.ann, home, files.pdf(1), title="Ovens", filename="a.pdf")
     worker.work()
@@ -214,6 +225,31 @@ def test_what_is_at_an_address_is_fetched_and_found(
     assert found(core, people.ann, "kiln") == ["# Kilns\n\nThe kiln is hot."]
     original = people.ann.rpc("rag_get_original", {"document_id": brought["id"]}).json()[0]
     assert base64.b64decode(original["bytes"]).decode() == html
+
+
+def test_what_an_address_gave_is_kept_until_it_gives_something_else(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    site.replies(page("<p>The kiln is hot.</p>"), Reply(status=404, body=b""))
+    first = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
+    abroad.work()
+    documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
+    assert abroad.work() == Done(claimed=1, failed=1)
+    assert found(core, people.ann, "kiln") == ["The kiln is hot."]
+    assert (
+        documents.original(core.database, people.ann.principal, first["id"]).data
+        == b"<p>The kiln is hot.</p>"
+    )
+
+
+def test_an_address_that_says_nothing_of_itself_is_read_by_its_name(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    site.replies(Reply(body=b"# Kilns", headers={"Content-Type": ""}))
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(f"{site.url}/a%0Ab.md"))
+    assert abroad.work() == Done(claimed=1, completed=1)
+    done = seen(core, people.ann, brought)
+    assert (done["filename"], done["content_type"], done["title"]) == ("a b.md", None, "Kilns")
 
 
 def test_an_address_brought_again_is_fetched_anew_and_takes_its_own_place(

@@ -384,6 +384,13 @@ def test_a_tier_has_room_for_so_many_documents_and_collections(people: People, w
     assert put(people.bob, people.bolt, range(1), collection="third").status_code == 200
 
 
+def test_a_tier_takes_texts_of_so_many_bytes(people: People, world: World):
+    world.tier(people.acme, file_bytes=10)
+    assert put(people.ann, people.acme, range(1), content="0" * 10).status_code == 200
+    large = put(people.ann, people.acme, range(1), content="0" * 11)
+    assert (large.status_code, large.json()["details"]) == (413, "file_too_large")
+
+
 def test_reading_methods_write_nothing(people: People, world: World):
     """PostgREST lets GET call functions, in a transaction that cannot write."""
     document_id = people.ann.put([vector(1)])
