@@ -4,6 +4,7 @@ As a user of the local stack by default; at any deployment with --url and a toke
 """
 
 import argparse
+import signal
 import time
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(stack: Stack, options: argparse.Namespace) -> None:
     """Raises StackError when a file failed, after all others are done."""
+    # Whoever starts it in the background lets it begin deaf to Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     console = Console(highlight=False)
     folder = read_folder(options.path)
     try:

@@ -153,10 +153,10 @@ def test_the_command_line_works_on_it(town: Town, tmp_path: Path):
     assert jwt.get_unverified_header(token)["alg"] == "ES256"
     (tmp_path / "tea.txt").write_text("Tea is ready after four minutes.")
     done = local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
-    assert "1 documents, 1 chunks" in done.stdout, done.stderr
+    assert "1 completed" in done.stdout, done.stderr
     bearer = {"Authorization": f"Bearer {token}"}
     found = httpx.post(f"{town.stack.url}/api/rag/search", json={"query_text": "tea"}, headers=bearer)
-    assert titles(found) == ["tea"]
+    assert titles(found) == ["tea.txt"]
 
 
 def test_a_stack_keeps_the_way_of_signing_that_its_data_has(town: Town):

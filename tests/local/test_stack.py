@@ -109,41 +109,6 @@ def test_an_option_that_nobody_knows_is_refused(folder: Path):
     assert "unrecognized arguments: --jsom" in done.stderr
 
 
-def test_ingest_reads_a_folder_as_a_user_and_replaces_on_the_second_run(folder: Path, tmp_path: Path):
-    (tmp_path / "tea.md").write_text(
-        '+++\ntitle = "Tea"\nsource_type = "faq"\n+++\nTea is ready after four minutes.'
-    )
-    (tmp_path / "plain.txt").write_text("Plain text needs no front matter.")
-    for _ in range(2):
-        done = local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
-        assert done.returncode == 0, done.stderr
-        assert "2 documents, 2 chunks" in done.stdout
-    bearer = {"Authorization": f"Bearer {Stack(folder).token('tomas@halden.example')}"}
-    body = httpx.post(
-        f"{Stack(folder).url}/api/rag/search", json={"query_text": "How long does tea take?"}, headers=bearer
-    ).json()
-    assert sorted(result["source_title"] for result in body["results"]) == ["Tea", "plain"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "complaint"),
-    [
-        ("bad.md", b"+++\ntitle = \n+++\nText.", "bad.md"),
-        ("date.md", b"+++\ndate = 2026-01-01\n+++\nText.", "date needs a time"),
-        ("latin.txt", b"caf\xe9", "latin.txt"),
-        ("picture.png", b"", "no .md or .txt files"),
-    ],
-)
-def test_ingest_names_the_file_that_it_cannot_read(
-    folder: Path, tmp_path: Path, name: str, content: bytes, complaint: str
-):
-    (tmp_path / name).write_bytes(content)
-    done = local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
-    assert done.returncode == 1
-    assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_second_stack_beside_it_is_another_world(folder: Path, tmp_path: Path):
     first, second = Stack(folder), Stack(tmp_path / "other")
     try:
