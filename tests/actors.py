@@ -210,6 +210,8 @@ class World:
 
     def user(self, *orgs: Org, role: str = "member") -> Actor:
         """A user who belongs to these orgs, and writes to the first."""
+        # Here, where nobody else makes one at the same time: of two, one would be nobody's to close.
+        client()
         user_id = str(uuid4())
         email = f"{user_id}@test.example"
         self.sql("insert into auth.users (id, email) values (%s, %s)", user_id, email)
