@@ -155,6 +155,7 @@ def test_xml_is_an_outline_of_names_and_texts():
         (files.epub(), "lies.docx", "epub"),
         (b"\n\n" + files.pdf(1), "late.pdf", "pdf"),
     ],
+    ids=["a PDF", "a DOCX", "a book", "a late PDF"],
 )
 def test_what_a_file_is_its_bytes_say(data: bytes, name: str, kind: str):
     assert convert(data, name, "text/plain").kind == kind
@@ -172,6 +173,7 @@ def test_what_a_file_is_its_bytes_say(data: bytes, name: str, kind: str):
         (b"words", "a.exe"),
         (b"words", None),
     ],
+    ids=["Office of old", "RTF", "an archive", "a program", "no name"],
 )
 def test_what_is_not_read_here_is_named_with_what_is(data: bytes, name: str | None):
     with pytest.raises(UnsupportedFileType, match="PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV"):

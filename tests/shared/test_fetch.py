@@ -212,7 +212,9 @@ def test_a_body_that_is_packed_all_the_same_is_unpacked(server: StandIn):
     assert fetch(server.url, OWN).data == b"<p>Kilns</p>"
 
 
-@pytest.mark.parametrize("body", [b"no gzip", gzip.compress(b"<p>Kilns</p>")[:-4], b""])
+@pytest.mark.parametrize(
+    "body", [b"no gzip", gzip.compress(b"<p>Kilns</p>")[:-4], b""], ids=["not", "half", "nothing"]
+)
 def test_a_body_that_is_not_packed_as_it_says_is_broken(server: StandIn, body: bytes):
     server.replies(page(body, **{"Content-Encoding": "gzip"}))
     assert refused(server.url, UnreadableDocument).code == "processing_failed"
