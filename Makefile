@@ -45,7 +45,7 @@ migration: .venv/ready node_modules/ready
 package: .venv/ready node_modules/ready
 	@$(BIN)/python -m local.package
 
-bench: .venv/ready node_modules/ready
+bench: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m bench $(PARTS)
 
 eval: .venv/ready-dev node_modules/ready

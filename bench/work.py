@@ -44,9 +44,15 @@ FIRST = 2_000_000
 PDF_BYTES, BYTES_A_PAGE = 50 * 2**20, 100_000
 COPY_GOAL = "<= 4"
 Result = TypeVar("Result")
-# Every table that a document leaves rows in.
-KEYS = {"documents": "id"}
-TABLES = ("documents", "originals", "jobs", "chunks", "postings", "facets")
+# Every table that a document leaves rows in, and what it is known by there.
+KEYS = {
+    "documents": "id",
+    "originals": "document_id",
+    "jobs": "document_id",
+    "chunks": "document_id",
+    "postings": "document_id",
+    "facets": "document_id",
+}
 
 
 class Drawn:
@@ -155,30 +161,26 @@ def copy_again(made: Tenants, brought: list[str]) -> tuple[float, int]:
     Neither triggers nor foreign keys are minded meanwhile, as by a plain COPY.
     """
     connection, rows = made.connection, 0
+    # Which table and columns, and what was in them.
     kept: dict[str, bytes] = {}
-    for table in TABLES:
-        with connection.cursor().copy(copying(made, table, "out"), [brought]) as out:
-            kept[table] = b"".join(out)
+    for table, key in KEYS.items():
+        columns = written_columns(made, table)
+        of_them = f"select {columns} from rag.{table} where {key} = any (%s::uuid[])"  # noqa: S608
+        copying = f"copy ({of_them}) to stdout (format binary)"
+        with connection.cursor().copy(copying.encode(), [brought]) as out:
+            kept[f"rag.{table} ({columns})"] = b"".join(out)
     connection.execute("set session_replication_role = replica")
-    for table in TABLES:
-        delete = f"delete from rag.{table} where {KEYS.get(table, 'document_id')} = any (%s::uuid[])"  # noqa: S608
+    for table, key in KEYS.items():
+        delete = f"delete from rag.{table} where {key} = any (%s::uuid[])"  # noqa: S608
         rows += connection.execute(delete.encode(), [brought]).rowcount
     connection.execute("vacuum rag.chunks, rag.postings, rag.documents")
     started = perf_counter()
-    for table in TABLES:
-        with connection.cursor().copy(copying(made, table, "in")) as into:
-            into.write(kept[table])
+    for place, data in kept.items():
+        with connection.cursor().copy(f"copy {place} from stdin (format binary)".encode()) as into:
+            into.write(data)
     seconds = perf_counter() - started
     connection.execute("set session_replication_role = origin")
     return seconds, rows
-
-
-def copying(made: Tenants, table: str, way: str) -> bytes:
-    columns = written_columns(made, table)
-    if way == "in":
-        return f"copy rag.{table} ({columns}) from stdin (format binary)".encode()
-    rows = f"select {columns} from rag.{table} where {KEYS.get(table, 'document_id')} = any (%s::uuid[])"  # noqa: S608
-    return f"copy ({rows}) to stdout (format binary)".encode()
 
 
 def written_columns(made: Tenants, table: str) -> str:
@@ -241,7 +243,7 @@ def until_found(desk: Desk, who: tuple[Principal, str]) -> float:
 def pile_up(desk: Desk, who: tuple[Principal, str]) -> None:
     """As many documents of the other org, brought past the API."""
     caller, home = who
-    (_, data), *_ = list(desk.texts(1))
+    _, data = next(desk.texts(1))
     arguments = [OTHER.id, home, BACKLOG, data, caller.user_id]
     desk.made.connection.execute(PILE, dict(zip("ohnbu", arguments, strict=True)))
     desk.made.connection.execute("analyze rag.jobs, rag.documents")

@@ -13,7 +13,7 @@ from shared.dialects import platform as wire
 from shared.documents import Brought, Page
 from shared.errors import about
 from shared.ids import id_of
-from shared.links import Link, expiry, link_to
+from shared.links import link_to, new_link
 from shared.types import Principal, Scope
 
 # Six megabytes of a file or a text are what Lambda lets in, and Postgres keeps.
@@ -71,7 +71,7 @@ def write(caller: Writer, core: Core, body: wire.NewText) -> wire.Document:
 
 @app.post("/api/v1/documents/url", status_code=202)
 @app.post("/v1/documents/url", status_code=202)
-def name(caller: Writer, core: Core, body: wire.NewAddress) -> wire.Document:
+def address(caller: Writer, core: Core, body: wire.NewAddress) -> wire.Document:
     with about(field="url"):
         url = core.networks.require_url(body.url)
     collection = id_of(body.collection_id, "collection")
@@ -113,9 +113,7 @@ def status(caller: Reader, core: Core, document: Id) -> wire.DocumentStatus:
 @app.get("/api/v1/documents/{document_id}/url")
 @app.get("/v1/documents/{document_id}/url")
 def url(caller: Reader, core: Core, document: Id, request: Request) -> wire.DocumentUrl:
-    row = documents.get(core.database, caller, document)
-    as_admin = row["owner_id"] not in (None, caller.user_id)
-    link = Link(document, row["org_id"], caller.user_id, as_admin, expiry())
+    link = new_link(caller, documents.get(core.database, caller, document))
     path = request.url.path.removesuffix("/url").rpartition("/")[0] + f"/{document}/original"
     query = f"token={link_to(core.require_signer(), link)}"
     url = str(request.url.replace(path=path, query=query))

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from local.processes import StackError
-from shared.clean import clean
-from shared.documents import MAX_BYTES
+from shared.clean import clean_line
+from shared.documents import MAX_BYTES, external_id_of
 from shared.kinds import EXTENSIONS
 
 
@@ -84,11 +84,6 @@ def read_folder(path: Path) -> Folder:
     return Folder(files, len(found) - len(files), prefix)
 
 
-def external_id_of(name: str) -> str:
-    """What the document of a file of that name is brought under: the name, as long as that may be."""
-    return name if len(name) <= 500 else hashlib.sha256(name.encode()).hexdigest()
-
-
 def digest_of(data: bytes) -> str:
     """As the API shows them: of what a document was made of, and of its external id."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
@@ -96,7 +91,7 @@ def digest_of(data: bytes) -> str:
 
 def shown(text: str) -> str:
     """The text on one line and without what a terminal would act on: names and messages are others' words."""
-    return " ".join(clean(text.encode(errors="backslashreplace").decode()).split())
+    return clean_line(text.encode(errors="backslashreplace").decode())
 
 
 def _below(root: Path) -> Iterator[Path]:

@@ -11,9 +11,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from local.deployment import PAGE, Deployment, Refused, Row
-from local.folder import File, Folder, Unreadable, digest_of, external_id_of
+from local.folder import File, Folder, Unreadable, digest_of
 from local.processes import StackError
-from shared.documents import file_name
+from shared.documents import external_id_of, file_name
 
 PATH = "/api/v1/documents"
 SENDERS = 4

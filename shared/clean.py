@@ -26,6 +26,11 @@ def clean(text: str) -> str:
     return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
+def clean_line(text: str) -> str:
+    """The same on one line, its words apart by single spaces: for titles, names and headers."""
+    return " ".join(clean(text).split())
+
+
 def shows_nothing(text: str) -> bool:
     return _SHOWS_NOTHING.fullmatch(text) is not None
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shared.clean import clean, shows_nothing
+from shared.clean import clean, clean_line, shows_nothing
 from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.kinds import TEXTS, kind_of
 from shared.readers.common import MAX_CHARACTERS, decoded, too_large
@@ -66,7 +66,7 @@ def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> C
         length += len(text) + len(BETWEEN_PARTS)
     if not texts:
         raise UnreadableDocument("There is no text in the file.", code="empty_file")
-    title = " ".join(clean(title).split())[:512]
+    title = clean_line(title)[:512]
     return Converted(
         BETWEEN_PARTS.join(texts), kind, None if shows_nothing(title) else title, tuple(pages)
     )  # fmt: skip

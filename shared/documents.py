@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.clean import clean
+from shared.clean import clean_line
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
 from shared.ingest import Fields
 from shared.postgrest import Database
@@ -15,7 +15,7 @@ from shared.types import Principal
 Row = dict[str, Any]
 # Of a file or a text: what Lambda lets in, and what Postgres keeps of an original.
 MAX_BYTES = 6 * 1024 * 1024
-TITLE_CHARACTERS = 80
+TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,7 @@ def bring_address(database: Database, caller: Principal, collection: str, brough
     fetched anew, and takes its own place."""
     document = {
         **_fields({"url": brought.url, **brought.metadata}),
-        # As long as names may be.
-        "external_id": brought.url if len(brought.url) <= 500 else _digest(brought.url.encode()),
+        "external_id": external_id_of(brought.url),
         "private": brought.private,
         "title": _title(brought.title or brought.url),
         "has_title": brought.title is not None,
@@ -94,9 +93,14 @@ def bring_address(database: Database, caller: Principal, collection: str, brough
     return _add(database, caller, collection, document)
 
 
+def external_id_of(name: str) -> str:
+    """What somebody else's name for a document is kept as: itself, or its digest where it is too long."""
+    return name if len(name) <= EXTERNAL_ID_CHARACTERS else _digest(name.encode())
+
+
 def file_name(sent: str | None) -> str:
     """The name alone, without folders or what does not show; of at most 512 characters."""
-    name = " ".join(clean((sent or "").replace("\\", "/").rpartition("/")[2]).split())
+    name = clean_line((sent or "").replace("\\", "/").rpartition("/")[2])
     return name[-512:] or "unnamed"
 
 
@@ -187,7 +191,7 @@ def _add(database: Database, caller: Principal, collection: str, document: Row) 
 
 
 def _title(said: str) -> str:
-    return " ".join(clean(said).split())[:512] or "Untitled"
+    return clean_line(said)[:512] or "Untitled"
 
 
 def _digest(data: bytes) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from shared.clean import clean
+from shared.clean import clean_line
 from shared.errors import FetchFailed, UnreadableDocument
 from shared.networks import Networks
 from shared.patience import patient_client, within
@@ -69,11 +69,10 @@ def _fetched(answer: httpx.Response, max_bytes: int) -> Fetched:
         if len(data) > max_bytes:
             raise _too_large(max_bytes)
     unpacked = _unpacked(bytes(data), answer.headers.get("Content-Encoding", ""), max_bytes)
-    content_type = " ".join(clean(answer.headers.get("Content-Type", "")).split())[:255]
+    content_type = clean_line(answer.headers.get("Content-Type", ""))[:255]
     said = content_type.partition(";")[0].strip().lower()
     name = posixpath.basename(unquote(answer.url.path)) if said in NOTHING_SAID else ""
-    name = " ".join(clean(name).split())[-512:]
-    return Fetched(unpacked, content_type or None, name or None)
+    return Fetched(unpacked, content_type or None, clean_line(name)[-512:] or None)
 
 
 def _unpacked(data: bytes, encoding: str, max_bytes: int) -> bytes:

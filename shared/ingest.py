@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from shared.chunk import Chunk, chunk
-from shared.clean import clean, hides_something, shows_nothing
+from shared.clean import clean, clean_line, hides_something, shows_nothing
 from shared.embed import Embedder, embed
 from shared.errors import InvalidRequest
 from shared.outline import Outline
@@ -125,7 +125,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
     is untouched.
     """
     document = document.with_fields_of_metadata()
-    text, title = clean(document.text), " ".join(clean(document.title).split())
+    text, title = clean(document.text), clean_line(document.title)
     if shows_nothing(title) or shows_nothing(text):
         raise InvalidRequest("A document needs a title and some text.")
     # By what is said of it alone: how well documents are found was measured so.

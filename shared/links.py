@@ -7,7 +7,9 @@ import binascii
 import hmac
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from shared.errors import Unauthorized
 from shared.sign import CALL_SECONDS, Signer
@@ -36,9 +38,11 @@ def link_to(signer: Signer, link: Link) -> str:
     return f"{_encoded(payload)}.{_encoded(signer.seal(PURPOSE, payload))}"
 
 
-def expiry() -> int:
-    """Of a link that is made now."""
-    return int(time.time()) + LIFETIME_SECONDS
+def new_link(caller: Principal, document: Mapping[str, Any]) -> Link:
+    """From now on, to a document that the caller has been shown."""
+    as_admin = document["owner_id"] not in (None, caller.user_id)
+    expires = int(time.time()) + LIFETIME_SECONDS
+    return Link(document["id"], document["org_id"], caller.user_id, as_admin, expires)
 
 
 def principal_of(signer: Signer, carried: str, document_id: str) -> Principal:

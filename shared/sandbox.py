@@ -20,9 +20,6 @@ SECONDS = 60
 MEGABYTES = 2048
 
 
-Read = dict[str, Any]
-
-
 def read_apart(
     kind: str, data: bytes, *, seconds: int = SECONDS, megabytes: int = MEGABYTES
 ) -> dict[str, Any]:
@@ -46,7 +43,7 @@ def read_apart(
         # None, or one that the machine had no memory for: the file may be as it should.
         raise RagError(because=f"no reader, exit {code}")
     try:
-        said: Read = json.loads(answer.decode(errors="surrogatepass"))
+        said: dict[str, Any] = json.loads(answer.decode(errors="surrogatepass"))
     except ValueError:
         raise UnreadableDocument("The file is broken.", because=f"exit {code}") from None
     if "code" in said:

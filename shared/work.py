@@ -122,11 +122,12 @@ class Worker:
         leases = _Leases(self)
         until = time.monotonic() + READING_SECONDS
         for place, job in enumerate(jobs):
+            if place and time.monotonic() > until:
+                done += Done(postponed=self._leave(jobs[place:]))
+                break
             # One that is lost is noticed when its turn comes.
             leases.keep([*(item.job for item in read), *jobs[place:]], "converting")
             with _Outcome(self, job) as outcome:
-                if place and time.monotonic() > until:
-                    raise _LeftForLater
                 read.append(self._read(job))
             done += outcome.became
         for place, (item, vectors) in enumerate(self._embedded(read, leases)):
@@ -158,6 +159,21 @@ class Worker:
     def report(self, job: Job, step: str) -> None:
         """What the job is at; its lease lasts from now."""
         self.call(job, "rag_report_job", {"step": step, "lease_seconds": LEASE_SECONDS})
+
+    def give_up(self, job: Job, code: str, message: str, pause: int | None) -> None:
+        """Why it was not done, and in how many seconds somebody tries again: nobody, for None."""
+        arguments = {"code": code, "message": message[:500], "retry_seconds": pause}
+        try:
+            self.call(job, "rag_fail_job", arguments)
+        except RagError as error:
+            # Then the lease runs out.
+            log.warning("job %s: its end could not be written (%s)", job.id, error.because)
+
+    def _leave(self, jobs: Sequence[Job]) -> int:
+        """Jobs that nobody has begun are for the next round; how many."""
+        for job in jobs:
+            self.give_up(job, "left_for_later", "Other documents took too long. It is next.", 0)
+        return len(jobs)
 
     def _read(self, job: Job) -> Read:
         started = time.perf_counter()
@@ -239,12 +255,6 @@ class Worker:
         self.call(item.job, "rag_complete_job", {"document": document, "chunks": rows})
 
 
-class _LeftForLater(RagError):
-    """Other documents took too long. It is next."""
-
-    code = "left_for_later"
-
-
 class _Leases:
     """Those of one round, which last as long as somebody renews them now and then."""
 
@@ -288,13 +298,6 @@ class _Outcome:
             return True
         # What is wrong with a document stays wrong; what is wrong with a service may pass.
         pause = None if error.status < 500 else self._job.pause
-        if isinstance(error, _LeftForLater):
-            pause = 0
         self.became = Done(failed=1) if pause is None else Done(postponed=1)
-        arguments = {"code": error.code, "message": str(error)[:500], "retry_seconds": pause}
-        try:
-            self._worker.call(self._job, "rag_fail_job", arguments)
-        except RagError as unsaid:
-            # Then the lease runs out.
-            log.warning("job %s: its end could not be written (%s)", self._job.id, unsaid.because)
+        self._worker.give_up(self._job, error.code, str(error), pause)
         return True

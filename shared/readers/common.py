@@ -62,11 +62,15 @@ def too_large() -> UnreadableDocument:
     return UnreadableDocument("Unpacked, the file is too large to read.", code="file_too_large")
 
 
+def marked_encoding(data: bytes) -> str | None:
+    """What the byte-order mark says, if there is one."""
+    return next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), None)
+
+
 def decoded(data: bytes) -> str:
     """A text by its byte-order mark, or as UTF-8. Raises UnreadableDocument."""
-    mark = next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), "utf-8")
     try:
-        text = data.decode(mark)
+        text = data.decode(marked_encoding(data) or "utf-8")
     except UnicodeDecodeError:
         raise UnreadableDocument("The file is not text in UTF-8 or UTF-16.", code="not_text") from None
     if "\0" in text:

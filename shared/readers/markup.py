@@ -11,7 +11,7 @@ from html_to_markdown import ConversionOptions, convert
 from lxml import etree
 
 from shared.errors import UnreadableDocument
-from shared.readers.common import BYTE_ORDER_MARKS, Reading, member_of, one_line, unpacked
+from shared.readers.common import Reading, marked_encoding, member_of, one_line, unpacked
 
 # What leaves no mark in the text: how words look, and addresses.
 UNMARKED = ["a", "b", "strong", "i", "em", "u", "mark", "iframe", "object", "embed"]
@@ -83,9 +83,8 @@ def markdown(text: str) -> str:
 
 def _decoded(data: bytes) -> str:
     """By its byte-order mark, by what it says of itself, or as UTF-8; else as browsers take the rest."""
-    mark = next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), None)
     said = _CHARSET.search(data[:2048])
-    for encoding in filter(None, (mark, said and said[1].decode("ascii"), "utf-8")):
+    for encoding in filter(None, (marked_encoding(data), said and said[1].decode("ascii"), "utf-8")):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from shared.splitting.marks import CAPITAL, START, Mark, Opening, marked, within
+from shared.splitting.parts import LINE
 
 _ABSTRACT = re.compile(
     START + r"(?P<mark>Abstract|ABSTRACT|Zusammenfassung|Résumé|Resumen)"
@@ -28,7 +29,6 @@ _SECTION = re.compile(
 _AFTER_REFERENCES = re.compile(r"^(?:#{1,6} |(?:\*\*)?(?:Appendix|APPENDIX)\b)", re.MULTILINE)
 _NUMBERED_ENTRY = re.compile(r"^[ \t]*(?:\[[0-9A-Za-z+]{1,12}\]|[0-9]{1,3}[.)])[ \t]+\S", re.MULTILINE)
 _PARAGRAPH = re.compile(r"[^\n]+(?:\n[^\n]+)*")
-_LINE = re.compile(r"[^\n]+")
 
 
 def academic(text: str) -> list[Mark]:
@@ -80,7 +80,7 @@ def _lists(text: str, headings: Sequence[re.Match[str]]) -> list[tuple[int, int]
 
 def _entries(text: str, start: int, end: int) -> Iterator[Mark]:
     """References, told apart by their numbers, or else by empty lines, or else a line each."""
-    pattern = _PARAGRAPH if "\n\n" in text[start:end].strip() else _LINE
+    pattern = _PARAGRAPH if "\n\n" in text[start:end].strip() else LINE
     if _NUMBERED_ENTRY.search(text, start, end):
         pattern = _NUMBERED_ENTRY
     begins = [found.start() for found in pattern.finditer(text, start, end)]

@@ -3,11 +3,11 @@ can be written of strangers' making to break a parser breaks that process alone.
 """
 
 import json
-import re
 from dataclasses import dataclass
 
 from shared.errors import InvalidRequest, UnreadableDocument
 from shared.sandbox import read_apart
+from shared.splitting.parts import PARAGRAPH
 
 LANGUAGES = (
     "bash", "c", "cpp", "csharp", "css", "go", "html", "java", "javascript", "json", "php", "python", "ruby",
@@ -18,7 +18,6 @@ _ALSO = {
     "jsx": "javascript", "py": "python", "rb": "ruby", "rs": "rust", "sh": "bash", "shell": "bash",
     "ts": "typescript",
 }  # fmt: skip
-_PARAGRAPH = re.compile(r"[^\n]+(?:\n(?![ \t]*(?:\n|\Z))[^\n]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +51,5 @@ def code(text: str, language: str) -> Code:
     wholes = [(start, end) for start, end in found["wholes"]]
     if found["broken"]:
         # What the grammar does not see: what stands between empty lines.
-        wholes += [paragraph.span() for paragraph in _PARAGRAPH.finditer(text)]
+        wholes += [paragraph.span() for paragraph in PARAGRAPH.finditer(text)]
     return Code(found["cuts"], wholes)

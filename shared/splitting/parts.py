@@ -10,6 +10,8 @@ from shared.splitting.marks import Mark, Opening, within
 
 Span = tuple[int, int]
 LINE = re.compile(r"[^\n]+")
+# Up to a line in which nothing shows.
+PARAGRAPH = re.compile(r"[^\n]+(?:\n(?![ \t]*(?:\n|\Z))[^\n]+)*")
 # A row, the line below that makes it the head of a table, and the rows after.
 _TABLE = re.compile(r"^(\|.*)\n\|(?=[ \t:|]*-)[ \t:|-]*$(?:\n\|.*)*", re.MULTILINE)
 

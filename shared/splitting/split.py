@@ -11,11 +11,10 @@ from shared.sentences import sentences
 from shared.splitting.document_types import marks
 from shared.splitting.grammars import code
 from shared.splitting.marks import Mark, Opening, within
-from shared.splitting.parts import LINE, Part, Span, by_lines, marked_parts, under_heads
+from shared.splitting.parts import LINE, PARAGRAPH, Part, Span, by_lines, marked_parts, under_heads
 from shared.splitting.plan import BY_SENTENCES, Plan
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
-_PARAGRAPH = re.compile(r"[^\n]+(?:\n(?![ \t]*(?:\n|\Z))[^\n]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def split(text: str, plan: Plan = BY_SENTENCES, lang: str | None = None) -> Spli
     if table or "\n|" in text:
         parts = list(under_heads(text, parts, fences, table))
     if plan.strategy == "recursive":
-        wholes += [match.span() for pattern in (_PARAGRAPH, LINE) for match in pattern.finditer(text)]
+        wholes += [match.span() for pattern in (PARAGRAPH, LINE) for match in pattern.finditer(text)]
     return Split(parts, wholes)
 
 

@@ -15,15 +15,14 @@ import psycopg
 import pytest
 from limits import parse
 
-from local.processes import answers, wait_until
 from local.stack import Stack
-from local.tools import postgrest_binary
 from shared.config import Settings
 from shared.errors import DatabaseTimedOut
 from shared.limit import Spending
 from shared.pipeline import Pipeline
 from shared.types import Query
 from tests.actors import Actor, World
+from tests.faults import start_postgres, start_postgrest
 
 POOL = 3
 
@@ -87,13 +86,6 @@ def test_postgrest_down_is_an_error_and_up_again_the_next_request_works(fragile:
     assert ann.search("x").status_code == 200
 
 
-def start_postgrest(stack: Stack) -> None:
-    stack._spawn("postgrest", [postgrest_binary()], stack._postgrest_environment())
-    address = f"http://127.0.0.1:{stack.state.postgrest_port}/"
-    log = stack.folder / "logs" / "postgrest.log"
-    wait_until(lambda: answers(address), stack.state.children["postgrest"], log)
-
-
 def test_a_request_that_meets_a_restarting_postgrest_waits_for_it(fragile: Stack, ann: Actor):
     fragile.state.children["postgrest"].stop()
     with ThreadPoolExecutor(1) as pool:
@@ -117,7 +109,7 @@ def test_postgres_restarted_in_the_middle_of_requests_and_the_next_request_works
         try:
             time.sleep(0.3)
             fragile.postgres.stop()
-            fragile._remember("postgres", fragile.postgres.start(durable=False))
+            start_postgres(fragile, durable=False)
             first = ann.search("x")
         finally:
             stopping.set()

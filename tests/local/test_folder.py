@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from local.folder import Unreadable, external_id_of, read_folder, shown
+from local.folder import Unreadable, read_folder, shown
 from local.processes import StackError
-from shared.documents import MAX_BYTES
+from shared.documents import MAX_BYTES, external_id_of
 
 
 def folder(at: Path, *names: str) -> Path:

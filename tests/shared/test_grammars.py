@@ -2,6 +2,7 @@
 
 import pytest
 
+from shared import kinds
 from shared.chunk import chunk
 from shared.errors import InvalidRequest
 from shared.readers.code import GRAMMARS
@@ -26,6 +27,7 @@ def cut(text: str, language: str, size: int, overlap: int = 0) -> list[str]:
 def test_every_language_has_a_grammar_and_a_source():
     assert set(LANGUAGES) == set(GRAMMARS) == set(SOURCES)
     assert list(LANGUAGES) == sorted(LANGUAGES)
+    assert set(kinds.LANGUAGES.values()) <= set(LANGUAGES)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

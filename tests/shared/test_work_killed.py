@@ -2,21 +2,18 @@
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from typing import Any
 
 import pytest
 
-from local.processes import answers, wait_until
 from local.stack import Stack
-from local.tools import ROOT, postgrest_binary
+from local.tools import ROOT
 from shared import collections, documents
 from shared.config import Settings
 from shared.documents import Brought
@@ -25,6 +22,7 @@ from shared.types import Mode, Query
 from shared.work import Job, Worker
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.faults import kill, start_postgres, start_postgrest, wait_for_postgrest
 from tests.sql.test_27_index_words import drift
 
 # Three passages, so that half a document would show; what state() says of it.
@@ -152,22 +150,19 @@ def worker_of(stack: Stack) -> subprocess.Popen[bytes]:
 
 
 def kill_and_replace(victim: str, stack: Stack, workers: deque[subprocess.Popen[bytes]]) -> None:
-    """It has no moment to say goodbye; returns when the database is there again, through PostgREST."""
-    children = stack.state.children
+    """Returns when the database is there again, through PostgREST."""
     if victim == "worker":
         dying = workers.popleft()
         dying.kill()
         dying.wait()
         workers.append(worker_of(stack))
-    elif victim == "postgrest":
-        os.kill(children["postgrest"].pid, signal.SIGKILL)
-        children["postgrest"].stop()
-        stack._spawn("postgrest", [postgrest_binary()], stack._postgrest_environment())
+        return
+    kill(stack.state.children[victim])
+    if victim == "postgrest":
+        start_postgrest(stack)
     else:
-        os.kill(children["postgres"].pid, signal.SIGKILL)
-        stack._remember("postgres", stack.postgres.start(durable=True))
-    address = f"http://127.0.0.1:{stack.state.postgrest_port}/"
-    wait_until(partial(answers, address), children["postgrest"], stack.folder / "logs" / "postgrest.log")
+        start_postgres(stack, durable=True)
+        wait_for_postgrest(stack)
 
 
 def somebody_works(world: World) -> bool:

@@ -1,0 +1,31 @@
+"""What happens to the processes of a stack, on purpose, and how they are there again."""
+
+from functools import partial
+
+from local.processes import Child, answers, wait_for_end, wait_until
+from local.stack import Stack
+from local.tools import postgrest_binary
+
+
+def kill(child: Child) -> None:
+    """It has no moment to say goodbye, and is gone when this returns."""
+    if (process := child.process()) is not None:
+        process.kill()
+        assert wait_for_end([process], 10)
+    child.stop()
+
+
+def start_postgrest(stack: Stack) -> None:
+    """Return when it answers."""
+    stack._spawn("postgrest", [postgrest_binary()], stack._postgrest_environment())
+    wait_for_postgrest(stack)
+
+
+def start_postgres(stack: Stack, *, durable: bool) -> None:
+    stack._remember("postgres", stack.postgres.start(durable=durable))
+
+
+def wait_for_postgrest(stack: Stack) -> None:
+    """Until it answers, which it only does when Postgres answers it."""
+    ready = partial(answers, f"http://127.0.0.1:{stack.state.postgrest_port}/")
+    wait_until(ready, stack.state.children["postgrest"], stack.folder / "logs" / "postgrest.log")
