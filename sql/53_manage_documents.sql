@@ -64,7 +64,7 @@ as $$
 declare
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
-  bytes constant bytea := decode(document ->> 'bytes', 'base64');
+  sent constant bytea := decode(document ->> 'bytes', 'base64');
   input record;
   twin uuid;
   stored rag.documents;
@@ -73,7 +73,7 @@ begin
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
     filename text, content_type text, size_bytes bigint, content_hash text, url text);
-  if length(rag_add_document.bytes) > largest then
+  if length(sent) > largest then
     raise exception 'this org''s tier takes files of at most % bytes', largest
       using errcode = 'PT413', detail = 'file_too_large';
   end if;
@@ -114,8 +114,8 @@ begin
 
   begin
     insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, content_hash)
-    values (stored.org_id, stored.id, stored.collection_id, stored.owner_id,
-      rag_add_document.bytes, input.url, input.content_hash)
+    values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, sent,
+      input.url, input.content_hash)
     on conflict (org_id, document_id)
     -- Until an address is fetched anew, what it gave before is kept.
     do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
