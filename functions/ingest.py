@@ -1,4 +1,4 @@
-"""ingest: the worker. A schedule calls it; it does what waits, for as long as it may, and says what it did.
+"""ingest: the worker. A schedule calls it; it does what waits, documents and webhooks, for as long as it may.
 
 EventBridge invokes it with an event of its own; Cloud Scheduler, pg_cron with pg_net, and the local stack
 call it over HTTP, with the worker's token.
@@ -11,7 +11,9 @@ from pydantic import BaseModel
 
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, pipeline_of_process, worker_only
+from shared.deliver import Courier, Sent
 from shared.dialects import platform as wire
+from shared.dialects.webhooks import event_of
 from shared.work import Done, Worker
 
 # How long a call goes on claiming; what it has claimed then, it finishes.
@@ -22,11 +24,13 @@ app = create_app(wire, "ingest", searches=False, errors=(401, 404, 500, 503))
 
 
 class Report(BaseModel):
-    """What one call did. `idle`: nothing was left that was due."""
+    """What one call did, of documents and of webhooks. `idle`: nothing was left that was due."""
 
     completed: int
     failed: int
     postponed: int
+    delivered: int
+    undelivered: int
     idle: bool
 
 
@@ -38,12 +42,21 @@ def ingest(core: Core) -> Report:
 def _work(core: Core) -> Report:
     signer = core.require_signer()
     worker = Worker(core.database, core.embedder, signer, core.networks, core.transcriber)
-    done, idle, until = Done(), False, time.monotonic() + BUDGET_SECONDS
+    courier = Courier(core.database, signer, core.networks, event_of)
+    done, sent, idle, until = Done(), Sent(), False, time.monotonic() + BUDGET_SECONDS
     while not idle and time.monotonic() < until:
-        step = worker.work()
-        idle = step.claimed == 0
+        step, round_sent = worker.work(), courier.deliver()
+        idle = step.claimed == round_sent.claimed == 0
         done += step
-    return Report(completed=done.completed, failed=done.failed, postponed=done.postponed, idle=idle)
+        sent += round_sent
+    return Report(
+        completed=done.completed,
+        failed=done.failed,
+        postponed=done.postponed,
+        delivered=sent.delivered,
+        undelivered=sent.claimed - sent.delivered,
+        idle=idle,
+    )
 
 
 _http = lambda_handler(app)

@@ -186,3 +186,11 @@ class Answer:
     draft: Draft | None
     generated_at: datetime
     milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a webhook is sent: the id that its receiver knows it by, and the body."""
+
+    id: str
+    body: bytes

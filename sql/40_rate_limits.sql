@@ -29,7 +29,8 @@ grant select, insert, update on rag.rate_limits to authenticated;
 create table rag.request_counts (
   user_id uuid not null,
   -- The deployed functions; whoever adds one says so here.
-  function text not null check (function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents')),
+  function text not null check (
+    function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks')),
   outcome text not null check (outcome in ('admitted', 'limited')),
   total bigint not null check (total > 0),
   primary key (user_id, function, outcome)

@@ -21,6 +21,8 @@ MODEL = "all-MiniLM-L6-v2"
 DIMENSIONS = 1536
 # The id of nothing at all.
 NOBODYS = "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"
+# What a webhook may be signed with.
+SECRET = f"whsec_{'A' * 43}="
 # What a lease lets its holder call, and with what.
 LEASED: dict[str, dict[str, Any]] = {
     "rag_open_job": {},
@@ -144,6 +146,12 @@ def key_arguments(**more: Any) -> dict[str, Any]:
         "scopes": ["retrievals:read"],
         **more,
     }
+
+
+def webhook_arguments(**more: Any) -> dict[str, Any]:
+    """What rag_create_webhook takes, for one that is told of everything there is."""
+    events = ["collection.created", "document.processing_completed", "document.deleted"]
+    return {"url": "https://hooks.example/in", "secret": SECRET, "events": events, **more}
 
 
 def vector(seed: int, dimensions: int = 384) -> list[float]:

@@ -83,7 +83,7 @@ def can_be_wrong(slug: str, path: str, method: str) -> bool:
 
 
 # Those that take API keys.
-KEYED = {"api-keys", "collections", "documents"}
+KEYED = {"api-keys", "collections", "documents", "webhooks"}
 # Anybody may ask.
 PUBLIC = {"/health", "/api/keys/health"}
 # What is well-formed succeeds here, sooner or later, for whoever may.

@@ -10,7 +10,16 @@ import pytest
 from shared.embed import embed
 from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
-from tests.actors import LEASED, Actor, hit_arguments, key_arguments, put_arguments, vector
+from tests.actors import (
+    LEASED,
+    SECRET,
+    Actor,
+    hit_arguments,
+    key_arguments,
+    put_arguments,
+    vector,
+    webhook_arguments,
+)
 from tests.conftest import People
 
 QUESTION = "What is the code of the vault door?"
@@ -27,7 +36,8 @@ FUNCTIONS = [
     "rag_create_collection", "rag_list_collections", "rag_get_collection", "rag_update_collection",
     "rag_delete_collection", "rag_add_document", "rag_list_documents", "rag_get_document",
     "rag_update_document", "rag_get_original", "rag_open_job", "rag_report_job", "rag_complete_job",
-    "rag_fail_job",
+    "rag_fail_job", "rag_create_webhook", "rag_list_webhooks", "rag_update_webhook", "rag_rotate_webhook",
+    "rag_delete_webhook", "rag_list_deliveries", "rag_repeat_delivery",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -72,6 +82,13 @@ class Library:
             "rag_update_document": {"document_id": self.acme_document, "changes": {"title": "b"}},
             "rag_get_original": {"document_id": self.acme_document},
             **LEASED,
+            "rag_create_webhook": webhook_arguments(),
+            "rag_list_webhooks": {},
+            "rag_update_webhook": {"webhook_id": self.acme_document, "enabled": False},
+            "rag_rotate_webhook": {"webhook_id": self.acme_document, "secret": SECRET},
+            "rag_delete_webhook": {"webhook_id": self.acme_document},
+            "rag_list_deliveries": {"webhook_id": self.acme_document},
+            "rag_repeat_delivery": {"webhook_id": self.acme_document, "delivery_id": self.acme_document},
             "rag_put_document": put_arguments(self.people.acme, [vector(1)]),
             "rag_delete_document": {"document_id": self.acme_document},
             "rag_hit": hit_arguments(),

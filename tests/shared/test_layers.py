@@ -22,7 +22,8 @@ LAYERS = (
     ("splitting.document_types", "splitting.grammars", "splitting.plan", "splitting.split"),
     ("embed", "remember", "chunk", "match", "policy", "extract"),
     ("generate", "ids", "ingest", "rerank", "collections", "documents", "work"),
-    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform"),
+    ("webhooks", "deliver"),
+    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform", "dialects.webhooks"),
     ("callers", "edge", "app"),
 )
 ORDER = [module for layer in LAYERS for module in layer]
@@ -106,6 +107,7 @@ def test_a_dialect_only_renders(module: str):
             "policy",
             "keys",
             "dialects.rag",
+            "dialects.platform",
         }
 
 

@@ -12,20 +12,26 @@ from tests.conftest import People
 EXPOSED = {
     "is_org_member(uuid)",
     "rag_add_document(uuid,jsonb)",
+    "rag_claim_deliveries(integer,integer)",
     "rag_claim_jobs(integer,integer)",
     "rag_complete_job(jsonb,jsonb)",
     "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
     "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
+    "rag_create_webhook(text,text,text[],uuid,text,uuid)",
     "rag_delete_collection(uuid,boolean)",
     "rag_delete_document(uuid)",
+    "rag_delete_webhook(uuid)",
+    "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
     "rag_fail_job(text,text,integer)",
     "rag_get_collection(uuid)",
     "rag_get_document(uuid)",
     "rag_get_original(uuid)",
     "rag_hit(text,text,integer,integer,integer)",
     "rag_list_collections(integer,integer,text,text)",
+    "rag_list_deliveries(uuid,integer,integer)",
     "rag_list_documents(uuid,integer,integer,text,text,text)",
     "rag_list_keys(uuid)",
+    "rag_list_webhooks(uuid)",
     "rag_match(extensions.vector,integer,jsonb)",
     "rag_metrics()",
     "rag_open_job()",
@@ -33,13 +39,16 @@ EXPOSED = {
     "rag_put_document(jsonb,jsonb)",
     "rag_recall_embedding(text,integer)",
     "rag_remember_embedding(text,extensions.vector,integer)",
+    "rag_repeat_delivery(uuid,uuid)",
     "rag_report_job(text,integer)",
     "rag_revoke_key(uuid)",
     "rag_rotate_key(uuid,text,text,integer)",
+    "rag_rotate_webhook(uuid,text,integer)",
     "rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text)",
     "rag_similar(uuid,uuid,text,integer,jsonb)",
     "rag_update_collection(uuid,text,text,jsonb,jsonb)",
     "rag_update_document(uuid,jsonb)",
+    "rag_update_webhook(uuid,text,text[],text,boolean)",
     "rag_widen(uuid[],integer)",
 }
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
@@ -83,8 +92,10 @@ INTERNAL = {
     "rag.index_changed_document()",
     "rag.index_facets()",
     "rag.index_words(uuid,uuid[])",
+    "rag.is_awaited(uuid,uuid,text)",
     "rag.is_metadata(jsonb)",
     "rag.keep_documents()",
+    "rag.keep_old_secret()",
     "rag.key_only_ends()",
     "rag.limits_of_caller(text,integer,integer)",
     "rag.memberships()",
@@ -111,9 +122,13 @@ INTERNAL = {
     "rag.shown(rag.documents)",
     "rag.shows_only(text)",
     "rag.sought_hash()",
+    "rag.tell(uuid,uuid,uuid,text,jsonb)",
+    "rag.tell_of_collection()",
+    "rag.tell_of_document()",
     "rag.terms(regconfig,text)",
     "rag.text_config(text)",
     "rag.total_term(regconfig,text)",
+    "rag.webhook_of(uuid)",
     "rag.widen(rag.hit[],integer)",
     "rag.word_scores(rag.question,rag.reference[])",
     "rag.words(regconfig,text)",
@@ -135,6 +150,8 @@ GRANTS = {
     "facets": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "originals": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "jobs": {"SELECT", "INSERT", "DELETE"},
+    "webhooks": {"SELECT", "INSERT", "DELETE"},
+    "deliveries": {"SELECT", "INSERT"},
     "api_keys": {"SELECT"},
     # No delete: a count that could be deleted could be started again.
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
@@ -151,10 +168,37 @@ COLUMN_GRANTS = {
     "jobs": {
         "UPDATE": {"state", "due_at", "lease", "step", "error_code", "error_message", "finished_at"},
     },
+    "webhooks": {"UPDATE": {"events", "collection_id", "enabled", "updated_at"}},
+    # Nobody who is signed in reads a secret, their own neither.
+    "endpoints": {
+        "SELECT": {"org_id", "webhook_id", "owner_id", "url", "description", "failing_since"},
+        "INSERT": {"org_id", "webhook_id", "url", "description", "secret"},
+        "UPDATE": {"url", "description", "secret", "old_secret_until", "failing_since", "rests_until"},
+    },
+    "deliveries": {
+        "UPDATE": {"state", "attempts", "due_at", "response_status", "error", "finished_at"},
+    },
 }  # fmt: skip
-# The worker's role sees jobs, and of documents whether they are worked on; and it calls one function.
-WORKER_FUNCTIONS = {"rag_claim_jobs(integer,integer)"}
-WORKER_GRANTS = {"jobs": {"SELECT"}}
+TABLES = set(GRANTS) | set(COLUMN_GRANTS)
+# The worker's role sees jobs, of documents whether they are worked on, and what webhooks are to be sent.
+WORKER_FUNCTIONS = {
+    "rag_claim_deliveries(integer,integer)",
+    "rag_claim_jobs(integer,integer)",
+    "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
+}
+# What they, and the triggers on what they change, ask.
+WORKER_HELPERS = {
+    "rag.is_awaited(uuid,uuid,text)",
+    "rag.is_metadata(jsonb)",
+    "rag.shows_only(text)",
+    "rag.tell(uuid,uuid,uuid,text,jsonb)",
+}
+WORKER_GRANTS = {
+    "jobs": {"SELECT"},
+    "webhooks": {"SELECT"},
+    "endpoints": {"SELECT"},
+    "deliveries": {"SELECT", "INSERT", "DELETE"},
+}
 WORKER_COLUMN_GRANTS = {
     "jobs": {
         "UPDATE": {"state", "attempts", "due_at", "lease", "started_at", "finished_at", "step", "error_code",
@@ -164,8 +208,18 @@ WORKER_COLUMN_GRANTS = {
         "SELECT": {"org_id", "id", "status"},
         "UPDATE": {"status", "error_code", "error_message"},
     },
+    "webhooks": {"UPDATE": {"enabled", "updated_at"}},
+    "endpoints": {"UPDATE": {"failing_since", "rests_until"}},
+    "deliveries": {
+        "UPDATE": {"state", "attempts", "due_at", "lease", "response_status", "error", "finished_at"},
+    },
 }  # fmt: skip
 WORKER_POLICIES = {
+    "the worker knows where webhooks lead",
+    "the worker notes whether anybody answers",
+    "the worker sees what is listened for",
+    "the worker sends deliveries",
+    "the worker turns off what nobody hears",
     "the worker claims jobs",
     "the worker leases jobs",
     "the worker sees which documents are not done",
@@ -173,7 +227,7 @@ WORKER_POLICIES = {
 }
 # What a document is made of and found by: under the same policies as itself.
 OF_DOCUMENTS = {"documents", "chunks", "postings", "term_counts", "facets", "originals"}
-TENANT_TABLES = {"api_keys", "collections", "jobs", *OF_DOCUMENTS}
+TENANT_TABLES = {"api_keys", "collections", "jobs", "webhooks", "endpoints", "deliveries", *OF_DOCUMENTS}
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
     "api_keys": {
@@ -193,6 +247,13 @@ NARROWING = {
         "a key reads and writes with the scopes for it",
         "jobs are for oneself",
         "whoever holds the lease goes on with a job",
+    },
+    "webhooks": {"admins change webhooks", "admins delete webhooks", "admins make webhooks"},
+    "endpoints": {"admins alone see where webhooks lead"},
+    "deliveries": {
+        "admins have it told again",
+        "admins see what was told",
+        "who changes something has it told",
     },
 } | {
     table: {
@@ -270,29 +331,40 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag.index_facets()",
         "rag.index_words(uuid,uuid[])",
         "rag.keep_documents()",
+        "rag.keep_old_secret()",
         "rag.key_only_ends()",
         "rag.replace_chunks(uuid,uuid,jsonb,text)",
         "rag.require_room_for_a_collection(uuid)",
         "rag.require_room_for_a_document(rag.collections)",
         "rag.require_room_for_a_key(uuid)",
+        "rag.tell(uuid,uuid,uuid,text,jsonb)",
+        "rag.tell_of_collection()",
+        "rag.tell_of_document()",
         "rag_add_document(uuid,jsonb)",
+        "rag_claim_deliveries(integer,integer)",
         "rag_claim_jobs(integer,integer)",
         "rag_complete_job(jsonb,jsonb)",
         "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
         "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
+        "rag_create_webhook(text,text,text[],uuid,text,uuid)",
         "rag_delete_collection(uuid,boolean)",
         "rag_delete_document(uuid)",
+        "rag_delete_webhook(uuid)",
+        "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
         "rag_fail_job(text,text,integer)",
         "rag_hit(text,text,integer,integer,integer)",
         "rag_open_job()",
         "rag_open_key()",
         "rag_put_document(jsonb,jsonb)",
         "rag_remember_embedding(text,extensions.vector,integer)",
+        "rag_repeat_delivery(uuid,uuid)",
         "rag_report_job(text,integer)",
         "rag_revoke_key(uuid)",
         "rag_rotate_key(uuid,text,text,integer)",
+        "rag_rotate_webhook(uuid,text,integer)",
         "rag_update_collection(uuid,text,text,jsonb,jsonb)",
         "rag_update_document(uuid,jsonb)",
+        "rag_update_webhook(uuid,text,text[],text,boolean)",
     }
 
 
@@ -320,10 +392,9 @@ def test_a_signed_in_user_executes_every_function_of_ours(world: World):
     assert executed == (EXPOSED | INTERNAL) - WORKER_FUNCTIONS
 
 
-def test_the_worker_s_role_executes_its_one_function(world: World):
-    checks = {"rag.is_metadata(jsonb)", "rag.shows_only(text)"}
+def test_the_worker_s_role_executes_its_own_functions(world: World):
     executed = functions(world, "has_function_privilege('rag_worker', oid, 'execute')")
-    assert executed == WORKER_FUNCTIONS | checks
+    assert executed == WORKER_FUNCTIONS | WORKER_HELPERS
     assert world.sql(
         "select rolcanlogin, rolbypassrls, rolsuper from pg_roles where rolname = 'rag_worker'"
     ) == [(False, False, False)]
@@ -370,7 +441,7 @@ def test_every_table_has_row_security_enabled_and_forced(world: World):
         "select relname, relrowsecurity, relforcerowsecurity from pg_class "
         "where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p', 'f')"
     )
-    assert {name for name, _, _ in rows} == set(GRANTS)
+    assert {name for name, _, _ in rows} == TABLES
     assert [name for name, enabled, forced in rows if not (enabled and forced)] == []
 
 
@@ -417,7 +488,7 @@ def test_every_policy_is_for_signed_in_users_but_the_worker_s_own(world: World):
     )
     assert {name for name, roles in rows if roles == ["rag_worker"]} == WORKER_POLICIES
     others = [roles for name, roles in rows if name not in WORKER_POLICIES]
-    assert len(others) == len(GRANTS) + sum(map(len, NARROWING.values()))
+    assert len(others) == len(TABLES) + sum(map(len, NARROWING.values()))
     assert {tuple(roles) for roles in others} == {("authenticated",)}
 
 
@@ -462,6 +533,9 @@ def test_foreign_keys_between_tenant_tables_carry_the_org(world: World):
         ("api_keys", "collections"),
         ("originals", "documents"),
         ("jobs", "documents"),
+        ("webhooks", "collections"),
+        ("endpoints", "webhooks"),
+        ("deliveries", "webhooks"),
     }
     assert [row for row in between if row[2][0] != "org_id" or row[3][0] != "org_id"] == []
     # And every tenant row hangs, directly or not, on an org.

@@ -1,0 +1,107 @@
+"""webhooks: an org's admins say who is told of what happens to its collections and documents. The worker
+tells them (ingest.py)."""
+
+from typing import Annotated
+
+from fastapi import Body, Depends
+from starlette.responses import Response
+
+from shared import webhooks
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, with_scope
+from shared.dialects import webhooks as wire
+from shared.errors import about
+from shared.ids import id_of
+from shared.types import Principal, Scope
+
+app = create_app(wire, "webhooks", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503))
+
+Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
+
+
+async def _id_of_path(webhook_id: str) -> str:
+    return id_of(webhook_id, "webhook")
+
+
+async def _delivery_of_path(delivery_id: str) -> str:
+    return id_of(delivery_id, "delivery")
+
+
+Id = Annotated[str, Depends(_id_of_path)]
+DeliveryId = Annotated[str, Depends(_delivery_of_path)]
+
+
+@app.post("/api/v1/webhooks", status_code=201)
+@app.post("/v1/webhooks", status_code=201)
+def create(caller: Manager, core: Core, body: wire.NewWebhook) -> wire.CreatedWebhook:
+    wanted = body.model_dump(mode="json", exclude_none=True)
+    wanted["url"] = _admitted(core, body.url)
+    if body.collection_id is not None:
+        wanted["collection_id"] = id_of(body.collection_id, "collection")
+    made = webhooks.create(core.database, caller, wanted)
+    return wire.CreatedWebhook(**made.row, secret=made.secret)
+
+
+@app.get("/api/v1/webhooks")
+@app.get("/v1/webhooks")
+def index(caller: Manager, core: Core) -> wire.Webhooks:
+    return wire.Webhooks(data=[wire.Webhook(**row) for row in webhooks.listed(core.database, caller)])
+
+
+@app.get("/api/v1/webhooks/{webhook_id}")
+@app.get("/v1/webhooks/{webhook_id}")
+def get(caller: Manager, core: Core, webhook: Id) -> wire.Webhook:
+    return wire.Webhook(**webhooks.get(core.database, caller, webhook))
+
+
+@app.patch("/api/v1/webhooks/{webhook_id}")
+@app.patch("/v1/webhooks/{webhook_id}")
+def update(caller: Manager, core: Core, webhook: Id, body: wire.WebhookChanges) -> wire.Webhook:
+    changes = body.model_dump(mode="json", exclude_none=True)
+    if body.url is not None:
+        changes["url"] = _admitted(core, body.url)
+    return wire.Webhook(**webhooks.update(core.database, caller, webhook, changes))
+
+
+@app.delete("/api/v1/webhooks/{webhook_id}", status_code=204)
+@app.delete("/v1/webhooks/{webhook_id}", status_code=204)
+def delete(caller: Manager, core: Core, webhook: Id) -> Response:
+    webhooks.delete(core.database, caller, webhook)
+    return Response(status_code=204)
+
+
+@app.post("/api/v1/webhooks/{webhook_id}/rotate", status_code=201)
+@app.post("/v1/webhooks/{webhook_id}/rotate", status_code=201)
+def rotate(
+    caller: Manager, core: Core, webhook: Id, body: Annotated[wire.Rotation | None, Body()] = None
+) -> wire.CreatedWebhook:
+    overlap = (body or wire.Rotation()).overlap_seconds
+    made = webhooks.rotate(core.database, caller, webhook, overlap)
+    return wire.CreatedWebhook(**made.row, secret=made.secret)
+
+
+@app.get("/api/v1/webhooks/{webhook_id}/deliveries")
+@app.get("/v1/webhooks/{webhook_id}/deliveries")
+def deliveries(
+    caller: Manager, core: Core, webhook: Id, limit: wire.Limit = 20, offset: wire.Offset = 0
+) -> wire.Deliveries:
+    rows, total = webhooks.deliveries(core.database, caller, webhook, limit, offset)
+    return wire.Deliveries(
+        data=[wire.Delivery(**row) for row in rows], pagination=wire.Pagination.of(total, limit, offset)
+    )
+
+
+@app.post("/api/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/repeat", status_code=202)
+@app.post("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/repeat", status_code=202)
+def repeat(caller: Manager, core: Core, webhook: Id, delivery: DeliveryId) -> Response:
+    webhooks.repeat(core.database, caller, webhook, delivery)
+    return Response(status_code=202)
+
+
+def _admitted(core: Core, url: str) -> str:
+    """Raises AddressRefused for one that leads into a network of ours."""
+    with about(field="url"):
+        return core.networks.require_url(url)
+
+
+handler = lambda_handler(app)

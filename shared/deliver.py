@@ -1,0 +1,133 @@
+"""The worker's other half: what happened is sent to the webhooks that wait for it.
+
+Signed as Standard Webhooks has it (https://www.standardwebhooks.com): headers webhook-id, webhook-timestamp
+and webhook-signature, an HMAC-SHA256 over id, time and body. An event arrives at least once, and the same id
+is the same event. Like addresses that are fetched, those of webhooks lead to the public internet alone.
+"""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+from standardwebhooks import Webhook
+
+from shared.errors import AddressRefused, RagError
+from shared.networks import Networks
+from shared.patience import patient_client, within
+from shared.postgrest import Database
+from shared.sign import CALL_SECONDS, Signer
+from shared.types import Event, Principal
+
+log = logging.getLogger("rag")
+# Sent all at once: slow receivers keep documents waiting no longer than one of them does.
+CLAIMED = 8
+# Of one attempt altogether, and of a lease.
+SECONDS, LEASE_SECONDS = 10, 60
+# Until the next attempt, in seconds: three days in all.
+PAUSES = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
+GONE = 410
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of the deliveries of one round."""
+
+    claimed: int = 0
+    delivered: int = 0
+
+    def __add__(self, other: "Sent") -> "Sent":
+        return Sent(self.claimed + other.claimed, self.delivered + other.delivered)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What an attempt came to; `error` is None for one that was accepted."""
+
+    status: int | None = None
+    error: str | None = None
+
+
+class Courier:
+    """Holds nothing between rounds. Several at once send nothing twice, unless one dies under way."""
+
+    def __init__(
+        self, database: Database, signer: Signer, networks: Networks, event_of: Callable[[Row], Event]
+    ) -> None:
+        """`event_of` writes a delivery's row down in the words of an API."""
+        self._database = database
+        self._signer = signer
+        self._networks = networks
+        self._event_of = event_of
+
+    def deliver(self) -> Sent:
+        """One round: what is due is sent. Raises a RagError when nothing can be claimed."""
+        arguments = {"wanted": CLAIMED, "lease_seconds": LEASE_SECONDS}
+        rows: list[Row] = self._call("rag_claim_deliveries", arguments)
+        if not rows:
+            return Sent()
+        with (
+            patient_client(SECONDS, admits=self._networks.require) as client,
+            ThreadPoolExecutor(CLAIMED) as pool,
+        ):
+            delivered = sum(pool.map(lambda row: self._deliver(client, row), rows))
+        return Sent(len(rows), delivered)
+
+    def _deliver(self, client: httpx.Client, row: Row) -> bool:
+        answer = self._send(client, row)
+        last = row["attempts"] > len(PAUSES) or answer.status == GONE
+        arguments = {
+            "org_id": row["org_id"],
+            "delivery_id": row["delivery_id"],
+            "lease": row["lease"],
+            "response_status": answer.status,
+            "error": answer.error,
+            "retry_seconds": None if last or not answer.error else PAUSES[row["attempts"] - 1],
+        }
+        try:
+            self._call("rag_end_delivery", arguments)
+        except RagError as error:
+            # Then the lease runs out, and it is sent once more.
+            log.warning("delivery %s: its end could not be written (%s)", row["delivery_id"], error.because)
+        return answer.error is None
+
+    def _send(self, client: httpx.Client, row: Row) -> _Answer:
+        event = self._event_of(row)
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "rag-webhooks",
+            **signed(event, datetime.now(UTC), row["secret"], row["old_secret"]),
+        }
+        try:
+            with within(SECONDS):
+                address = self._networks.require_url(row["url"])
+                # What it answers beyond the status is nobody's to read.
+                with client.stream("POST", address, content=event.body, headers=headers) as answer:
+                    status = answer.status_code
+        except AddressRefused:
+            return _Answer(error="address_refused")
+        except httpx.TimeoutException:
+            return _Answer(error="timed_out")
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return _Answer(error="unreachable")
+        # A redirect is no acceptance: nobody has looked at where it leads.
+        return _Answer(status, None if 200 <= status < 300 else "refused")
+
+    def _call(self, function: str, arguments: Row) -> Any:
+        worker = Principal("", self._signer.token(CALL_SECONDS, role="rag_worker"))
+        return self._database.call(worker, function, arguments)
+
+
+def signed(event: Event, at: datetime, secret: str, old_secret: str | None = None) -> dict[str, str]:
+    """The headers by which a receiver knows who sends this, and when; with both secrets, if there are two."""
+    secrets = filter(None, (secret, old_secret))
+    signatures = [Webhook(text).sign(event.id, at, event.body.decode()) for text in secrets]
+    return {
+        "webhook-id": event.id,
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": " ".join(signatures),
+    }

@@ -1,0 +1,96 @@
+-- What happens to collections and documents is told by who makes it happen, in the same transaction: neither is
+-- there without the other. At its end, when a document's chunks can be counted and it is plain what went with what.
+
+-- Whether anybody listens for that.
+create function rag.is_awaited(org_id uuid, collection_id uuid, event text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.webhooks
+    where webhooks.org_id = is_awaited.org_id and enabled and event = any (events)
+      and (webhooks.collection_id is null or webhooks.collection_id = is_awaited.collection_id));
+$$;
+
+-- To everybody who does.
+create function rag.tell(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  event_id constant uuid := gen_random_uuid();
+begin
+  insert into rag.deliveries (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
+  select tell.org_id, webhooks.id, tell.collection_id, tell.owner_id, event_id, tell.event, object
+  from rag.webhooks
+  where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
+    and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
+end;
+$$;
+
+create function rag.tell_of_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  collection constant rag.collections := coalesce(new, old);
+  event constant text := case tg_op
+    when 'INSERT' then 'collection.created' when 'UPDATE' then 'collection.updated'
+    else 'collection.deleted' end;
+begin
+  if rag.is_awaited(collection.org_id, collection.id, event) then
+    perform rag.tell(collection.org_id, collection.id, collection.owner_id, event,
+      jsonb_build_object('id', collection.id, 'name', collection.name));
+  end if;
+  return null;
+end;
+$$;
+
+create function rag.tell_of_document()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  document constant rag.documents := coalesce(new, old);
+  event constant text := case
+    when tg_op = 'DELETE' then 'document.deleted'
+    when document.status = 'processing' then 'document.processing_started'
+    else 'document.processing_' || document.status end;
+  object jsonb := jsonb_build_object(
+    'id', document.id, 'collection_id', document.collection_id, 'status', document.status);
+begin
+  if not rag.is_awaited(document.org_id, document.collection_id, event) then
+    return null;
+  elsif event = 'document.processing_completed' then
+    object := object || jsonb_build_object('chunk_count', (
+      select count(*) from rag.chunks
+      where chunks.org_id = document.org_id and chunks.document_id = document.id));
+  elsif event = 'document.processing_failed' then
+    object := object || jsonb_build_object(
+      'error_code', document.error_code, 'error_message', document.error_message);
+  elsif event = 'document.deleted' and not exists (
+    select from rag.collections
+    where collections.org_id = document.org_id and collections.id = document.collection_id)
+  then
+    -- It went with its collection, of which is told.
+    return null;
+  end if;
+  perform rag.tell(document.org_id, document.collection_id, document.owner_id, event, object);
+  return null;
+end;
+$$;
+
+create constraint trigger tell_of_collection
+  after insert or update or delete on rag.collections
+  deferrable initially deferred for each row execute function rag.tell_of_collection();
+
+create constraint trigger tell_of_document
+  after insert or update of status or delete on rag.documents
+  deferrable initially deferred for each row execute function rag.tell_of_document();
+
+revoke all on function rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb),
+  rag.tell_of_collection(), rag.tell_of_document() from public, anon, service_role;
+-- The worker gives documents up, of which is told too.
+grant execute on function rag.is_awaited(uuid, uuid, text), rag.tell(uuid, uuid, uuid, text, jsonb)
+  to authenticated, rag_worker;
+grant execute on function rag.tell_of_collection(), rag.tell_of_document() to authenticated;

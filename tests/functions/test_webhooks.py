@@ -1,0 +1,209 @@
+"""/webhooks over HTTP: made, shown, changed, turned off and on, deleted; what was sent; what is refused."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from standardwebhooks import Webhook
+
+from tests.actors import Actor, World
+from tests.conftest import People
+
+PATH = "/api/v1/webhooks"
+EVENTS = ["document.processing_started", "document.processing_failed"]
+FIELDS = {
+    "id", "org_id", "url", "description", "events", "collection_id", "enabled", "failing_since", "created_at",
+    "updated_at",
+}  # fmt: skip
+Row = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits(world: World, no_jobs: None) -> None:
+    world.sql("delete from rag.webhooks")
+
+
+def make(actor: Actor, **more: Any) -> Row:
+    body = {"url": "https://hooks.example/in", "events": EVENTS, **more}
+    answer = actor.request("POST", PATH, body)
+    assert answer.status_code == 201, answer.text
+    made: Row = answer.json()
+    return made
+
+
+def got(answer: httpx.Response) -> Row:
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    return body
+
+
+def error(answer: httpx.Response, status: int) -> Row:
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error"}
+    body: Row = answer.json()["error"]
+    return body
+
+
+def bring(actor: Actor) -> str:
+    """A document in a new collection of the actor's."""
+    made = actor.request("POST", "/v1/collections", {"name": f"kilns {uuid4()}"}).json()["id"]
+    body = {"collection_id": made, "content": "The kiln is hot."}
+    answer = actor.request("POST", "/v1/documents/text", body)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
+def test_it_is_made_and_its_secret_is_shown_once(people: People):
+    made = make(people.ada, description="the intranet")
+    assert set(made) == FIELDS | {"secret"}
+    assert (made["url"], made["events"], made["enabled"]) == ("https://hooks.example/in", EVENTS, True)
+    assert (made["description"], made["collection_id"], made["failing_since"]) == ("the intranet", None, None)
+    assert Webhook(made["secret"])
+    assert make(people.ada)["secret"] != made["secret"]
+    shown = got(people.ada.request("GET", f"{PATH}/{made['id']}"))
+    assert shown == {name: made[name] for name in FIELDS}
+    listed = people.ada.request("GET", PATH)
+    assert got(listed)["data"][0]["id"] == made["id"]
+    assert "whsec_" not in listed.text
+
+
+def test_it_listens_to_one_collection_where_that_is_named(people: People):
+    home = people.ann.request("POST", "/v1/collections", {"name": "docs"}).json()["id"]
+    assert make(people.ada, collection_id=f"col_{home}")["collection_id"] == home
+    gone = error(people.ada.request("POST", PATH, {"url": "https://hooks.example/", "events": EVENTS,
+                                                   "collection_id": str(uuid4())}), 404)  # fmt: skip
+    assert gone["code"] == "collection_not_found"
+    assert people.ann.request("DELETE", f"/v1/collections/{home}").status_code == 204
+    assert got(people.ada.request("GET", PATH))["data"] == []
+
+
+def test_it_is_changed_where_something_is_said(people: People):
+    made = make(people.ada, description="the intranet")
+    where = f"{PATH}/{made['id']}"
+    assert got(people.ada.request("PATCH", where, {"description": None}))["description"] == "the intranet"
+    changed = got(people.ada.request("PATCH", where, {"url": "https://other.example/", "enabled": False}))
+    assert (changed["url"], changed["enabled"], changed["events"]) == (
+        "https://other.example/",
+        False,
+        EVENTS,
+    )
+    assert got(people.ada.request("PATCH", where, {"events": ["document.deleted"]}))["events"] == [
+        "document.deleted"
+    ]
+
+
+def test_its_secret_is_renewed(people: People):
+    made = make(people.ada)
+    answer = people.ada.request("POST", f"{PATH}/{made['id']}/rotate", {"overlap_seconds": 60})
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["secret"].startswith("whsec_")
+    assert answer.json()["secret"] != made["secret"]
+    assert people.ada.request("POST", f"{PATH}/{made['id']}/rotate").status_code == 201
+    too_long = people.ada.request("POST", f"{PATH}/{made['id']}/rotate", {"overlap_seconds": 700_000})
+    assert error(too_long, 400)["code"] == "invalid_field_value"
+
+
+def test_it_is_gone_when_it_is_deleted_with_what_waited(people: People, world: World):
+    made = make(people.ada)
+    bring(people.ann)
+    assert people.ada.request("DELETE", f"{PATH}/{made['id']}").status_code == 204
+    assert world.sql("select count(*) from rag.deliveries") == [(0,)]
+    assert error(people.ada.request("DELETE", f"{PATH}/{made['id']}"), 404)["code"] == "webhook_not_found"
+
+
+def test_what_is_sent_is_shown_and_may_be_sent_again(people: People, world: World):
+    made = make(people.ada)
+    bring(people.ann)
+    bring(people.ann)
+    where = f"{PATH}/web_{made['id']}/deliveries"
+    page = got(people.ada.request("GET", f"{where}?limit=1"))
+    assert page["pagination"] == {"total": 2, "limit": 1, "offset": 0, "has_more": True}
+    (newest,) = page["data"]
+    assert set(newest) == {
+        "id", "event_id", "type", "status", "attempts", "response_status", "error", "next_attempt_at",
+        "created_at", "finished_at",
+    }  # fmt: skip
+    assert (newest["type"], newest["status"], newest["attempts"]) == (EVENTS[0], "waiting", 0)
+    assert newest["event_id"].startswith("evt_")
+    assert newest["next_attempt_at"] is not None
+    # One that is under way is not begun anew.
+    again = f"{where}/{newest['id']}/repeat"
+    assert error(people.ada.request("POST", again), 404)["code"] == "delivery_not_found"
+    ended = "state = 'failed', attempts = 10, response_status = 500, error = 'refused', finished_at = now()"
+    world.sql(f"update rag.deliveries set {ended} where id = %s", newest["id"])
+    failed = got(people.ada.request("GET", where))["data"][0]
+    assert (failed["status"], failed["response_status"], failed["error"]) == ("failed", 500, "refused")
+    assert failed["next_attempt_at"] is None
+    assert people.ada.request("POST", again).status_code == 202
+    assert got(people.ada.request("GET", where))["data"][0]["status"] == "waiting"
+
+
+def test_the_worker_sends_it(people: People):
+    """As a schedule calls it. Nobody listens at the port, so it says so."""
+    made = make(people.ada)
+    bring(people.ann)
+    # Straight into the table, since no address of this machine is taken over HTTP.
+    world = World(people.ann.stack)
+    world.sql("update rag.endpoints set url = 'http://127.0.0.1:9/'")
+    world.close()
+    headers = {"Authorization": f"Bearer {people.ann.stack.state.worker_token}"}
+    answer = httpx.post(f"{people.ann.stack.url}/functions/v1/ingest", headers=headers, timeout=30).json()
+    assert (answer["completed"], answer["delivered"], answer["undelivered"]) == (1, 0, 1)
+    (row,) = got(people.ada.request("GET", f"{PATH}/{made['id']}/deliveries"))["data"]
+    assert (row["status"], row["attempts"], row["error"]) == ("waiting", 1, "address_refused")
+    assert got(people.ada.request("GET", f"{PATH}/{made['id']}"))["failing_since"] is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"events": EVENTS}, {"url": "https://hooks.example/"},
+        {"url": "https://hooks.example/", "events": []},
+        {"url": "https://hooks.example/", "events": ["document.read"]}, {"url": 1, "events": EVENTS},
+        {"url": "https://hooks.example/", "events": EVENTS * 4}, {"url": "", "events": EVENTS},
+        {"url": "https://hooks.example/", "events": EVENTS, "description": "x" * 501},
+        {"url": "https://hooks.example/", "events": EVENTS, "org_id": "acme"},
+    ],
+    ids=["no url", "no events", "none", "unknown", "number", "too many", "empty", "long", "no org"],
+)  # fmt: skip
+def test_what_is_none_is_refused(people: People, body: Row):
+    refused = error(people.ada.request("POST", PATH, body), 400)
+    assert refused["type"] == "invalid_request_error"
+    assert refused["code"] in ("missing_required_field", "invalid_field_value")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1/", "http://2130706433/", "http://localhost:54321/", "http://169.254.169.254/",
+            "http://[fd00::1]/", "file:///etc/passwd", "hooks", "https://ann:secret@hooks.example/"],
+)  # fmt: skip
+def test_an_address_inside_or_none_at_all_is_refused_at_once(people: People, url: str):
+    refused = error(people.ada.request("POST", PATH, {"url": url, "events": EVENTS}), 400)
+    assert (refused["code"], refused["details"]) == ("url_not_allowed", {"field": "url"})
+    made = make(people.ada)
+    changed = people.ada.request("PATCH", f"{PATH}/{made['id']}", {"url": url})
+    assert error(changed, 400)["code"] == "url_not_allowed"
+
+
+def test_an_org_has_at_most_twenty(people: People):
+    for _ in range(20):
+        make(people.ada)
+    refused = people.ada.request("POST", PATH, {"url": "https://hooks.example/", "events": EVENTS})
+    assert error(refused, 400)["code"] == "too_many_webhooks"
+
+
+def test_who_keeps_several_orgs_says_which(people: People, world: World):
+    both = world.user(people.acme, people.bolt, role="admin")
+    body = {"url": "https://hooks.example/", "events": EVENTS}
+    assert error(both.request("POST", PATH, body), 400)["code"] == "org_required"
+    assert make(both, org_id=people.bolt.id)["org_id"] == people.bolt.id
+    assert len(got(both.request("GET", PATH))["data"]) == 1
+
+
+@pytest.mark.parametrize("path", ["", "/deliveries"])
+@pytest.mark.parametrize(
+    "webhook", ["nonsense", str(uuid4()), "web_"], ids=["nonsense", "nobody's", "prefix"]
+)
+def test_one_that_there_is_not(people: People, webhook: str, path: str):
+    refused = error(people.ada.request("GET", f"{PATH}/{webhook}{path}"), 404)
+    assert refused["code"] == "webhook_not_found"

@@ -1,0 +1,227 @@
+"""Attacks on webhooks: what an org does is told where its own admins say, and nowhere else."""
+
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from local import tokens
+from tests.actors import NOBODYS, SECRET, Actor, World, vector, webhook_arguments
+from tests.conftest import People
+from tests.isolation.bad_tokens import BAD_TOKENS
+from tests.isolation.library import INTERNALS
+
+PATH = "/api/v1/webhooks"
+BODY = {"url": "https://hooks.example/s3cret-path", "events": ["document.processing_completed"]}
+ONE = [
+    ("GET", "", None), ("PATCH", "", {"url": "https://thief.example/"}), ("DELETE", "", None),
+    ("POST", "/rotate", {}), ("GET", "/deliveries", None), ("POST", f"/deliveries/{NOBODYS}/repeat", None),
+]  # fmt: skip
+one = pytest.mark.parametrize(("method", "path", "body"), ONE, ids=[f"{row[0]}{row[1][:9]}" for row in ONE])
+WORKERS = {
+    "rag_claim_deliveries": {},
+    "rag_end_delivery": dict.fromkeys(("org_id", "delivery_id", "lease"), NOBODYS),
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits(world: World, no_jobs: None) -> None:
+    world.sql("delete from rag.webhooks")
+
+
+@pytest.fixture
+def bea(world: World, people: People) -> Actor:
+    """The other org's admin."""
+    return world.user(people.bolt, role="admin")
+
+
+def make(actor: Actor, **more: Any) -> str:
+    answer = actor.request("POST", PATH, {**BODY, **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def assert_not_found(answer: Any) -> None:
+    assert answer.status_code == 404, answer.text
+    assert answer.json()["error"]["code"] == "webhook_not_found"
+    assert "s3cret" not in answer.text
+    assert not INTERNALS.search(answer.text)
+
+
+def assert_untouched(people: People, webhook: str) -> None:
+    row = people.ada.request("GET", f"{PATH}/{webhook}").json()
+    assert (row["url"], row["enabled"]) == (BODY["url"], True)
+
+
+@one
+@pytest.mark.parametrize("who", ["bob", "bea", "sam", "ann"])
+def test_by_who_is_no_admin_of_the_org(
+    people: People, bea: Actor, who: str, method: str, path: str, body: Any
+):
+    webhook = make(people.ada)
+    thief: Actor = bea if who == "bea" else getattr(people, who)
+    assert_not_found(thief.request(method, f"{PATH}/{webhook}{path}", body))
+    assert thief.request("GET", PATH).json() == {"data": []}
+    assert_untouched(people, webhook)
+
+
+def test_made_by_who_is_no_admin(people: People, bea: Actor):
+    for actor, more in ((people.ann, {}), (people.kim, {"org_id": people.acme.id}), (people.bob, {})):
+        answer = actor.request("POST", PATH, {**BODY, **more})
+        assert answer.status_code == 403, answer.text
+        assert answer.json()["error"]["code"] == "admin_required"
+    for actor in (bea, people.sam):
+        answer = actor.request("POST", PATH, {**BODY, "org_id": people.acme.id})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "org_not_found")
+    assert people.ada.request("GET", PATH).json() == {"data": []}
+
+
+def test_on_another_org_s_or_owner_s_collection(people: People, bea: Actor):
+    home = people.ann.request("POST", "/v1/collections", {"name": "plans"}).json()["id"]
+    for more in ({}, {"org_id": people.bolt.id}):
+        answer = bea.request("POST", PATH, {**BODY, "collection_id": home, **more})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "collection_not_found")
+
+
+@pytest.mark.parametrize(
+    "scopes",
+    [["documents:read", "documents:write"], ["collections:manage"], ["retrievals:read", "chat:read"]],
+)
+def test_with_too_small_a_scope(people: People, scopes: list[str]):
+    webhook = make(people.ada)
+    token = people.ada.key_token(scopes=scopes)
+    for method, path, body in [*((method, f"/{webhook}{path}", body) for method, path, body in ONE),
+                               ("POST", "", BODY), ("GET", "", None)]:  # fmt: skip
+        answer = people.ada.request(method, f"{PATH}{path}", body, token=token)
+        # Past the function's own check, row security has its say.
+        assert answer.status_code in (403, 404) or answer.json() == {"data": []}, answer.text
+    made = people.ada.rpc("rag_create_webhook", webhook_arguments(), token=token)
+    assert made.status_code == 403
+    assert_untouched(people, webhook)
+
+
+@one
+def test_by_a_key_bound_to_a_collection(people: People, method: str, path: str, body: Any):
+    """Even an admin's: it would choose what others are told."""
+    home = people.ada.request("POST", "/v1/collections", {"name": "plans"}).json()["id"]
+    webhook = make(people.ada, collection_id=home)
+    token = people.ada.key_token(collection=home)
+    assert_not_found(people.ada.request(method, f"{PATH}/{webhook}{path}", body, token=token))
+    made = people.ada.request("POST", PATH, {**BODY, "collection_id": home}, token=token)
+    assert made.status_code == 403, made.text
+    assert_untouched(people, webhook)
+
+
+@pytest.mark.parametrize("fault", BAD_TOKENS)
+def test_by_a_token_that_is_none(people: People, fault: str):
+    webhook = make(people.ada)
+    answer = people.ada.request("GET", f"{PATH}/{webhook}", token=BAD_TOKENS[fault](people.ada))
+    assert answer.status_code == 401, answer.text
+    assert answer.json()["error"]["type"] == "authentication_error"
+
+
+@pytest.mark.parametrize("function", WORKERS)
+def test_deliveries_are_sent_by_the_worker_alone(people: People, function: str):
+    """What it claims carries the secrets."""
+    make(people.ada)
+    people.ann.put([vector(1)])
+    for token in (None, people.ada.token(), people.ada.key_token(), people.ann.stack.anon_key):
+        answer = people.ada.rpc(function, WORKERS[function], token=token)
+        assert answer.status_code in (401, 403), answer.text
+        assert "whsec_" not in answer.text
+
+
+# -- in SQL, past the functions -----------------------------------------------------------------------
+
+
+def test_nobody_reads_a_secret_and_members_not_even_where_it_leads(people: People, world: World):
+    make(people.ada)
+    people.ann.put([vector(1)])
+    for actor in (people.ada, people.ann, people.bob):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(actor, "select secret from rag.endpoints")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(actor, "update rag.endpoints set old_secret = 'x'")
+    counts = "select (select count(*) from rag.webhooks), (select count(url) from rag.endpoints), "
+    counts += "(select count(*) from rag.deliveries)"
+    assert world.as_user(people.ada, counts) == [(1, 1, 1)]
+    assert world.as_user(people.ann, counts) == [(1, 0, 0)]
+    assert world.as_user(people.bob, counts) == [(0, 0, 0)]
+
+
+def test_a_secret_in_place_of_another_moves_nothing(people: People, world: World):
+    """A member changes no row, and another org's admin none of this one's."""
+    webhook = make(people.ada)
+    bea = world.user(people.bolt, role="admin")
+    for thief in (people.ann, people.bob, bea):
+        world.as_user(thief, "update rag.endpoints set secret = %s, url = 'https://thief.example/'", SECRET)
+        world.as_user(thief, "update rag.webhooks set enabled = false")
+        world.as_user(thief, "delete from rag.webhooks")
+    assert_untouched(people, webhook)
+
+
+def test_what_one_org_does_is_told_to_that_org_alone(people: People, world: World, bea: Actor):
+    make(bea, events=["document.processing_completed", "collection.created", "document.deleted"])
+    document = people.ann.put([vector(1)])
+    people.ann.rpc("rag_delete_document", {"document_id": document})
+    assert world.sql("select count(*) from rag.deliveries") == [(0,)]
+    people.bob.put([vector(1)])
+    assert world.sql("select distinct org_id::text from rag.deliveries") == [(people.bolt.id,)]
+
+
+def forged(org: str, webhook: str, **more: Any) -> tuple[str, list[Any]]:
+    row = {"org_id": org, "webhook_id": webhook, "collection_id": str(uuid4()), "event_id": str(uuid4()),
+           "event": "document.deleted", "object": "{}", **more}  # fmt: skip
+    places = ", ".join(["%s"] * len(row))
+    return f"insert into rag.deliveries ({', '.join(row)}) values ({places})", list(row.values())
+
+
+def test_a_forged_delivery_to_another_org_s_webhook(people: People, world: World):
+    webhook = make(people.ada)
+    for org, kind in (
+        (people.acme.id, psycopg.errors.InsufficientPrivilege),
+        (people.bolt.id, psycopg.errors.ForeignKeyViolation),
+    ):
+        statement, values = forged(org, webhook)
+        with pytest.raises(kind):
+            world.as_user(people.bob, statement, *values)
+    assert world.sql("select count(*) from rag.deliveries") == [(0,)]
+
+
+def test_a_delivery_that_is_no_new_one(people: People, world: World):
+    webhook = make(people.ada)
+    statement, values = forged(people.acme.id, webhook, state="done", attempts=3)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.ann, statement, *values)
+    people.ann.put([vector(1)])
+    # To take its lease away from the worker, or to have it told that it was sent.
+    for change in ("state = 'done'", "state = 'failed'", "attempts = 9"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(people.ada, f"update rag.deliveries set {change}")
+        world.as_user(people.ann, f"update rag.deliveries set {change}")
+    assert world.sql("select state, attempts from rag.deliveries") == [("waiting", 0)]
+
+
+def test_the_worker_s_role_reads_no_document_to_tell_of_it(people: People, world: World):
+    people.ann.put([vector(1)])
+    stack = people.ann.stack
+    token = tokens.user_token(stack.signing_key, stack.url, people.ann.id, role="rag_worker")
+    for function, arguments in (
+        ("rag_list_webhooks", {}),
+        ("rag_create_webhook", webhook_arguments()),
+        ("rag_list_deliveries", {"webhook_id": str(uuid4())}),
+    ):
+        answer = people.ann.rpc(function, arguments, token=token)
+        assert answer.status_code in (401, 403), answer.text
+
+
+def test_who_is_told_may_not_be_chosen_by_a_private_collection_s_name(people: People, world: World):
+    """An admin is told of private collections and documents, which they may see; no member of another is."""
+    webhook = make(people.ada, events=["collection.created"])
+    made = people.ann.request("POST", "/v1/collections", {"name": "mine", "private": True})
+    assert made.status_code == 201
+    rows = people.ada.request("GET", f"{PATH}/{webhook}/deliveries").json()["data"]
+    assert [row["type"] for row in rows] == ["collection.created"]
+    assert world.as_user(people.alf, "select count(*) from rag.deliveries") == [(0,)]
+    assert world.as_user(people.ann, "select count(*) from rag.deliveries") == [(0,)]
