@@ -1,0 +1,29 @@
+"""README's schedule for whoever lets the database call the worker. There is neither pg_cron nor pg_net
+here, so it is parsed, and not run."""
+
+import re
+
+import psycopg
+import pytest
+
+from local.tools import ROOT
+from tests.actors import World
+
+SCHEDULE = re.compile(r"select cron\.schedule\(.*?\$\$\);", re.DOTALL)
+
+
+def parse(world: World, statement: str) -> None:
+    """Postgres' own parser; whether what it calls is there is not looked at."""
+    world.sql("drop function if exists pg_temp.parsed")
+    body = f"$parsed$ begin {statement} end $parsed$"
+    world.sql(f"create function pg_temp.parsed() returns void language plpgsql as {body}")
+
+
+def test_the_schedule_in_the_readme_is_sql(world: World):
+    (schedule,) = SCHEDULE.findall((ROOT / "README.md").read_text())
+    parse(world, schedule)
+    (_, called, _) = schedule.split("$$")
+    parse(world, f"{called.strip()};")
+    assert "/functions/v1/ingest" in called
+    with pytest.raises(psycopg.errors.SyntaxError):
+        parse(world, schedule.replace("select", "selct", 1))
