@@ -27,7 +27,7 @@ FUNCTIONS = [
     "rag_create_collection", "rag_list_collections", "rag_get_collection", "rag_update_collection",
     "rag_delete_collection", "rag_add_document", "rag_list_documents", "rag_get_document",
     "rag_update_document", "rag_get_original", "rag_open_job", "rag_report_job", "rag_complete_job",
-    "rag_fail_job",
+    "rag_fail_job", "rag_begin_upload", "rag_keep_content",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -71,6 +71,7 @@ class Library:
             "rag_get_document": {"document_id": self.acme_document},
             "rag_update_document": {"document_id": self.acme_document, "changes": {"title": "b"}},
             "rag_get_original": {"document_id": self.acme_document},
+            "rag_begin_upload": {"collection_id": self.acme_document, "name": "a.pdf", "size_bytes": 1},
             **LEASED,
             "rag_put_document": put_arguments(self.people.acme, [vector(1)]),
             "rag_delete_document": {"document_id": self.acme_document},

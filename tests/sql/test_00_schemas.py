@@ -5,6 +5,7 @@ apart. Whoever adds a table or a function has to come here and say so.
 import httpx
 import pytest
 
+from shared.storage import MAX_BYTES
 from tests.actors import World
 from tests.conftest import People
 
@@ -12,17 +13,21 @@ from tests.conftest import People
 EXPOSED = {
     "is_org_member(uuid)",
     "rag_add_document(uuid,jsonb)",
+    "rag_begin_upload(uuid,text,bigint)",
     "rag_claim_jobs(integer,integer)",
+    "rag_claim_removals(integer)",
     "rag_complete_job(jsonb,jsonb)",
     "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
     "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
     "rag_delete_collection(uuid,boolean)",
     "rag_delete_document(uuid)",
+    "rag_end_removal(uuid,text)",
     "rag_fail_job(text,text,integer)",
     "rag_get_collection(uuid)",
     "rag_get_document(uuid)",
     "rag_get_original(uuid)",
     "rag_hit(text,text,integer,integer,integer)",
+    "rag_keep_content(text)",
     "rag_list_collections(integer,integer,text,text)",
     "rag_list_documents(uuid,integer,integer,text,text,text)",
     "rag_list_keys(uuid)",
@@ -45,6 +50,7 @@ EXPOSED = {
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
     "rag.admin_org_ids()",
+    "rag.awaits_object(text)",
     "rag.best_among(rag.question,rag.reference[],integer)",
     "rag.best_by_impact(rag.question,rag.scope,uuid[],integer,integer)",
     "rag.best_documents(rag.hit[],integer)",
@@ -99,11 +105,16 @@ INTERNAL = {
     "rag.plain(jsonb)",
     "rag.question(text,rag.scope)",
     "rag.reads_metrics()",
+    "rag.remove_failed_twin(rag.documents,text)",
+    "rag.remove_object()",
+    "rag.removed_object()",
     "rag.replace_chunks(uuid,uuid,jsonb,text)",
+    "rag.require_no_twin(rag.documents,text)",
     "rag.require_room_for_a_collection(uuid)",
     "rag.require_room_for_a_document(rag.collections)",
     "rag.require_room_for_a_key(uuid)",
     "rag.scope_of(jsonb)",
+    "rag.sees_object(text)",
     "rag.score(rag.question,rag.reference[],rag.hit[],extensions.halfvec,rag.scope,text,text,integer,integer,boolean)",
     "rag.show(rag.hit[],boolean,integer)",
     "rag.shown(rag.api_keys)",
@@ -111,6 +122,7 @@ INTERNAL = {
     "rag.shown(rag.documents)",
     "rag.shows_only(text)",
     "rag.sought_hash()",
+    "rag.take_upload(rag.collections,text)",
     "rag.terms(regconfig,text)",
     "rag.text_config(text)",
     "rag.total_term(regconfig,text)",
@@ -135,6 +147,7 @@ GRANTS = {
     "facets": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "originals": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "jobs": {"SELECT", "INSERT", "DELETE"},
+    "removals": {"SELECT", "INSERT", "DELETE"},
     "api_keys": {"SELECT"},
     # No delete: a count that could be deleted could be started again.
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
@@ -152,9 +165,14 @@ COLUMN_GRANTS = {
         "UPDATE": {"state", "due_at", "lease", "step", "error_code", "error_message", "finished_at"},
     },
 }  # fmt: skip
-# The worker's role sees jobs, and of documents whether they are worked on; and it calls one function.
-WORKER_FUNCTIONS = {"rag_claim_jobs(integer,integer)"}
-WORKER_GRANTS = {"jobs": {"SELECT"}}
+# The worker's role sees jobs, of documents whether they are worked on, and which objects are to go because no
+# document has them; and it calls what claims and ends these.
+WORKER_FUNCTIONS = {
+    "rag_claim_jobs(integer,integer)",
+    "rag_claim_removals(integer)",
+    "rag_end_removal(uuid,text)",
+}
+WORKER_GRANTS = {"jobs": {"SELECT"}, "removals": {"SELECT", "DELETE"}}
 WORKER_COLUMN_GRANTS = {
     "jobs": {
         "UPDATE": {"state", "attempts", "due_at", "lease", "started_at", "finished_at", "step", "error_code",
@@ -164,16 +182,22 @@ WORKER_COLUMN_GRANTS = {
         "SELECT": {"org_id", "id", "status"},
         "UPDATE": {"status", "error_code", "error_message"},
     },
+    "originals": {"SELECT": {"org_id", "path"}},
+    "removals": {"UPDATE": {"due_at", "attempts"}},
 }  # fmt: skip
 WORKER_POLICIES = {
     "the worker claims jobs",
     "the worker leases jobs",
     "the worker sees which documents are not done",
     "the worker gives documents up",
+    "the worker sees what is to be removed",
+    "the worker puts removals off",
+    "the worker ends removals",
+    "the worker sees which objects documents have",
 }
 # What a document is made of and found by: under the same policies as itself.
 OF_DOCUMENTS = {"documents", "chunks", "postings", "term_counts", "facets", "originals"}
-TENANT_TABLES = {"api_keys", "collections", "jobs", *OF_DOCUMENTS}
+TENANT_TABLES = {"api_keys", "collections", "jobs", "removals", *OF_DOCUMENTS}
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
     "api_keys": {
@@ -194,6 +218,12 @@ NARROWING = {
         "jobs are for oneself",
         "whoever holds the lease goes on with a job",
     },
+    "removals": {
+        "a bound key stays in its collection",
+        "a key removes with a scope that deletes",
+        "a key sees uploads with documents:write",
+        "what was a document's goes",
+    },
 } | {
     table: {
         "a bound key stays in its collection",
@@ -201,6 +231,10 @@ NARROWING = {
         "a key reads and writes with the scopes for it",
     }
     for table in OF_DOCUMENTS
+}
+NARROWING["originals"] |= {
+    "an object is brought by who uploaded it",
+    "an object takes a place by who uploaded it",
 }
 # Unique without org_id in front, and why no other tenant can learn anything from that.
 UNIQUE_ACROSS_ORGS = {
@@ -271,12 +305,19 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag.index_words(uuid,uuid[])",
         "rag.keep_documents()",
         "rag.key_only_ends()",
+        "rag.remove_failed_twin(rag.documents,text)",
+        "rag.remove_object()",
         "rag.replace_chunks(uuid,uuid,jsonb,text)",
+        "rag.take_upload(rag.collections,text)",
         "rag.require_room_for_a_collection(uuid)",
         "rag.require_room_for_a_document(rag.collections)",
         "rag.require_room_for_a_key(uuid)",
         "rag_add_document(uuid,jsonb)",
+        "rag_begin_upload(uuid,text,bigint)",
         "rag_claim_jobs(integer,integer)",
+        "rag_claim_removals(integer)",
+        "rag_end_removal(uuid,text)",
+        "rag_keep_content(text)",
         "rag_complete_job(jsonb,jsonb)",
         "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
         "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
@@ -320,7 +361,7 @@ def test_a_signed_in_user_executes_every_function_of_ours(world: World):
     assert executed == (EXPOSED | INTERNAL) - WORKER_FUNCTIONS
 
 
-def test_the_worker_s_role_executes_its_one_function(world: World):
+def test_the_worker_s_role_executes_its_own_functions(world: World):
     checks = {"rag.is_metadata(jsonb)", "rag.shows_only(text)"}
     executed = functions(world, "has_function_privilege('rag_worker', oid, 'execute')")
     assert executed == WORKER_FUNCTIONS | checks
@@ -405,7 +446,8 @@ def test_every_tenant_table_has_one_policy_with_the_one_membership_expression(wo
 def test_every_tenant_table_narrows_what_api_keys_may_do_as_written(world: World):
     rows = world.sql(
         "select relname, array_agg(polname::text) from pg_policy "
-        "join pg_class on pg_class.oid = polrelid where not polpermissive group by 1"
+        "join pg_class on pg_class.oid = polrelid and relnamespace = 'rag'::regnamespace "
+        "where not polpermissive group by 1"
     )
     assert {table: set(names) for table, names in rows} == NARROWING
 
@@ -419,6 +461,24 @@ def test_every_policy_is_for_signed_in_users_but_the_worker_s_own(world: World):
     others = [roles for name, roles in rows if name not in WORKER_POLICIES]
     assert len(others) == len(GRANTS) + sum(map(len, NARROWING.values()))
     assert {tuple(roles) for roles in others} == {("authenticated",)}
+
+
+def test_storage_s_policies_are_the_written_list(world: World):
+    """Restrictive ones: no other policy that the project may have opens the bucket."""
+    rows = world.sql(
+        "select polname, polpermissive, polcmd::text, polroles::regrole[]::text[] from pg_policy "
+        "where polrelid = 'storage.objects'::regclass"
+    )
+    assert sorted(rows) == [
+        ("rag: an object is deleted by a token that names it", False, "d", ["authenticated"]),
+        ("rag: an object is read by who reads its document", False, "r", ["authenticated"]),
+        ("rag: an object is stored by who was told to", False, "a", ["authenticated"]),
+        ("rag: no object is changed", False, "w", ["authenticated"]),
+        ("rag: nobody else uses the bucket of originals", False, "*", ["anon"]),
+        ("rag: signed-in users use the bucket of originals", True, "*", ["authenticated"]),
+    ]
+    buckets = world.sql("select id, public, file_size_limit from storage.buckets")
+    assert buckets == [("rag-originals", False, MAX_BYTES)]
 
 
 def test_unique_keys_begin_with_the_org_but_for_the_written_exceptions(world: World):

@@ -251,6 +251,15 @@ def test_a_push_into_a_project_with_tables_of_its_own_leaves_them_alone(
         assert connection.execute("select count(*) from rag.documents").fetchall() == [(0,)]
 
 
+def test_a_project_without_storage_gets_all_the_rest(stack: Stack, new_database: Callable[[str], str]):
+    database = new_database("storeless")
+    with psycopg.connect(stack.database_url("supabase_admin", database)) as connection:
+        connection.execute("drop schema storage cascade")
+    cli(stack, "db", "push", database=database)
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        assert connection.execute("select count(*) from rag.removals").fetchall() == [(0,)]
+
+
 def test_the_advisors_report_nothing(stack: Stack, migrated: str):
     assert cli(stack, "db", "advisors", database=migrated)["results"] == []
     # Nor below a warning, but for indexes that nobody can have used in a database without rows.
