@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, pipeline_of_process, worker_only
 from shared.dialects import platform as wire
+from shared.removals import remove_due
 from shared.work import Done, Worker
 
 # How long a call goes on claiming; what it has claimed then, it finishes.
@@ -37,12 +38,14 @@ def ingest(core: Core) -> Report:
 
 def _work(core: Core) -> Report:
     signer = core.require_signer()
-    worker = Worker(core.database, core.embedder, signer, core.networks, core.transcriber)
+    worker = Worker(core.database, core.embedder, signer, core.networks, core.transcriber, core.storage)
     done, idle, until = Done(), False, time.monotonic() + BUDGET_SECONDS
     while not idle and time.monotonic() < until:
         step = worker.work()
         idle = step.claimed == 0
         done += step
+    if core.storage:
+        remove_due(core.database, signer, core.storage)
     return Report(completed=done.completed, failed=done.failed, postponed=done.postponed, idle=idle)
 
 
