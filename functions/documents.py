@@ -141,7 +141,7 @@ def url(caller: Reader, core: Core, document: Id, request: Request) -> wire.Docu
 def original(caller: Linked, core: Core, document: Id) -> Response:
     found = documents.original(core.database, caller, document)
     if found.path is not None:
-        link = core.require_storage().download_link(caller, found.path, found.filename)
+        link = documents.object_link(core.require_storage(), caller, found)
         return RedirectResponse(link, headers=wire.NOT_KEPT)
     return Response(found.data, headers=wire.of_a_stranger(found.filename, found.content_type))
 

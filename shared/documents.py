@@ -10,6 +10,7 @@ from shared.clean import clean_line
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
 from shared.ingest import Fields
 from shared.postgrest import Database
+from shared.storage import Storage
 from shared.types import Principal
 
 Row = dict[str, Any]
@@ -161,11 +162,19 @@ def original(database: Database, caller: Principal, document: str) -> Original:
     with about(document_id=document):
         rows = database.call(caller, "rag_get_original", {"document_id": document}, again=True)
         if not rows or rows[0]["bytes"] is rows[0]["path"] is None:
-            raise NotFound("There is no original of this document.", code="original_not_found")
+            raise _no_original()
     (row,) = rows
     name = row["filename"] or (row["url"] or "").rstrip("/").rpartition("/")[2] or "original"
     data = None if row["bytes"] is None else base64.b64decode(row["bytes"])
     return Original(data, row["path"], file_name(name), row["content_type"])
+
+
+def object_link(storage: Storage, caller: Principal, original: Original) -> str:
+    """Where whoever has it may fetch the object, for a minute. Raises NotFound, StorageFailed."""
+    try:
+        return storage.download_link(caller, original.path or "", original.filename)
+    except NotFound:
+        raise _no_original() from None
 
 
 def update(
@@ -195,6 +204,10 @@ def _add(database: Database, caller: Principal, collection: str, document: Row) 
         arguments = {"collection_id": collection, "document": document}
         (row,) = database.call(caller, "rag_add_document", arguments, patient=True)
     return dict(row)
+
+
+def _no_original() -> NotFound:
+    return NotFound("There is no original of this document.", code="original_not_found")
 
 
 def _said(brought: Brought) -> Row:

@@ -121,7 +121,7 @@ def _error_of(answer: httpx.Response) -> RagError:
     except (ValueError, AttributeError):
         return StorageFailed(because=f"storage {answer.status_code}")
     if status == "404" and named & {"not_found", "NoSuchKey"}:
-        return NotFound("There is no such upload.", code="upload_not_found", because="storage 404")
+        return NotFound("There is no such file.", code="object_not_found")
     return StorageFailed(because=f"storage {status[:3]}")
 
 

@@ -89,11 +89,14 @@ class Uploads:
         except Broken:
             raise InvalidRequest("The upload is not one of ours.", code="invalid_upload") from None
         if user_id != caller.user_id:
-            raise NotFound("There is no such upload.", code="upload_not_found")
+            raise _not_found()
         if expires < time.time():
             raise InvalidRequest("The time to bring this upload is over.", code="upload_expired")
         wanted = Wanted(**said)
-        size = self._storage.size_of(caller, path)
+        try:
+            size = self._storage.size_of(caller, path)
+        except NotFound:
+            raise _not_found() from None
         _require_size(size)
         brought = Brought(
             b"",
@@ -114,6 +117,10 @@ def safe_name(name: str) -> str:
     # What is too long loses its middle: the end tells what it is.
     safe = f"{stem[: 99 - len(end)]}.{end}" if dot and len(end) <= 20 else safe[:100]
     return re.sub(r"^[^A-Za-z0-9_]+", "", safe) or "file"
+
+
+def _not_found() -> NotFound:
+    return NotFound("There is no such upload.", code="upload_not_found")
 
 
 def _require_size(size: int) -> None:

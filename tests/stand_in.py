@@ -64,6 +64,9 @@ class StandIn:
             def do_GET(self) -> None:
                 stand_in._serve(self)
 
+            def do_DELETE(self) -> None:
+                stand_in._serve(self)
+
             def log_message(self, format: str, *arguments: Any) -> None:
                 """Silent: the requests are recorded."""
 

@@ -40,11 +40,15 @@ create policy "a key sees uploads with documents:write" on rag.removals
   as restrictive for select to authenticated
   using ((select rag.has_scope('documents:write')));
 
+create policy "uploads are one's own" on rag.removals
+  as restrictive for insert to authenticated
+  with check (expected_until is null
+    or (split_part(path, '/', 3) = (select auth.uid())::text and (select rag.has_scope('documents:write'))));
+
 -- Documents also go with their collection.
 create policy "a key removes with a scope that deletes" on rag.removals
   as restrictive for insert to authenticated
-  with check ((select rag.has_scope('documents:write', 'collections:manage'))
-    and (expected_until is null or split_part(path, '/', 3) = (select auth.uid())::text));
+  with check ((select rag.has_scope('documents:write', 'collections:manage')));
 
 create policy "what was a document's goes" on rag.removals
   as restrictive for delete to authenticated

@@ -222,6 +222,7 @@ NARROWING = {
         "a bound key stays in its collection",
         "a key removes with a scope that deletes",
         "a key sees uploads with documents:write",
+        "uploads are one's own",
         "what was a document's goes",
     },
 } | {
