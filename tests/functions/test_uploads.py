@@ -1,6 +1,7 @@
 """Files that are too large for a request: uploaded to Storage, brought, worked on, handed back, removed."""
 
 import json
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from local.tools import ROOT
 from shared.documents import MAX_BYTES as IN_A_REQUEST
 from shared.storage import MAX_BYTES
 from shared.work import Done
@@ -385,6 +387,19 @@ def test_what_is_uploaded_and_never_brought_goes(
     world.sql("update rag.removals set due_at = now()")
     assert uploading.remove() == 1
     assert uploading.kept == {uploading.path_of(kept)}
+
+
+def test_the_readme_finds_objects_that_nothing_knows_of(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    (statement,) = re.findall(r"`(select name from storage.objects[^`]+)`", (ROOT / "README.md").read_text())
+    uploading.bring(people.ann, home, page("The kiln is hot."))
+    uploading.put(people.ann, home, page("Still to be brought."))
+    uploading.put(people.ann, home, page("Lost."), name="lost.html")
+    assert world.sql(statement) == []
+    world.sql("delete from rag.removals where path ~ 'lost.html$'")
+    ((name,),) = world.sql(statement)
+    assert name.endswith("/lost.html")
 
 
 def test_the_schedule_s_call_removes_too(uploading: Uploading, people: People, world: World, home: str):
