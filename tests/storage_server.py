@@ -10,18 +10,16 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import httpx
-import psycopg
 from jose import JWTError, jwt
 
 from local.stack import Stack
+from tests.storage_rows import Answer, Asked, NoKey, Rows, StorageError, in_json
 
 BUCKET = "rag-originals"
 PREFIX = "/storage/v1"
@@ -31,42 +29,6 @@ INSERT = (
     "insert into storage.objects (bucket_id, name, owner_id, version, metadata) "
     "values (%s, %s, %s, gen_random_uuid(), %s)"
 )
-Answer = tuple[int, bytes, dict[str, str]]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One request: of which object, with what."""
-
-    method: str
-    path: str
-    bucket: str
-    name: str
-    query: dict[str, str]
-    headers: Any
-    body: bytes
-
-    @property
-    def place(self) -> str:
-        return f"{self.bucket}/{self.name}"
-
-
-class StorageError(Exception):
-    """As the server says it: nearly always under status 400, with its own in the body."""
-
-    def __init__(self, status: int, error: str, message: str) -> None:
-        super().__init__(message)
-        self.answer = _json({"statusCode": str(status), "error": error, "message": message}, 400)
-
-
-class Denied(StorageError):
-    def __init__(self) -> None:
-        super().__init__(403, "Unauthorized", "new row violates row-level security policy")
-
-
-class NoKey(StorageError):
-    def __init__(self) -> None:
-        super().__init__(404, "not_found", "Object not found")
 
 
 class StorageServer:
@@ -75,9 +37,10 @@ class StorageServer:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
+        self._rows = Rows(stack)
+        self.asked = self._rows.asked
         self._secret = secrets.token_hex(32)
         self.objects: dict[str, bytes] = {}
-        self.asked: list[tuple[str, str, dict[str, Any]]] = []
         self.fault: int | None = None
         server = self
 
@@ -138,7 +101,9 @@ class StorageServer:
         parts = urlsplit(handler.path.removeprefix(PREFIX))
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         if self.fault:
-            return _json({"statusCode": str(self.fault), "error": "Internal", "message": "fault"}, self.fault)
+            return in_json(
+                {"statusCode": str(self.fault), "error": "Internal", "message": "fault"}, self.fault
+            )
         for method, pattern, serve in self._routes():
             found = re.fullmatch(pattern, parts.path)
             if method == handler.command and found:
@@ -147,7 +112,7 @@ class StorageServer:
                     return serve(Asked(method, parts.path, bucket, name, query, handler.headers, body))
                 except StorageError as error:
                     return error.answer
-        return _json({"statusCode": "404", "error": "Not Found", "message": "Route not found"}, 404)
+        return in_json({"statusCode": "404", "error": "Not Found", "message": "Route not found"}, 404)
 
     def _routes(self) -> list[tuple[str, str, Callable[..., Answer]]]:
         """In the order in which they are tried."""
@@ -166,33 +131,10 @@ class StorageServer:
 
     # -- as the caller ---------------------------------------------------------------------------------
 
-    @contextmanager
-    def _as_caller(self, asked: Asked) -> Iterator[tuple[Any, dict[str, Any]]]:
-        token = asked.headers.get("Authorization", "").removeprefix("Bearer ")
-        try:
-            claims = jwt.decode(token, self._stack.state.jwt_secret, "HS256", options={"verify_aud": False})
-        except JWTError as invalid:
-            raise StorageError(403, "Unauthorized", str(invalid)) from None
-        self.asked.append((asked.method, asked.path, claims))
-        with self._as_role(claims.get("role", "anon"), claims) as connection:
-            yield connection, claims
-
-    @contextmanager
-    def _as_role(self, role: str, claims: dict[str, Any]) -> Iterator[Any]:
-        with psycopg.connect(self._stack.database_url("authenticator")) as connection:
-            said = "set_config('role', %s, true), set_config('request.jwt.claims', %s, true)"
-            try:
-                connection.execute(f"select {said}".encode(), [role, json.dumps(claims)])
-                yield connection
-            except psycopg.errors.InsufficientPrivilege:
-                raise Denied from None
-            except psycopg.errors.UniqueViolation:
-                raise StorageError(409, "Duplicate", "The resource already exists") from None
-
     def _found(self, asked: Asked) -> dict[str, Any]:
         _require_key(asked.name)
-        with self._as_caller(asked) as (connection, _):
-            if not self._bucket(asked.bucket):
+        with self._rows.as_caller(asked) as (connection, _):
+            if not self._rows.bucket(asked.bucket):
                 raise StorageError(404, "Bucket not found", "Bucket not found")
             columns = "id::text, name, bucket_id, (metadata ->> 'size')::bigint, metadata ->> 'mimetype'"
             statement = f"select {columns} from storage.objects where bucket_id = %s and name = %s"
@@ -203,25 +145,25 @@ class StorageServer:
 
     def _sign_upload(self, asked: Asked) -> Answer:
         _require_key(asked.name)
-        with self._as_caller(asked) as (connection, claims):
+        with self._rows.as_caller(asked) as (connection, claims):
             # Whether the row could be written; it is not.
             connection.execute(INSERT, [asked.bucket, asked.name, claims.get("sub"), None])
             connection.rollback()
         token = self._token("upload", asked.place, 7200, owner=claims.get("sub"))
-        return _json({"url": f"/object/upload/sign/{asked.place}?token={token}", "token": token})
+        return in_json({"url": f"/object/upload/sign/{asked.place}?token={token}", "token": token})
 
     def _upload(self, asked: Asked) -> Answer:
         _require_key(asked.name)
         again = "on conflict (bucket_id, name) do update set metadata = excluded.metadata"
         statement = INSERT + (f" {again}" if asked.headers.get("x-upsert") == "true" else "")
-        with self._as_caller(asked) as (connection, claims):
+        with self._rows.as_caller(asked) as (connection, claims):
             connection.execute(
                 statement.encode(), [asked.bucket, asked.name, claims.get("sub"), _metadata(asked)]
             )
         return self._kept(asked)
 
     def _info(self, asked: Asked) -> Answer:
-        return _json(self._found(asked))
+        return in_json(self._found(asked))
 
     def _get(self, asked: Asked) -> Answer:
         self._found(asked)
@@ -230,40 +172,40 @@ class StorageServer:
     def _sign(self, asked: Asked) -> Answer:
         self._found(asked)
         token = self._token("download", asked.place, json.loads(asked.body)["expiresIn"])
-        return _json({"signedURL": f"/object/sign/{asked.place}?token={token}"})
+        return in_json({"signedURL": f"/object/sign/{asked.place}?token={token}"})
 
     def _list(self, asked: Asked) -> Answer:
-        with self._as_caller(asked) as (connection, _):
+        with self._rows.as_caller(asked) as (connection, _):
             statement = "select name from storage.objects where bucket_id = %s order by name"
             rows = connection.execute(statement, [asked.bucket]).fetchall()
-        return _json([{"name": name} for (name,) in rows])
+        return in_json([{"name": name} for (name,) in rows])
 
     def _move(self, asked: Asked) -> Answer:
         said = json.loads(asked.body)
-        with self._as_caller(asked) as (connection, _):
+        with self._rows.as_caller(asked) as (connection, _):
             statement = "update storage.objects set name = %s where bucket_id = %s and name = %s"
             places = [said["destinationKey"], said["bucketId"], said["sourceKey"]]
             if not connection.execute(statement, places).rowcount:
                 raise NoKey
-        return _json({"message": "Successfully moved"})
+        return in_json({"message": "Successfully moved"})
 
     def _delete(self, asked: Asked) -> Answer:
-        with self._as_caller(asked) as (connection, _):
+        with self._rows.as_caller(asked) as (connection, _):
             statement = "delete from storage.objects where bucket_id = %s and name = any (%s) returning name"
             rows = connection.execute(
                 statement, [asked.bucket, json.loads(asked.body)["prefixes"]]
             ).fetchall()
         for (gone,) in rows:
             self.objects.pop(f"{asked.bucket}/{gone}", None)
-        return _json([{"name": gone} for (gone,) in rows])
+        return in_json([{"name": gone} for (gone,) in rows])
 
     # -- by a token of its own -------------------------------------------------------------------------
 
     def _upload_signed(self, asked: Asked) -> Answer:
         claims = self._opened(asked.query.get("token", ""), "upload", asked.place)
-        if len(asked.body) > self._bucket(asked.bucket)[0]:
+        if len(asked.body) > self._rows.bucket(asked.bucket)[0]:
             raise StorageError(413, "Payload too large", "The object exceeded the maximum allowed size")
-        with self._as_role("service_role", {"role": "service_role"}) as connection:
+        with self._rows.as_role("service_role", {"role": "service_role"}) as connection:
             connection.execute(INSERT, [asked.bucket, asked.name, claims["owner"], _metadata(asked)])
         return self._kept(asked)
 
@@ -291,14 +233,9 @@ class StorageServer:
             raise StorageError(400, "InvalidSignature", "Invalid signature")
         return claims
 
-    def _bucket(self, bucket: str) -> Any:
-        with self._as_role("service_role", {"role": "service_role"}) as connection:
-            statement = "select file_size_limit from storage.buckets where id = %s"
-            return connection.execute(statement, [bucket]).fetchone()
-
     def _kept(self, asked: Asked) -> Answer:
         self.objects[asked.place] = asked.body
-        return _json({"Key": asked.place})
+        return in_json({"Key": asked.place})
 
 
 def _require_key(name: str) -> None:
@@ -308,7 +245,3 @@ def _require_key(name: str) -> None:
 
 def _metadata(asked: Asked) -> str:
     return json.dumps({"size": len(asked.body), "mimetype": asked.headers.get("Content-Type")})
-
-
-def _json(said: Any, status: int = 200) -> Answer:
-    return status, json.dumps(said).encode(), {"Content-Type": "application/json"}

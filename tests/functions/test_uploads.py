@@ -217,6 +217,18 @@ def test_a_storage_that_is_down_is_nobody_s_fault(
     assert "eyJ" not in logged
 
 
+def test_an_admin_brings_a_large_file_into_somebody_s_own_collection(uploading: Uploading, people: People):
+    own = people.ann.request("POST", "/api/v1/collections", {"name": "own", "private": True}).json()["id"]
+    row = uploading.bring(people.ada, own, page("The kiln is hot."))
+    assert row["user_id"] == people.ann.id
+    assert uploading.work() == Done(claimed=1, completed=1)
+    for actor in (people.ann, people.ada):
+        link = uploading.get(actor, f"{row['id']}/url").json()["url"]
+        led = uploading.app.get(link, follow_redirects=False).headers["Location"]
+        assert httpx.get(led).content == page("The kiln is hot.")
+    assert uploading.get(people.alf, f"{row['id']}/url").status_code == 404
+
+
 # -- the worker ---------------------------------------------------------------------------------------
 
 
