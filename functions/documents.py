@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Depends, File, Form, Request, UploadFile
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from shared import documents
 from shared.app import create_app, lambda_handler
@@ -15,6 +15,7 @@ from shared.errors import about
 from shared.ids import id_of
 from shared.links import link_to, new_link
 from shared.types import Principal, Scope
+from shared.uploads import Uploads, Wanted
 
 # Six megabytes of a file or a text are what Lambda lets in, and Postgres keeps.
 app = create_app(
@@ -23,6 +24,7 @@ app = create_app(
     searches=False,
     errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),
     max_body_bytes=documents.MAX_BYTES + 64 * 1024,
+    too_large=documents.TOO_LARGE,
 )
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)]
@@ -79,6 +81,20 @@ def address(caller: Writer, core: Core, body: wire.NewAddress) -> wire.Document:
     return wire.Document.of(documents.bring_address(core.database, caller, collection, page))
 
 
+@app.post("/api/v1/documents/upload", status_code=201)
+@app.post("/v1/documents/upload", status_code=201)
+def begin_upload(caller: Writer, core: Core, body: wire.NewUpload) -> wire.Upload:
+    said = body.model_dump(exclude={"collection_id"})
+    begun = _uploads(core).begin(caller, Wanted(id_of(body.collection_id, "collection"), **said))
+    return wire.Upload(upload_url=begun.upload_url, upload=begun.ticket, expires_at=begun.expires_at)
+
+
+@app.post("/api/v1/documents/uploaded", status_code=202)
+@app.post("/v1/documents/uploaded", status_code=202)
+def finish_upload(caller: Writer, core: Core, body: wire.Uploaded) -> wire.Document:
+    return wire.Document.of(_uploads(core).finish(caller, body.upload))
+
+
 @app.get("/api/v1/documents")
 @app.get("/v1/documents")
 def index(
@@ -124,6 +140,9 @@ def url(caller: Reader, core: Core, document: Id, request: Request) -> wire.Docu
 @app.get("/v1/documents/{document_id}/original")
 def original(caller: Linked, core: Core, document: Id) -> Response:
     found = documents.original(core.database, caller, document)
+    if found.path is not None:
+        link = documents.object_link(core.require_storage(), caller, found)
+        return RedirectResponse(link, headers=wire.NOT_KEPT)
     return Response(found.data, headers=wire.of_a_stranger(found.filename, found.content_type))
 
 
@@ -139,6 +158,10 @@ def update(caller: Writer, core: Core, document: Id, body: wire.DocumentChanges)
 def delete(caller: Writer, core: Core, document: Id) -> Response:
     documents.delete(core.database, caller, document)
     return Response(status_code=204)
+
+
+def _uploads(core: Core) -> Uploads:
+    return Uploads(core.database, core.require_storage(), core.require_signer())
 
 
 def _brought(core: Core, caller: Principal, collection_id: str, brought: Brought) -> wire.Document:

@@ -14,6 +14,7 @@ from shared.callers import Core, pipeline_of_process, worker_only
 from shared.deliver import Courier, Sent
 from shared.dialects import platform as wire
 from shared.dialects.webhooks import event_of
+from shared.removals import remove_due
 from shared.work import Done, Worker
 
 # How long a call goes on claiming; what it has claimed then, it finishes.
@@ -41,7 +42,7 @@ def ingest(core: Core) -> Report:
 
 def _work(core: Core) -> Report:
     signer = core.require_signer()
-    worker = Worker(core.database, core.embedder, signer, core.networks, core.transcriber)
+    worker = Worker(core.database, core.embedder, signer, core.networks, core.transcriber, core.storage)
     courier = Courier(core.database, signer, core.networks, event_of)
     done, sent, idle, until = Done(), Sent(), False, time.monotonic() + BUDGET_SECONDS
     while not idle and time.monotonic() < until:
@@ -49,6 +50,8 @@ def _work(core: Core) -> Report:
         idle = step.claimed == round_sent.claimed == 0
         done += step
         sent += round_sent
+    if core.storage:
+        remove_due(core.database, signer, core.storage)
     return Report(
         completed=done.completed,
         failed=done.failed,

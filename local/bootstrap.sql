@@ -66,3 +66,41 @@ create or replace function auth.role() returns text language sql stable as $$
     nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'role'
   );
 $$;
+
+-- storage: the two tables of Supabase Storage whose row security decides what its server does for a caller. -----------
+create schema if not exists storage;
+grant usage on schema storage to anon, authenticated, service_role, postgres;
+
+create table if not exists storage.buckets (
+  id text primary key,
+  name text not null unique,
+  owner uuid,
+  owner_id text,
+  public boolean default false,
+  file_size_limit bigint,
+  allowed_mime_types text[],
+  created_at timestamptz default now(),
+  updated_at timestamptz default now()
+);
+
+create table if not exists storage.objects (
+  id uuid primary key default gen_random_uuid(),
+  bucket_id text references storage.buckets (id),
+  name text,
+  owner uuid,
+  owner_id text,
+  version text,
+  metadata jsonb,
+  user_metadata jsonb,
+  created_at timestamptz default now(),
+  updated_at timestamptz default now(),
+  last_accessed_at timestamptz default now()
+);
+create unique index if not exists bucketid_objname on storage.objects (bucket_id, name);
+
+-- Hosted, they are supabase_storage_admin's, and postgres may write their policies all the same; here it owns them.
+alter table storage.buckets owner to postgres;
+alter table storage.objects owner to postgres;
+alter table storage.buckets enable row level security;
+alter table storage.objects enable row level security;
+grant all on storage.buckets, storage.objects to anon, authenticated, service_role;

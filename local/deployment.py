@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from local.folder import shown
+from local.folder import File, shown
 from local.processes import StackError
 from local.stack import Stack
 
@@ -76,6 +76,28 @@ class Deployment:
             if wait > LONGEST_WAIT:
                 raise StackError(f"{refused} The limit is open again in {wait / 3600:.1f} hours.")
             self._rest(wait, str(refused))
+        raise StackError("stopped")
+
+    def upload(self, url: str, file: File) -> None:
+        """PUT the file where the API said, which takes no credential. Raises Refused, Unreadable, StackError
+        where the next would fare no better."""
+        pauses = iter(PAUSES)
+        while not self._stopped.is_set():
+            try:
+                with file.opened() as opened:
+                    headers = {"Content-Length": str(file.size), "Content-Type": "application/octet-stream"}
+                    answer = httpx.put(url, content=opened, headers=headers, timeout=60)
+            except httpx.TransportError as error:
+                if (pause := next(pauses, None)) is None:
+                    raise StackError(f"no connection for uploads ({type(error).__name__})") from None
+                self._rest(pause, "the connection was lost")
+                continue
+            # An attempt whose answer was lost may have done it.
+            if answer.is_success or answer.status_code == 409 or '"409"' in answer.text:
+                return
+            if answer.status_code < 500 or (pause := next(pauses, None)) is None:
+                raise Refused(answer)
+            self._rest(pause, "the upload failed")
         raise StackError("stopped")
 
     def pages(self, path: str, **query: str) -> Iterator[Row]:

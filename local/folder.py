@@ -3,14 +3,17 @@
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from io import BufferedReader
 from pathlib import Path
 
 from local.processes import StackError
 from shared.clean import clean_line
 from shared.documents import MAX_BYTES, external_id_of
 from shared.kinds import EXTENSIONS
+from shared.storage import MAX_BYTES as LARGEST
 
 
 class Unreadable(Exception):
@@ -19,6 +22,10 @@ class Unreadable(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def too_large(most: int) -> Unreadable:
+    return Unreadable("file_too_large", f"A file may have {most // 2**20} MB.")
 
 
 @dataclass(frozen=True)
@@ -37,19 +44,34 @@ class File:
         return digest_of(self.external_id.encode())
 
     def digest(self) -> str:
-        """Of what is in it. Raises Unreadable."""
-        return digest_of(self.read())
+        """Of what is in it. Raises Unreadable, also for more than any document may have."""
+        if self.size > LARGEST:
+            raise too_large(LARGEST)
+        with self.opened() as opened:
+            return f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
+
+    @property
+    def size(self) -> int:
+        """In bytes. Raises Unreadable."""
+        with self.opened() as opened:
+            return opened.seek(0, os.SEEK_END)
 
     def read(self) -> bytes:
-        """Raises Unreadable, also for more than a document may have."""
+        """Of a file that a request takes. Raises Unreadable, also for a larger one."""
+        with self.opened() as opened:
+            data = opened.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise too_large(MAX_BYTES)
+        return data
+
+    @contextmanager
+    def opened(self) -> Iterator[BufferedReader]:
+        """Raises Unreadable, for whatever goes wrong meanwhile."""
         try:
             with self.path.open("rb") as opened:
-                data = opened.read(MAX_BYTES + 1)
+                yield opened
         except OSError as error:
             raise Unreadable("unreadable_file", error.strerror or type(error).__name__) from None
-        if len(data) > MAX_BYTES:
-            raise Unreadable("file_too_large", f"A file may have {MAX_BYTES // 2**20} MB.")
-        return data
 
 
 @dataclass(frozen=True)

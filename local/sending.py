@@ -11,11 +11,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from local.deployment import PAGE, Deployment, Refused, Row
-from local.folder import File, Folder, Unreadable, digest_of
+from local.folder import File, Folder, Unreadable, digest_of, too_large
 from local.processes import StackError
-from shared.documents import external_id_of, file_name
+from shared.documents import MAX_BYTES, external_id_of, file_name
 
 PATH = "/api/v1/documents"
+# What a deployment says that takes nothing larger than a request, or that is older than uploads.
+NO_UPLOADS = {"storage_off", "not_found", "method_not_allowed"}
+# What is known of an upload's content until the worker has read it.
+UNKNOWN = f"sha256:{'0' * 64}"
 SENDERS = 4
 # Between two looks at how far the worker is, for each request that a look takes.
 PAUSE_SECONDS = 1.0
@@ -112,8 +116,18 @@ class Sending:
 
     def _place(self, file: File, digest: str, contents: set[str]) -> None:
         row = self._known.get(file.identifier)
-        if row is None and digest in contents:
+        if digest in contents and (row is None or (row["status"] == "failed" and not row["chunk_count"])):
             self.outcome.same += 1
+        elif (
+            row
+            and row["status"] == "processing"
+            and (row["content_hash"], row["size_bytes"])
+            == (
+                UNKNOWN,
+                file.size,
+            )
+        ):
+            self.awaited[row["id"]] = file
         elif row is None or row["status"] == "failed" or row["content_hash"] != digest:
             contents.add(digest)
             self.to_send.append(file)
@@ -130,20 +144,44 @@ class Sending:
         new = file.identifier not in self._known
         if new and self._full:
             raise self._full
-        form = {
-            "collection_id": self._home["id"],
-            "external_id": file.external_id,
-            "metadata": json.dumps({"path": file.name}),
-        }
-        upload = (file_name(file.name), file.read())
         try:
-            row: Row = self._api.request("POST", PATH, data=form, files={"file": upload})
+            row: Row = self._upload(file) if file.size > MAX_BYTES else self._post(file)
         except Refused as refused:
             if new and refused.code == "duplicate_document":
                 return None
             if refused.status == 429:
                 self._full = refused
             raise
+        return row
+
+    def _post(self, file: File) -> Row:
+        form = {
+            "collection_id": self._home["id"],
+            "external_id": file.external_id,
+            "metadata": json.dumps({"path": file.name}),
+        }
+        row: Row = self._api.request(
+            "POST", PATH, data=form, files={"file": (file_name(file.name), file.read())}
+        )
+        return row
+
+    def _upload(self, file: File) -> Row:
+        """One that is too large for a request, where the deployment says."""
+        said = {
+            "collection_id": self._home["id"],
+            "external_id": file.external_id,
+            "metadata": {"path": file.name},
+            "filename": file_name(file.name),
+            "size_bytes": file.size,
+        }
+        try:
+            begun = self._api.request("POST", f"{PATH}/upload", json=said)
+        except Refused as refused:
+            if refused.code in NO_UPLOADS:
+                raise too_large(MAX_BYTES) from None
+            raise
+        self._api.upload(begun["upload_url"], file)
+        row: Row = self._api.request("POST", f"{PATH}/uploaded", json={"upload": begun["upload"]})
         return row
 
     def _sent(self, file: File, future: Future[Row | None]) -> None:
@@ -173,6 +211,9 @@ class Sending:
                 continue
             if row["status"] == "completed":
                 self.outcome.completed += 1
+            elif row["error"]["code"] == "duplicate_document" and not row["chunk_count"]:
+                # Of an upload only its reader learns that.
+                self.outcome.same += 1
             else:
                 self.outcome.failed.append((file, row["error"]["code"], row["error"]["message"]))
         return pages

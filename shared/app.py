@@ -62,10 +62,12 @@ def create_app(
     errors: Iterable[int],
     searches: bool = True,
     max_body_bytes: int = MAX_BODY_BYTES,
+    too_large: str | None = None,
 ) -> FastAPI:
     """The app of a function, named by its slug, whose errors wear the dialect's envelope. Routes are added
     by the function's file. One that neither searches nor answers starts without what only that needs.
-    `errors` are the statuses that its description names beside its success."""
+    `errors` are the statuses that its description names beside its success; `too_large` is what it says of
+    a body that is."""
     configure()
     app = FastAPI(
         title=function,
@@ -100,7 +102,7 @@ def create_app(
     app.add_exception_handler(RequestValidationError, rendered(_invalid))
     app.add_exception_handler(HTTPException, rendered(_http))
     # The last added is the outermost.
-    app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
+    app.add_middleware(BodyLimit, max_bytes=max_body_bytes, message=too_large)
     app.add_middleware(Barrier, fault=lambda: render(RagError()))
     app.add_middleware(
         Cors,
@@ -195,6 +197,6 @@ def _http(raised: HTTPException) -> RagError:
         case 405:
             return MethodNotAllowed(headers=raised.headers)
         case 413:
-            return BodyTooLarge()
+            return BodyTooLarge(raised.detail)
         case _:
             return InvalidRequest()

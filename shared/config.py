@@ -6,6 +6,7 @@ A missing key selects the local default (embedder, extractive answers) and is sa
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Annotated, Any, Literal, TypeVar
@@ -33,6 +34,13 @@ def _address(value: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
         raise ValueError("an address is http:// or https://, a host and a path, without credentials")
     return value.rstrip("/")
+
+
+def _bucket(value: str) -> str:
+    # It stands in addresses as it is.
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,62}", value):
+        raise ValueError("the name of a bucket: lower-case letters, digits, dots and dashes")
+    return value
 
 
 def _listed(value: str) -> list[str]:
@@ -158,6 +166,9 @@ class Settings(FrameSettings):
     rag_transcription_url: Address = "https://api.openai.com/v1"
     rag_transcription_model: str = "whisper-1"
     rag_transcription_timeout_seconds: Seconds = 120
+
+    # Where files go that are too large for a request: a bucket of the project's Storage. Unset: nowhere.
+    rag_storage_bucket: Annotated[str, AfterValidator(_bucket)] | None = None
 
     # Networks of one's own that addresses brought as documents may lead to, besides the public internet.
     rag_fetch_networks: Annotated[str, AfterValidator(_networks)] = ""

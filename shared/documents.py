@@ -10,17 +10,21 @@ from shared.clean import clean_line
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
 from shared.ingest import Fields
 from shared.postgrest import Database
+from shared.storage import Storage
 from shared.types import Principal
 
 Row = dict[str, Any]
 # Of a file or a text: what Lambda lets in, and what Postgres keeps of an original.
 MAX_BYTES = 6 * 1024 * 1024
+TOO_LARGE = (
+    f"A file may have {MAX_BYTES // 2**20} MB here; POST /documents/upload takes larger ones, where it is on."
+)
 TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What somebody brings: the bytes of a file or a text, and what they say of it.
+    """What somebody brings: the bytes of a file or a text (none of an object), and what they say of it.
 
     Without a title it is called what it calls itself, or else by its file's name. With an `external_id` it
     takes the place of what was brought under that name before, which is found until this is read.
@@ -37,9 +41,11 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What a document was made of. The content type is what somebody said of it."""
+    """What a document was made of: bytes, or the path of an object in Storage. The content type is what
+    somebody said of it."""
 
-    data: bytes = field(repr=False)
+    data: bytes | None = field(repr=False)
+    path: str | None
     filename: str
     content_type: str | None
 
@@ -61,21 +67,22 @@ def bring(database: Database, caller: Principal, collection: str, brought: Broug
     allows, NotFound for a collection that is not the caller's, InvalidRequest.
     """
     if len(brought.data) > MAX_BYTES:
-        raise BodyTooLarge(f"A file may have {MAX_BYTES // 2**20} MB.", code="file_too_large")
-    document = {
-        **_fields(brought.metadata),
-        "external_id": brought.external_id,
-        "private": brought.private,
-        "title": _title(brought.title or brought.filename or ""),
-        "has_title": brought.title is not None,
-        "metadata": brought.metadata,
-        "filename": brought.filename,
-        "content_type": brought.content_type,
+        raise BodyTooLarge(TOO_LARGE, code="file_too_large")
+    original = {
         "size_bytes": len(brought.data),
         "content_hash": _digest(brought.data),
         "bytes": base64.b64encode(brought.data).decode(),
     }
-    return _add(database, caller, collection, document)
+    return _add(database, caller, collection, {**_said(brought), **original})
+
+
+def bring_object(
+    database: Database, caller: Principal, collection: str, brought: Brought, path: str, size: int
+) -> Row:
+    """The same for what the caller has uploaded to Storage; the worker reads it, and only then its content is
+    known. Said again, it is the same document. Raises NotFound for an upload that nobody expects."""
+    original = {"path": path, "size_bytes": size}
+    return _add(database, caller, collection, {**_said(brought), **original})
 
 
 def bring_address(database: Database, caller: Principal, collection: str, brought: Page) -> Row:
@@ -151,14 +158,23 @@ def get(database: Database, caller: Principal, document: str) -> Row:
 
 
 def original(database: Database, caller: Principal, document: str) -> Original:
-    """The bytes that it was made of. Raises NotFound, also where there are none."""
+    """What it was made of. Raises NotFound, also where there is nothing."""
     with about(document_id=document):
         rows = database.call(caller, "rag_get_original", {"document_id": document}, again=True)
-        if not rows or rows[0]["bytes"] is None:
-            raise NotFound("There is no original of this document.", code="original_not_found")
+        if not rows or rows[0]["bytes"] is rows[0]["path"] is None:
+            raise _no_original()
     (row,) = rows
     name = row["filename"] or (row["url"] or "").rstrip("/").rpartition("/")[2] or "original"
-    return Original(base64.b64decode(row["bytes"]), file_name(name), row["content_type"])
+    data = None if row["bytes"] is None else base64.b64decode(row["bytes"])
+    return Original(data, row["path"], file_name(name), row["content_type"])
+
+
+def object_link(storage: Storage, caller: Principal, original: Original) -> str:
+    """Where whoever has it may fetch the object, for a minute. Raises NotFound, StorageFailed."""
+    try:
+        return storage.download_link(caller, original.path or "", original.filename)
+    except NotFound:
+        raise _no_original() from None
 
 
 def update(
@@ -188,6 +204,24 @@ def _add(database: Database, caller: Principal, collection: str, document: Row) 
         arguments = {"collection_id": collection, "document": document}
         (row,) = database.call(caller, "rag_add_document", arguments, patient=True)
     return dict(row)
+
+
+def _no_original() -> NotFound:
+    return NotFound("There is no original of this document.", code="original_not_found")
+
+
+def _said(brought: Brought) -> Row:
+    """What somebody says of a file or a text."""
+    return {
+        **_fields(brought.metadata),
+        "external_id": brought.external_id,
+        "private": brought.private,
+        "title": _title(brought.title or brought.filename or ""),
+        "has_title": brought.title is not None,
+        "metadata": brought.metadata,
+        "filename": brought.filename,
+        "content_type": brought.content_type,
+    }
 
 
 def _title(said: str) -> str:

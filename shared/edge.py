@@ -12,7 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shared.errors import RagError
+from shared.errors import BodyTooLarge, RagError
 from shared.keys import holds_key
 from shared.logs import request_ended
 from shared.spans import export
@@ -115,9 +115,10 @@ class Barrier:
 class BodyLimit:
     """Refuses a larger body with 413 before it is read whole."""
 
-    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES, message: str | None = None) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._message = message or BodyTooLarge().args[0]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -130,11 +131,11 @@ class BodyLimit:
         async def take() -> Message:
             nonlocal taken
             if too_large:
-                raise HTTPException(413)
+                raise HTTPException(413, self._message)
             message = await receive()
             taken += len(message.get("body", b""))
             if taken > self._max_bytes:
-                raise HTTPException(413)
+                raise HTTPException(413, self._message)
             return message
 
         await self._app(scope, take, send)

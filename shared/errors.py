@@ -122,6 +122,18 @@ class FetchFailed(RagError):
     code = "url_unreachable"
 
 
+class StorageFailed(RagError):
+    """The store of large files could not answer. Please try again."""
+
+    code = "storage_failed"
+
+
+class StorageOff(NotFound):
+    """Files that are too large for a request are not taken here: there is no bucket for them."""
+
+    code = "storage_off"
+
+
 class BodyTooLarge(RagError):
     """The request body is too large."""
 

@@ -53,6 +53,14 @@ BEGINNINGS = {
     b"\x1f\x8b": "an archive: bring what is in it",
     b"{\\rtf": "an RTF file: save it as DOCX",
 }
+# Names of such files, which need not be brought to be refused.
+_OLD, _ARCHIVE = BEGINNINGS[b"\xd0\xcf\x11\xe0"], BEGINNINGS[b"\x1f\x8b"]
+UNREADABLE = (
+    dict.fromkeys((".doc", ".xls", ".ppt"), _OLD)
+    | dict.fromkeys((".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".tar", ".7z", ".rar"), _ARCHIVE)
+    | {".rtf": BEGINNINGS[b"{\\rtf"]}
+    | dict.fromkeys((".exe", ".dll", ".iso", ".dmg", ".msi"), "no document")
+)
 # Pictures, sound and film: how they begin, and what stands a little behind that.
 PICTURES = re.compile(
     rb"\x89PNG|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|RIFF.{4}WEBP|\0\0.{2}ftyp(heic|mif1|avif)", re.DOTALL
@@ -70,6 +78,13 @@ def language_of_file(filename: str | None) -> str | None:
     return LANGUAGES.get(PurePath(filename or "").suffix.lower())
 
 
+def require_readable(filename: str) -> None:
+    """Raises UnsupportedFileType for a name of files that are surely not read here. Of most names only the
+    bytes will tell."""
+    if known := UNREADABLE.get(PurePath(filename).suffix.lower()):
+        raise _unreadable(known)
+
+
 def kind_of(data: bytes, filename: str | None, content_type: str | None) -> str:
     """A name of EXTENSIONS, or `picture`, or `sound`. Raises UnsupportedFileType for every other kind,
     UnreadableDocument for what is less than its name says."""
@@ -85,7 +100,7 @@ def kind_of(data: bytes, filename: str | None, content_type: str | None) -> str:
         return "sound"
     for beginning, name in BEGINNINGS.items():
         if data.startswith(beginning):
-            raise UnsupportedFileType(f"This is {name}. What is read here is {SUPPORTED}.")
+            raise _unreadable(name)
     if named in SELF_EVIDENT:
         raise UnreadableDocument(f"This is not a whole {named.upper()} file, whatever it is called.")
     if named is None:
@@ -100,3 +115,7 @@ def _of_archive(data: bytes) -> str:
         message = f"This is an archive: bring what is in it. What is read here is {SUPPORTED}."
         raise UnsupportedFileType(message)
     return found
+
+
+def _unreadable(what: str) -> UnsupportedFileType:
+    return UnsupportedFileType(f"This is {what}. What is read here is {SUPPORTED}.")

@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 from shared.auth import Verifier
 from shared.config import Settings
 from shared.embed import Embedder, embedder_for
-from shared.errors import ApiKeysOff, ConfigurationError, InvalidRequest
+from shared.errors import ApiKeysOff, ConfigurationError, InvalidRequest, StorageOff
 from shared.generate import Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
@@ -28,6 +28,7 @@ from shared.postgrest import Database
 from shared.remember import embed_query
 from shared.rerank import Reranked, Reranker, rerank, reranker_for
 from shared.sign import Signer, signer_for
+from shared.storage import Storage, storage_for
 from shared.trace import step
 from shared.transcribe import Transcriber, transcriber_for
 from shared.types import (
@@ -127,6 +128,11 @@ class Pipeline:
         return transcriber_for(self.settings)
 
     @cached_property
+    def storage(self) -> Storage | None:
+        """Where files go that are too large for a request, where it is configured."""
+        return storage_for(self.settings)
+
+    @cached_property
     def networks(self) -> Networks:
         """Where addresses that callers name may lead."""
         return Networks(self.settings.fetch_networks)
@@ -136,6 +142,12 @@ class Pipeline:
         if self.signer is None:
             raise ApiKeysOff
         return self.signer
+
+    def require_storage(self) -> Storage:
+        """Raises StorageOff where there is no bucket."""
+        if self.storage is None:
+            raise StorageOff
+        return self.storage
 
     def search(self, caller: Principal, query: Query) -> Found:
         """The caller's best matches. Raises a RagError."""
@@ -217,7 +229,8 @@ class Pipeline:
         """Close the connections; the pipeline is of no use after this."""
         self.database.close()
         # Those that were made, and hold connections: the local ones hold none.
-        for part in (vars(self).get(name) for name in ("embedder", "generator", "reranker", "transcriber")):
+        names = ("embedder", "generator", "reranker", "transcriber", "storage")
+        for part in (vars(self).get(name) for name in names):
             if isinstance(part, Closeable):
                 part.close()
 

@@ -18,7 +18,7 @@ from typing import Any
 from shared.chunk import Chunk
 from shared.convert import convert
 from shared.embed import Embedder, embed
-from shared.errors import Conflict, RagError, UnreadableDocument
+from shared.errors import Conflict, NotFound, RagError, StorageFailed, UnreadableDocument
 from shared.fetch import fetch
 from shared.ingest import passages_of, rows_of
 from shared.kinds import language_of_file
@@ -28,6 +28,7 @@ from shared.postgrest import Database
 from shared.sign import CALL_SECONDS, Signer
 from shared.splitting.plan import Plan
 from shared.splitting.split import headings
+from shared.storage import Storage
 from shared.transcribe import Transcriber
 from shared.types import Principal
 
@@ -106,12 +107,14 @@ class Worker:
         signer: Signer,
         networks: Networks | None = None,
         transcriber: Transcriber | None = None,
+        storage: Storage | None = None,
     ) -> None:
         self._database = database
         self._embedder = embedder
         self._signer = signer
         self._networks = networks or Networks()
         self._transcriber = transcriber
+        self._storage = storage
 
     def work(self, wanted: int = 8) -> Done:
         """One round: at most so many jobs, each done, or failed with a reason, or put off. Raises a RagError
@@ -151,10 +154,12 @@ class Worker:
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:
         """A call in the name of who brought the document, with the lease."""
+        return self._database.call(self._caller(job, lease=job.lease), function, arguments, patient=True)
+
+    def _caller(self, job: Job, **more: str) -> Principal:
         scopes = ["documents:read", "documents:write", *(["admin"] if job.as_admin else [])]
-        claims = {"org": job.org_id, "scopes": scopes, "lease": job.lease}
-        caller = Principal(job.user_id, self._signer.token(sub=job.user_id, rag=claims))
-        return self._database.call(caller, function, arguments, patient=True)
+        claims = {"org": job.org_id, "scopes": scopes, **more}
+        return Principal(job.user_id, self._signer.token(sub=job.user_id, rag=claims))
 
     def report(self, job: Job, step: str) -> None:
         """What the job is at; its lease lasts from now."""
@@ -178,17 +183,8 @@ class Worker:
     def _read(self, job: Job) -> Read:
         started = time.perf_counter()
         (opened,) = self.call(job, "rag_open_job", {})
-        self.report(job, "fetching" if opened["url"] else "converting")
         said: Row = opened["document"]
-        if opened["url"]:
-            fetched = fetch(opened["url"], self._networks, opened["file_bytes"])
-            data = fetched.data
-            # Kept as the original that it was made of.
-            said |= {"content_type": fetched.content_type, "filename": fetched.filename}
-            said |= {"size_bytes": len(data), "bytes": base64.b64encode(data).decode()}
-            self.report(job, "converting")
-        else:
-            data = base64.b64decode(opened["bytes"])
+        data = self._original(job, opened, said)
         converted = convert(data, said.get("filename"), said.get("content_type"), self._transcriber)
         if converted.title and not said.get("has_title"):
             said["title"] = converted.title
@@ -224,6 +220,35 @@ class Worker:
         }
         outline = Outline(converted.text, converted.pages, headings(converted.text, plan))
         return Read(job, document, chunks, passages, outline, started)
+
+    def _original(self, job: Job, opened: Row, said: Row) -> bytes:
+        """What the document is made of. What is only known now is added to what was said of it."""
+        if not opened["url"] and not opened["path"]:
+            self.report(job, "converting")
+            return base64.b64decode(opened["bytes"])
+        self.report(job, "fetching")
+        if opened["path"]:
+            data = self._object(job, opened["path"], opened["file_bytes"])
+            said["size_bytes"] = len(data)
+            self.call(job, "rag_keep_content", {"content_hash": hashlib.sha256(data).hexdigest()})
+        else:
+            fetched = fetch(opened["url"], self._networks, opened["file_bytes"])
+            data = fetched.data
+            # Kept as the original that it was made of.
+            said |= {"content_type": fetched.content_type, "filename": fetched.filename}
+            said |= {"size_bytes": len(data), "bytes": base64.b64encode(data).decode()}
+        self.report(job, "converting")
+        return data
+
+    def _object(self, job: Job, path: str, max_bytes: int | None) -> bytes:
+        """Raises UnreadableDocument for one that is gone, or larger than the tier takes, StorageFailed."""
+        if self._storage is None:
+            raise StorageFailed(because="no bucket is set")
+        try:
+            return self._storage.download(self._caller(job), path, max_bytes)
+        except NotFound:
+            message = "The file is not where it was uploaded any more: bring it again."
+            raise UnreadableDocument(message, code="original_gone") from None
 
     def _embedded(
         self, read: Sequence[Read], leases: "_Leases"
@@ -293,8 +318,8 @@ class _Outcome:
             return False
         error = raised if isinstance(raised, RagError) else RagError(because=type(raised).__name__)
         log.warning("job %s: %s (%s)", self._job.id, error.code, error.because)
-        if isinstance(error, Conflict):
-            # The lease is lost: somebody else does it, or nobody needs it.
+        if isinstance(error, Conflict) and error.code == "lease_lost":
+            # Somebody else does it, or nobody needs it.
             return True
         # What is wrong with a document stays wrong; what is wrong with a service may pass.
         pause = None if error.status < 500 else self._job.pause

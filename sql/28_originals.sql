@@ -1,5 +1,5 @@
--- What a document was made of, as it was brought: a file's bytes, a text's, or an address. Kept, so that it can be
--- converted once more and handed back. Written with the document and its job in one transaction, read by the
+-- What a document was made of, as it was brought: a file's bytes, a text's, an address, or an object of Supabase
+-- Storage. Kept, so that it can be converted once more and handed back. Written with the document and its job in one transaction, read by the
 -- worker and by whoever may read the document.
 
 create table rag.originals (
@@ -10,11 +10,15 @@ create table rag.originals (
   -- Null for an address that nobody has fetched yet.
   bytes bytea check (length(bytes) <= 50000000),
   url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.shows_only(url)),
+  -- Of the object that a large file is: org/collection/user/anything new/name.
+  path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
+  -- Of an object it is known once the worker has read it, of an address never.
   content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null default now(),
   primary key (org_id, document_id),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
-  check (num_nonnulls(bytes, url) > 0)
+  check (num_nonnulls(bytes, url, path) > 0),
+  check (split_part(path, '/', 1) = org_id::text)
 );
 
 -- Files are packed already: compressing them once more costs time and saves nothing.
@@ -24,6 +28,9 @@ alter table rag.originals alter column bytes set storage external;
 create unique index originals_content
   on rag.originals (org_id, collection_id, owner_id, content_hash) nulls not distinct
   where content_hash is not null;
+
+-- An object is one document's; and whether it is anybody's, Storage's policies ask.
+create unique index originals_path on rag.originals (org_id, path) where path is not null;
 
 alter table rag.originals enable row level security;
 alter table rag.originals force row level security;
@@ -50,5 +57,14 @@ create policy "a bound key stays in its collection" on rag.originals
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- Whoever may read a document may read its object: nobody makes theirs of an object that another uploaded.
+create policy "an object is brought by who uploaded it" on rag.originals
+  as restrictive for insert to authenticated
+  with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+
+create policy "an object takes a place by who uploaded it" on rag.originals
+  as restrictive for update to authenticated
+  using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
 
 grant select, insert, update, delete on rag.originals to authenticated;

@@ -29,20 +29,47 @@ end;
 $$;
 
 -- What there is to do: what was said of the document, its original, its collection's config, and how large a file may
--- be that an address gives.
+-- be that an address gives, or that was uploaded.
 create function public.rag_open_job()
-returns table (document_id uuid, document jsonb, bytes text, url text, config jsonb, file_bytes bigint)
+returns table (
+  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
+)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held constant rag.jobs := rag.held_job();
 begin
   return query
-  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, collections.config,
-    (rag.tier_of(held.org_id)).file_bytes
+  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
+    collections.config, (rag.tier_of(held.org_id)).file_bytes
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = held.org_id and originals.document_id = held.document_id;
+end;
+$$;
+
+-- What the document's object holds, as soon as the worker has read it: a second document of the same content ends
+-- here, with PT409 and the id of the first in hint, before anything is made of it.
+create function public.rag_keep_content(content_hash text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  held constant rag.jobs := rag.held_job();
+  stored rag.documents;
+begin
+  select documents.* into stored
+  from rag.documents
+  where documents.org_id = held.org_id and documents.id = held.document_id;
+  perform rag.remove_failed_twin(stored, rag_keep_content.content_hash);
+  perform rag.require_no_twin(stored, rag_keep_content.content_hash);
+  update rag.originals
+  set content_hash = rag_keep_content.content_hash
+  where originals.org_id = held.org_id and originals.document_id = held.document_id
+    and originals.path is not null;
+exception when unique_violation then
+  raise exception 'somebody brings a document of the same content just now'
+    using errcode = 'PT409', detail = 'duplicate_document';
 end;
 $$;
 
@@ -134,9 +161,11 @@ begin
 end;
 $$;
 
-revoke all on function rag.held_job(), public.rag_open_job(), public.rag_report_job(text, integer),
-  public.rag_complete_job(jsonb, jsonb), public.rag_fail_job(text, text, integer)
+revoke all on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+  public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
+  public.rag_fail_job(text, text, integer)
   from public, anon, service_role;
-grant execute on function rag.held_job(), public.rag_open_job(), public.rag_report_job(text, integer),
-  public.rag_complete_job(jsonb, jsonb), public.rag_fail_job(text, text, integer)
+grant execute on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+  public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
+  public.rag_fail_job(text, text, integer)
   to authenticated;

@@ -26,6 +26,7 @@ SECRET = f"whsec_{'A' * 43}="
 # What a lease lets its holder call, and with what.
 LEASED: dict[str, dict[str, Any]] = {
     "rag_open_job": {},
+    "rag_keep_content": {"content_hash": "0" * 64},
     "rag_report_job": {"step": "storing", "lease_seconds": 60},
     "rag_complete_job": {"document": {"title": "x", "content": "x", "content_hash": "0" * 64}, "chunks": []},
     "rag_fail_job": {"code": "processing_failed", "message": "x"},

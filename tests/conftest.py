@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from functions import documents
+from local import tokens
 from local.stack import DEFAULT_FOLDER, Stack
 from shared.config import Settings
 from shared.embed import Embedder, local_embedder
 from shared.pipeline import Pipeline
 from tests.actors import Actor, Org, World, client
+from tests.functions.serving import made, served
+from tests.storage_server import BUCKET, StorageServer
+from tests.uploading import Uploading
 
 
 @pytest.fixture(scope="session")
@@ -71,6 +76,23 @@ def no_jobs(world: World) -> Iterator[None]:
     world.sql("delete from rag.jobs")
     yield
     world.sql("delete from rag.jobs")
+
+
+@pytest.fixture
+def uploading(
+    stack: Stack, settings: Settings, embedder: Embedder, world: World, no_jobs: None
+) -> Iterator[Uploading]:
+    """A deployment that takes large files; Storage is empty."""
+    world.sql("delete from rag.removals")
+    world.sql("delete from storage.objects")
+    with StorageServer(stack) as server:
+        changes = {
+            "supabase_url": server.url,
+            "supabase_jwt_issuer": tokens.issuer(stack.url),
+            "rag_storage_bucket": BUCKET,
+        }
+        with made(settings, **changes) as core, served(documents.app, core) as app:
+            yield Uploading(server, core, app, embedder, world)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,12 @@ class Request:
         return jsonlib.loads(self.body)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # As many may knock at once as do.
+    request_queue_size = 128
+
+
 class StandIn:
     """Use as a context manager. Replies are given in order, the last one again and again."""
 
@@ -64,11 +70,13 @@ class StandIn:
             def do_GET(self) -> None:
                 stand_in._serve(self)
 
+            def do_DELETE(self) -> None:
+                stand_in._serve(self)
+
             def log_message(self, format: str, *arguments: Any) -> None:
                 """Silent: the requests are recorded."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> "StandIn":

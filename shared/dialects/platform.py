@@ -15,6 +15,8 @@ from shared.errors import InvalidRequest, RagError
 # Longer or larger metadata is refused with the request, before the database does.
 MAX_METADATA_BYTES = 10_000
 
+# Of what a link leads to: neither the file nor another link to it.
+NOT_KEPT = {"Cache-Control": "private, no-store"}
 _CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?charset=[\w-]{1,40})?", re.ASCII)
 TYPES = {
     401: "authentication_error",
@@ -92,7 +94,7 @@ def of_a_stranger(filename: str, content_type: str | None) -> dict[str, str]:
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(filename, safe='')}",
         "Content-Security-Policy": "sandbox",
         "X-Content-Type-Options": "nosniff",
-        "Cache-Control": "private, no-store",
+        **NOT_KEPT,
     }
 
 
@@ -229,6 +231,35 @@ class NewAddress(BaseModel):
     private: Annotated[bool, Field(strict=True)] = False
 
     _small = field_validator("metadata")(small)
+
+
+class NewUpload(BaseModel):
+    """A file that is too large for a request, before it is uploaded: the fields of POST /documents, and its
+    name and size."""
+
+    collection_id: str
+    filename: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
+    size_bytes: Annotated[int, Field(strict=True, ge=1, le=2**53)]
+    content_type: Annotated[str, StringConstraints(strict=True, max_length=255)] | None = None
+    title: Title | None = None
+    metadata: dict[str, Any] | None = None
+    private: Annotated[bool, Field(strict=True)] = False
+    external_id: ExternalId | None = None
+
+    _small = field_validator("metadata")(small)
+
+
+class Upload(BaseModel):
+    """Where the file is to be PUT, without a credential, and what POST /documents/uploaded wants afterwards;
+    until when both are good."""
+
+    upload_url: str
+    upload: str
+    expires_at: datetime
+
+
+class Uploaded(BaseModel):
+    upload: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100_000)]
 
 
 class DocumentChanges(BaseModel):

@@ -121,8 +121,8 @@ create trigger keep_documents after delete on rag.documents
 revoke all on function rag.keep_documents() from public, anon, service_role;
 grant execute on function rag.keep_documents() to authenticated;
 
--- What a document was made of, as it was brought: a file's bytes, a text's, or an address. Kept, so that it can be
--- converted once more and handed back. Written with the document and its job in one transaction, read by the
+-- What a document was made of, as it was brought: a file's bytes, a text's, an address, or an object of Supabase
+-- Storage. Kept, so that it can be converted once more and handed back. Written with the document and its job in one transaction, read by the
 -- worker and by whoever may read the document.
 
 create table rag.originals (
@@ -133,11 +133,15 @@ create table rag.originals (
   -- Null for an address that nobody has fetched yet.
   bytes bytea check (length(bytes) <= 50000000),
   url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.shows_only(url)),
+  -- Of the object that a large file is: org/collection/user/anything new/name.
+  path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
+  -- Of an object it is known once the worker has read it, of an address never.
   content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null default now(),
   primary key (org_id, document_id),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
-  check (num_nonnulls(bytes, url) > 0)
+  check (num_nonnulls(bytes, url, path) > 0),
+  check (split_part(path, '/', 1) = org_id::text)
 );
 
 -- Files are packed already: compressing them once more costs time and saves nothing.
@@ -147,6 +151,9 @@ alter table rag.originals alter column bytes set storage external;
 create unique index originals_content
   on rag.originals (org_id, collection_id, owner_id, content_hash) nulls not distinct
   where content_hash is not null;
+
+-- An object is one document's; and whether it is anybody's, Storage's policies ask.
+create unique index originals_path on rag.originals (org_id, path) where path is not null;
 
 alter table rag.originals enable row level security;
 alter table rag.originals force row level security;
@@ -173,6 +180,15 @@ create policy "a bound key stays in its collection" on rag.originals
   as restrictive for all to authenticated
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+-- Whoever may read a document may read its object: nobody makes theirs of an object that another uploaded.
+create policy "an object is brought by who uploaded it" on rag.originals
+  as restrictive for insert to authenticated
+  with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
+
+create policy "an object takes a place by who uploaded it" on rag.originals
+  as restrictive for update to authenticated
+  using (true) with check (path is null or split_part(path, '/', 3) = (select auth.uid())::text);
 
 grant select, insert, update, delete on rag.originals to authenticated;
 
@@ -674,9 +690,11 @@ $$;
 
 -- Bring a document: its row, its original and its job, all or none. document: title, content_hash (of the bytes; not
 -- of an address); optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
--- labels, metadata, filename, content_type, size_bytes, and bytes in base64 or url. One of the same external_id takes
+-- labels, metadata, filename, content_type, size_bytes, and bytes in base64, url, or the path of an object that the
+-- caller has uploaded (rag_begin_upload), which again is the same document. One of the same external_id takes
 -- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
--- the id of the document in hint; PT429 for one more than the org's tier allows, PT413 for a larger file.
+-- the id of the document in hint; PT429 for one more than the org's tier allows, PT413 for a larger file, PT404 for
+-- an upload that nobody expects.
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -688,16 +706,29 @@ declare
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
   sent constant bytea := decode(document ->> 'bytes', 'base64');
   input record;
-  twin uuid;
   stored rag.documents;
 begin
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-    filename text, content_type text, size_bytes bigint, content_hash text, url text);
-  if length(sent) > largest then
+    filename text, content_type text, size_bytes bigint, content_hash text, url text, path text);
+  if coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
     raise exception 'this org''s tier takes files of at most % bytes', largest
       using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+  if input.path is not null then
+    -- Whoever says it a second time waits for the first.
+    perform pg_advisory_xact_lock(hashtextextended('rag.uploads ' || input.path, 0));
+    select documents.* into stored
+    from rag.originals
+    join rag.documents on documents.org_id = originals.org_id and documents.id = originals.document_id
+    where originals.org_id = home.org_id and originals.collection_id = home.id and originals.path = input.path
+      and split_part(originals.path, '/', 3) = auth.uid()::text;
+    if found then
+      return next rag.shown(stored);
+      return;
+    end if;
+    perform rag.take_upload(home, input.path);
   end if;
 
   insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
@@ -713,35 +744,19 @@ begin
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
 
-  -- One that failed, and of which nothing is found, gives way.
-  delete from rag.documents as failed
-  using rag.originals
-  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
-    and originals.owner_id is not distinct from stored.owner_id
-    and originals.content_hash = input.content_hash and originals.document_id <> stored.id
-    and failed.org_id = originals.org_id and failed.id = originals.document_id and failed.status = 'failed'
-    and not exists (
-      select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
+  perform rag.remove_failed_twin(stored, input.content_hash);
   perform rag.require_room_for_a_document(home);
-
-  select originals.document_id into twin
-  from rag.originals
-  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
-    and originals.owner_id is not distinct from stored.owner_id
-    and originals.content_hash = input.content_hash and originals.document_id <> stored.id;
-  if found then
-    raise exception 'the collection has a document of the same content'
-      using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
-  end if;
+  perform rag.require_no_twin(stored, input.content_hash);
 
   begin
-    insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, content_hash)
+    insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
+      content_hash)
     values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, sent,
-      input.url, input.content_hash)
+      input.url, input.path, input.content_hash)
     on conflict (org_id, document_id)
     -- Until an address is fetched anew, what it gave before is kept.
     do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
-      url = excluded.url, content_hash = excluded.content_hash,
+      url = excluded.url, path = excluded.path, content_hash = excluded.content_hash,
       created_at = now();
   exception when unique_violation then
     raise exception 'somebody brings a document of the same content just now'
@@ -752,8 +767,43 @@ begin
   where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');
   insert into rag.jobs (org_id, document_id, collection_id, owner_id, user_id, document)
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
-    rag_add_document.document - array['bytes', 'url', 'private', 'external_id']);
+    rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.shown(stored);
+end;
+$$;
+
+-- A document of the same content that failed, and of which nothing is found, gives way.
+create function rag.remove_failed_twin(stored rag.documents, content_hash text)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  delete from rag.documents as failed
+  using rag.originals
+  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
+    and originals.owner_id is not distinct from stored.owner_id
+    and originals.content_hash = remove_failed_twin.content_hash and originals.document_id <> stored.id
+    and failed.org_id = originals.org_id and failed.id = originals.document_id and failed.status = 'failed'
+    and not exists (
+      select from rag.chunks where chunks.org_id = failed.org_id and chunks.document_id = failed.id);
+$$;
+
+-- PT409, with the id of the other in hint, where the collection has a document of the same content and owner.
+create function rag.require_no_twin(stored rag.documents, content_hash text)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  twin uuid;
+begin
+  select originals.document_id into twin
+  from rag.originals
+  where originals.org_id = stored.org_id and originals.collection_id = stored.collection_id
+    and originals.owner_id is not distinct from stored.owner_id
+    and originals.content_hash = require_no_twin.content_hash and originals.document_id <> stored.id;
+  if found then
+    raise exception 'the collection has a document of the same content'
+      using errcode = 'PT409', detail = 'duplicate_document', hint = twin::text;
+  end if;
 end;
 $$;
 
@@ -855,23 +905,26 @@ begin
 end;
 $$;
 
--- The original as it was brought: bytes in base64, or the address.
+-- The original as it was brought: bytes in base64, the address, or the object's path.
 create function public.rag_get_original(document_id uuid)
-returns table (filename text, content_type text, bytes text, url text)
+returns table (filename text, content_type text, bytes text, url text, path text)
 language sql stable security invoker set search_path = ''
 as $$
-  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url
+  select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
+    originals.path
   from rag.document_of(rag_get_original.document_id) as document
   join rag.originals on originals.org_id = document.org_id and originals.document_id = document.id;
 $$;
 
 revoke all on function rag.shown(rag.documents), rag.document_of(uuid),
-  rag.require_room_for_a_document(rag.collections), public.rag_add_document(uuid, jsonb),
+  rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
+  rag.require_no_twin(rag.documents, text), public.rag_add_document(uuid, jsonb),
   public.rag_list_documents(uuid, integer, integer, text, text, text), public.rag_get_document(uuid),
   public.rag_update_document(uuid, jsonb), public.rag_get_original(uuid)
   from public, anon, service_role;
 grant execute on function rag.shown(rag.documents), rag.document_of(uuid),
-  rag.require_room_for_a_document(rag.collections), public.rag_add_document(uuid, jsonb),
+  rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
+  rag.require_no_twin(rag.documents, text), public.rag_add_document(uuid, jsonb),
   public.rag_list_documents(uuid, integer, integer, text, text, text), public.rag_get_document(uuid),
   public.rag_update_document(uuid, jsonb), public.rag_get_original(uuid)
   to authenticated;
@@ -907,20 +960,47 @@ end;
 $$;
 
 -- What there is to do: what was said of the document, its original, its collection's config, and how large a file may
--- be that an address gives.
+-- be that an address gives, or that was uploaded.
 create function public.rag_open_job()
-returns table (document_id uuid, document jsonb, bytes text, url text, config jsonb, file_bytes bigint)
+returns table (
+  document_id uuid, document jsonb, bytes text, url text, path text, config jsonb, file_bytes bigint
+)
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held constant rag.jobs := rag.held_job();
 begin
   return query
-  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, collections.config,
-    (rag.tier_of(held.org_id)).file_bytes
+  select held.document_id, held.document, encode(originals.bytes, 'base64'), originals.url, originals.path,
+    collections.config, (rag.tier_of(held.org_id)).file_bytes
   from rag.originals
   join rag.collections on collections.org_id = originals.org_id and collections.id = originals.collection_id
   where originals.org_id = held.org_id and originals.document_id = held.document_id;
+end;
+$$;
+
+-- What the document's object holds, as soon as the worker has read it: a second document of the same content ends
+-- here, with PT409 and the id of the first in hint, before anything is made of it.
+create function public.rag_keep_content(content_hash text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  held constant rag.jobs := rag.held_job();
+  stored rag.documents;
+begin
+  select documents.* into stored
+  from rag.documents
+  where documents.org_id = held.org_id and documents.id = held.document_id;
+  perform rag.remove_failed_twin(stored, rag_keep_content.content_hash);
+  perform rag.require_no_twin(stored, rag_keep_content.content_hash);
+  update rag.originals
+  set content_hash = rag_keep_content.content_hash
+  where originals.org_id = held.org_id and originals.document_id = held.document_id
+    and originals.path is not null;
+exception when unique_violation then
+  raise exception 'somebody brings a document of the same content just now'
+    using errcode = 'PT409', detail = 'duplicate_document';
 end;
 $$;
 
@@ -1012,11 +1092,13 @@ begin
 end;
 $$;
 
-revoke all on function rag.held_job(), public.rag_open_job(), public.rag_report_job(text, integer),
-  public.rag_complete_job(jsonb, jsonb), public.rag_fail_job(text, text, integer)
+revoke all on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+  public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
+  public.rag_fail_job(text, text, integer)
   from public, anon, service_role;
-grant execute on function rag.held_job(), public.rag_open_job(), public.rag_report_job(text, integer),
-  public.rag_complete_job(jsonb, jsonb), public.rag_fail_job(text, text, integer)
+grant execute on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+  public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
+  public.rag_fail_job(text, text, integer)
   to authenticated;
 
 -- The document's chunks, in the place of those that it had; how many. It repeats the document's row in them.

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -15,7 +16,10 @@ from shared.pipeline import Pipeline
 from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
+from tests.isolation.test_documents import collection
 from tests.stand_in import Reply, StandIn
+from tests.storage_server import BUCKET
+from tests.uploading import Uploading
 
 HERE = Path(__file__).parent
 KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres."
@@ -63,6 +67,24 @@ def test_supabase_js_as_somebody_of_another_org_finds_nothing(people: People, co
     assert result["search"]["results"] == []
     assert result["match"] == []
     assert result["answer"]["status"] == "insufficient_context"
+
+
+def test_supabase_js_uploads_where_it_is_told_to(uploading: Uploading, people: People):
+    home = collection(people.ann)
+    begun = uploading.begin(people.ann, home).json()
+    address = urlsplit(begun["upload_url"])
+    given = given_for(people.ann, bucket=BUCKET, path=address.path.partition(f"/{BUCKET}/")[2])
+    given |= {
+        "url": uploading.server.url,
+        "uploadToken": parse_qs(address.query)["token"][0],
+        "text": KETTLE,
+    }
+    result = run_node("supabase_storage.mjs", given)
+    assert (result["error"], result["uploaded"]["path"]) == (None, given["path"])
+    assert (result["again"], result["size"], result["removed"]) == ("409", len(KETTLE), [])
+    row = uploading.finish(people.ann, begun["upload"]).json()
+    uploading.work()
+    assert uploading.seen(people.ann, row)["status"] == "completed"
 
 
 def test_supabase_py_works_unmodified(people: People, core: Pipeline):

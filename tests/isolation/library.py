@@ -38,6 +38,7 @@ FUNCTIONS = [
     "rag_update_document", "rag_get_original", "rag_open_job", "rag_report_job", "rag_complete_job",
     "rag_fail_job", "rag_create_webhook", "rag_list_webhooks", "rag_update_webhook", "rag_rotate_webhook",
     "rag_delete_webhook", "rag_list_deliveries", "rag_repeat_delivery",
+    "rag_begin_upload", "rag_keep_content",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -81,6 +82,7 @@ class Library:
             "rag_get_document": {"document_id": self.acme_document},
             "rag_update_document": {"document_id": self.acme_document, "changes": {"title": "b"}},
             "rag_get_original": {"document_id": self.acme_document},
+            "rag_begin_upload": {"collection_id": self.acme_document, "name": "a.pdf", "size_bytes": 1},
             **LEASED,
             "rag_create_webhook": webhook_arguments(),
             "rag_list_webhooks": {},

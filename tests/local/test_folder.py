@@ -9,6 +9,7 @@ import pytest
 from local.folder import Unreadable, read_folder, shown
 from local.processes import StackError
 from shared.documents import MAX_BYTES, external_id_of
+from shared.storage import MAX_BYTES as LARGEST
 
 
 def folder(at: Path, *names: str) -> Path:
@@ -65,6 +66,12 @@ def test_a_file_that_is_too_large_or_gone_is_not_sent(tmp_path: Path):
     assert large.digest() == f"sha256:{hashlib.sha256(b'x' * MAX_BYTES).hexdigest()}"
     large.path.write_bytes(b"x" * (MAX_BYTES + 1))
     with pytest.raises(Unreadable, match="6 MB") as refused:
+        large.read()
+    assert refused.value.code == "file_too_large"
+    assert large.digest() == f"sha256:{hashlib.sha256(b'x' * (MAX_BYTES + 1)).hexdigest()}"
+    with large.path.open("wb") as opened:
+        opened.truncate(LARGEST + 1)
+    with pytest.raises(Unreadable, match="100 MB") as refused:
         large.digest()
     assert refused.value.code == "file_too_large"
     gone.path.unlink()

@@ -88,6 +88,8 @@ MALFORMED = [
     ("SUPABASE_JWT_SECRET", ' {"keys": [{"kty": "oct", "k": "hunter2"}]}'),
     ("SUPABASE_JWT_SECRET", '[{"kty": "RSA", "kid": "hunter2"}]'),
     ("SUPABASE_JWT_SECRET", "ssh-ed25519 hunter2"),
+    ("RAG_STORAGE_BUCKET", "hunter2/x"),
+    ("RAG_STORAGE_BUCKET", "..hunter2"),
     ("SUPABASE_JWKS_URL", "hunter2"),
     ("SUPABASE_JWKS_URL", "file:///etc/hunter2"),
     ("SUPABASE_JWT_LEEWAY_SECONDS", "hunter2"),

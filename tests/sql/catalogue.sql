@@ -92,6 +92,16 @@ objects (line) as (
   from pg_policy join relations on relations.oid = polrelid
 
   union all
+  -- Of Storage's tables the rows that are ours: policies, and the bucket.
+  select format('policy %I on storage.objects: %s for %s to %s using %s with check %s', polname,
+    case when polpermissive then 'permissive' else 'restrictive' end, polcmd, polroles::regrole[],
+    pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid))
+  from pg_policy where polrelid = 'storage.objects'::regclass
+
+  union all
+  select format('bucket %s: public %s, limit %s', id, public, file_size_limit) from storage.buckets
+
+  union all
   select format('trigger on %s: %s, enabled %s', relations.name, pg_get_triggerdef(pg_trigger.oid), tgenabled)
   from pg_trigger join relations on relations.oid = tgrelid where not tgisinternal
 

@@ -5,6 +5,7 @@ apart. Whoever adds a table or a function has to come here and say so.
 import httpx
 import pytest
 
+from shared.storage import MAX_BYTES
 from tests.actors import World
 from tests.conftest import People
 
@@ -13,7 +14,9 @@ EXPOSED = {
     "is_org_member(uuid)",
     "rag_add_document(uuid,jsonb)",
     "rag_claim_deliveries(integer,integer)",
+    "rag_begin_upload(uuid,text,bigint)",
     "rag_claim_jobs(integer,integer)",
+    "rag_claim_removals(integer)",
     "rag_complete_job(jsonb,jsonb)",
     "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
     "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
@@ -22,11 +25,13 @@ EXPOSED = {
     "rag_delete_document(uuid)",
     "rag_delete_webhook(uuid)",
     "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
+    "rag_end_removal(uuid,text)",
     "rag_fail_job(text,text,integer)",
     "rag_get_collection(uuid)",
     "rag_get_document(uuid)",
     "rag_get_original(uuid)",
     "rag_hit(text,text,integer,integer,integer)",
+    "rag_keep_content(text)",
     "rag_list_collections(integer,integer,text,text)",
     "rag_list_deliveries(uuid,integer,integer)",
     "rag_list_documents(uuid,integer,integer,text,text,text)",
@@ -54,6 +59,7 @@ EXPOSED = {
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
     "rag.admin_org_ids()",
+    "rag.awaits_object(text)",
     "rag.best_among(rag.question,rag.reference[],integer)",
     "rag.best_by_impact(rag.question,rag.scope,uuid[],integer,integer)",
     "rag.best_documents(rag.hit[],integer)",
@@ -110,11 +116,16 @@ INTERNAL = {
     "rag.plain(jsonb)",
     "rag.question(text,rag.scope)",
     "rag.reads_metrics()",
+    "rag.remove_failed_twin(rag.documents,text)",
+    "rag.remove_object()",
+    "rag.removed_object()",
     "rag.replace_chunks(uuid,uuid,jsonb,text)",
+    "rag.require_no_twin(rag.documents,text)",
     "rag.require_room_for_a_collection(uuid)",
     "rag.require_room_for_a_document(rag.collections)",
     "rag.require_room_for_a_key(uuid)",
     "rag.scope_of(jsonb)",
+    "rag.sees_object(text)",
     "rag.score(rag.question,rag.reference[],rag.hit[],extensions.halfvec,rag.scope,text,text,integer,integer,boolean)",
     "rag.show(rag.hit[],boolean,integer)",
     "rag.shown(rag.api_keys)",
@@ -125,6 +136,7 @@ INTERNAL = {
     "rag.tell(uuid,uuid,uuid,text,jsonb)",
     "rag.tell_of_collection()",
     "rag.tell_of_document()",
+    "rag.take_upload(rag.collections,text)",
     "rag.terms(regconfig,text)",
     "rag.text_config(text)",
     "rag.total_term(regconfig,text)",
@@ -152,6 +164,7 @@ GRANTS = {
     "jobs": {"SELECT", "INSERT", "DELETE"},
     "webhooks": {"SELECT", "INSERT", "DELETE"},
     "deliveries": {"SELECT", "INSERT"},
+    "removals": {"SELECT", "INSERT", "DELETE"},
     "api_keys": {"SELECT"},
     # No delete: a count that could be deleted could be started again.
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
@@ -180,11 +193,14 @@ COLUMN_GRANTS = {
     },
 }  # fmt: skip
 TABLES = set(GRANTS) | set(COLUMN_GRANTS)
-# The worker's role sees jobs, of documents whether they are worked on, and what webhooks are to be sent.
+# The worker's role sees jobs, of documents whether they are worked on, which objects are to go because no
+# document has them, and what webhooks are to be sent.
 WORKER_FUNCTIONS = {
     "rag_claim_deliveries(integer,integer)",
     "rag_claim_jobs(integer,integer)",
+    "rag_claim_removals(integer)",
     "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
+    "rag_end_removal(uuid,text)",
 }
 # What they, and the triggers on what they change, ask.
 WORKER_HELPERS = {
@@ -195,6 +211,7 @@ WORKER_HELPERS = {
 }
 WORKER_GRANTS = {
     "jobs": {"SELECT"},
+    "removals": {"SELECT", "DELETE"},
     "webhooks": {"SELECT"},
     "endpoints": {"SELECT"},
     "deliveries": {"SELECT", "INSERT", "DELETE"},
@@ -213,6 +230,8 @@ WORKER_COLUMN_GRANTS = {
     "deliveries": {
         "UPDATE": {"state", "attempts", "due_at", "lease", "response_status", "error", "finished_at"},
     },
+    "originals": {"SELECT": {"org_id", "path"}},
+    "removals": {"UPDATE": {"due_at", "attempts"}},
 }  # fmt: skip
 WORKER_POLICIES = {
     "the worker knows where webhooks lead",
@@ -224,10 +243,16 @@ WORKER_POLICIES = {
     "the worker leases jobs",
     "the worker sees which documents are not done",
     "the worker gives documents up",
+    "the worker sees what is to be removed",
+    "the worker puts removals off",
+    "the worker ends removals",
+    "the worker sees which objects documents have",
 }
 # What a document is made of and found by: under the same policies as itself.
 OF_DOCUMENTS = {"documents", "chunks", "postings", "term_counts", "facets", "originals"}
-TENANT_TABLES = {"api_keys", "collections", "jobs", "webhooks", "endpoints", "deliveries", *OF_DOCUMENTS}
+TENANT_TABLES = {
+    "api_keys", "collections", "jobs", "removals", "webhooks", "endpoints", "deliveries", *OF_DOCUMENTS
+}  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
     "api_keys": {
@@ -255,6 +280,13 @@ NARROWING = {
         "admins see what was told",
         "who changes something has it told",
     },
+    "removals": {
+        "a bound key stays in its collection",
+        "a key removes with a scope that deletes",
+        "a key sees uploads with documents:write",
+        "uploads are one's own",
+        "what was a document's goes",
+    },
 } | {
     table: {
         "a bound key stays in its collection",
@@ -262,6 +294,10 @@ NARROWING = {
         "a key reads and writes with the scopes for it",
     }
     for table in OF_DOCUMENTS
+}
+NARROWING["originals"] |= {
+    "an object is brought by who uploaded it",
+    "an object takes a place by who uploaded it",
 }
 # Unique without org_id in front, and why no other tenant can learn anything from that.
 UNIQUE_ACROSS_ORGS = {
@@ -333,7 +369,10 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag.keep_documents()",
         "rag.keep_old_secret()",
         "rag.key_only_ends()",
+        "rag.remove_failed_twin(rag.documents,text)",
+        "rag.remove_object()",
         "rag.replace_chunks(uuid,uuid,jsonb,text)",
+        "rag.take_upload(rag.collections,text)",
         "rag.require_room_for_a_collection(uuid)",
         "rag.require_room_for_a_document(rag.collections)",
         "rag.require_room_for_a_key(uuid)",
@@ -342,7 +381,11 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag.tell_of_document()",
         "rag_add_document(uuid,jsonb)",
         "rag_claim_deliveries(integer,integer)",
+        "rag_begin_upload(uuid,text,bigint)",
         "rag_claim_jobs(integer,integer)",
+        "rag_claim_removals(integer)",
+        "rag_end_removal(uuid,text)",
+        "rag_keep_content(text)",
         "rag_complete_job(jsonb,jsonb)",
         "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
         "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
@@ -476,7 +519,8 @@ def test_every_tenant_table_has_one_policy_with_the_one_membership_expression(wo
 def test_every_tenant_table_narrows_what_api_keys_may_do_as_written(world: World):
     rows = world.sql(
         "select relname, array_agg(polname::text) from pg_policy "
-        "join pg_class on pg_class.oid = polrelid where not polpermissive group by 1"
+        "join pg_class on pg_class.oid = polrelid and relnamespace = 'rag'::regnamespace "
+        "where not polpermissive group by 1"
     )
     assert {table: set(names) for table, names in rows} == NARROWING
 
@@ -490,6 +534,24 @@ def test_every_policy_is_for_signed_in_users_but_the_worker_s_own(world: World):
     others = [roles for name, roles in rows if name not in WORKER_POLICIES]
     assert len(others) == len(TABLES) + sum(map(len, NARROWING.values()))
     assert {tuple(roles) for roles in others} == {("authenticated",)}
+
+
+def test_storage_s_policies_are_the_written_list(world: World):
+    """Restrictive ones: no other policy that the project may have opens the bucket."""
+    rows = world.sql(
+        "select polname, polpermissive, polcmd::text, polroles::regrole[]::text[] from pg_policy "
+        "where polrelid = 'storage.objects'::regclass"
+    )
+    assert sorted(rows) == [
+        ("rag: an object is deleted by a token that names it", False, "d", ["authenticated"]),
+        ("rag: an object is read by who reads its document", False, "r", ["authenticated"]),
+        ("rag: an object is stored by who was told to", False, "a", ["authenticated"]),
+        ("rag: no object is changed", False, "w", ["authenticated"]),
+        ("rag: nobody else uses the bucket of originals", False, "*", ["anon"]),
+        ("rag: signed-in users use the bucket of originals", True, "*", ["authenticated"]),
+    ]
+    buckets = world.sql("select id, public, file_size_limit from storage.buckets")
+    assert buckets == [("rag-originals", False, MAX_BYTES)]
 
 
 def test_unique_keys_begin_with_the_org_but_for_the_written_exceptions(world: World):

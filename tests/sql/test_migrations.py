@@ -251,6 +251,25 @@ def test_a_push_into_a_project_with_tables_of_its_own_leaves_them_alone(
         assert connection.execute("select count(*) from rag.documents").fetchall() == [(0,)]
 
 
+@pytest.mark.parametrize(
+    "state", ["drop schema storage cascade", "alter table storage.objects owner to supabase_admin"]
+)
+def test_a_project_whose_storage_is_not_ours_to_open_gets_all_the_rest(
+    stack: Stack, new_database: Callable[[str], str], state: str
+):
+    database = new_database("storeless")
+    with psycopg.connect(stack.database_url("supabase_admin", database)) as connection:
+        connection.execute(state.encode())
+    cli(stack, "db", "push", database=database)
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        assert connection.execute("select count(*) from rag.removals").fetchall() == [(0,)]
+        if not state.startswith("drop"):
+            # Neither the bucket without its policies, nor some of these.
+            assert connection.execute("select count(*) from storage.buckets").fetchall() == [(0,)]
+            of_storage = "select count(*) from pg_policy where polrelid = 'storage.objects'::regclass"
+            assert connection.execute(of_storage).fetchall() == [(0,)]
+
+
 def test_the_advisors_report_nothing(stack: Stack, migrated: str):
     assert cli(stack, "db", "advisors", database=migrated)["results"] == []
     # Nor below a warning, but for indexes that nobody can have used in a database without rows.

@@ -1,0 +1,180 @@
+-- Objects of Supabase Storage that no document has, and when they go: one that somebody was told to upload and has
+-- made no document of, and one whose document has gone. Written in the transaction that makes it so; done by the
+-- worker, who deletes the object with a token that names it, and then the row. An object that a document has is not
+-- deleted, whatever stands here. No foreign keys: these rows outlive their collection and their org.
+
+create table rag.removals (
+  org_id uuid not null,
+  path text not null check (
+    path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'
+  ),
+  collection_id uuid not null,
+  owner_id uuid,
+  -- Until then whoever uploads it may make a document of it; null once it was one.
+  expected_until timestamptz,
+  due_at timestamptz not null default now(),
+  attempts integer not null default 0,
+  created_at timestamptz not null default now(),
+  primary key (org_id, path),
+  check (split_part(path, '/', 1) = org_id::text)
+);
+
+-- rag_claim_removals: those that are due.
+create index removals_due on rag.removals (due_at);
+
+alter table rag.removals enable row level security;
+alter table rag.removals force row level security;
+
+create policy "members use their org's removals" on rag.removals
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key sees uploads with documents:write" on rag.removals
+  as restrictive for select to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "uploads are one's own" on rag.removals
+  as restrictive for insert to authenticated
+  with check (expected_until is null
+    or (split_part(path, '/', 3) = (select auth.uid())::text and (select rag.has_scope('documents:write'))));
+
+-- Documents also go with their collection.
+create policy "a key removes with a scope that deletes" on rag.removals
+  as restrictive for insert to authenticated
+  with check ((select rag.has_scope('documents:write', 'collections:manage')));
+
+create policy "what was a document's goes" on rag.removals
+  as restrictive for delete to authenticated
+  using (expected_until is not null and (select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.removals
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+create policy "the worker sees what is to be removed" on rag.removals
+  for select to rag_worker using (true);
+
+create policy "the worker puts removals off" on rag.removals
+  for update to rag_worker using (true) with check (true);
+
+create policy "the worker ends removals" on rag.removals
+  for delete to rag_worker using (true);
+
+create policy "the worker sees which objects documents have" on rag.originals
+  for select to rag_worker using (path is not null);
+
+grant select, insert, delete on rag.removals to authenticated;
+grant select, delete on rag.removals to rag_worker;
+grant update (due_at, attempts) on rag.removals to rag_worker;
+grant select (org_id, path) on rag.originals to rag_worker;
+
+create function rag.remove_object()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  insert into rag.removals (org_id, path, collection_id, owner_id)
+  values (old.org_id, old.path, old.collection_id, old.owner_id)
+  on conflict do nothing;
+  return null;
+end;
+$$;
+
+-- Whatever takes the document away: who deletes it, its collection's end, its org's.
+create trigger remove_object after delete on rag.originals
+  for each row when (old.path is not null) execute function rag.remove_object();
+
+create trigger remove_replaced_object after update of path on rag.originals
+  for each row when (old.path is not null and old.path is distinct from new.path)
+  execute function rag.remove_object();
+
+-- Expect an upload into the collection: where it goes, and until when a document may be made of it. name: of ASCII
+-- letters, digits, dots, dashes and underscores. PT413 for a larger file than the org's tier takes.
+create function public.rag_begin_upload(collection_id uuid, name text, size_bytes bigint)
+returns table (path text, expires_at timestamptz)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  home constant rag.collections := rag.collection_of(rag_begin_upload.collection_id);
+  largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
+begin
+  if rag_begin_upload.size_bytes > largest then
+    raise exception 'this org''s tier takes files of at most % bytes', largest
+      using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+  path := concat_ws('/', home.org_id, home.id, auth.uid(), gen_random_uuid(), rag_begin_upload.name);
+  -- As long as Storage's own links for uploads last; what is on its way then has an hour more.
+  expires_at := now() + interval '2 hours';
+  insert into rag.removals (org_id, path, collection_id, owner_id, expected_until, due_at)
+  values (home.org_id, rag_begin_upload.path, home.id, auth.uid(), rag_begin_upload.expires_at,
+    rag_begin_upload.expires_at + interval '1 hour');
+  return next;
+end;
+$$;
+
+-- The upload becomes a document's: once, by who was told to upload it, and in time.
+create function rag.take_upload(home rag.collections, path text)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.removals
+  where removals.org_id = home.org_id and removals.collection_id = home.id and removals.path = take_upload.path
+    and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text;
+  if not found then
+    raise exception 'there is no such upload' using errcode = 'PT404', detail = 'upload_not_found';
+  end if;
+end;
+$$;
+
+-- For the worker: objects to delete now. Each comes again, later and later, until rag_end_removal.
+create function public.rag_claim_removals(wanted integer default 20)
+returns table (org_id uuid, path text)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  delete from rag.removals
+  using rag.originals
+  where removals.due_at <= clock_timestamp()
+    and originals.org_id = removals.org_id and originals.path = removals.path;
+  return query
+  with due as materialized (
+    select removals.org_id, removals.path
+    from rag.removals
+    where removals.due_at <= clock_timestamp()
+    order by removals.due_at
+    limit wanted
+    for update skip locked
+  )
+  update rag.removals as claimed
+  set attempts = claimed.attempts + 1,
+    due_at = clock_timestamp() + least(interval '1 day', interval '1 minute' * 2 ^ least(claimed.attempts, 12))
+  from due
+  where claimed.org_id = due.org_id and claimed.path = due.path
+  returning claimed.org_id, claimed.path;
+end;
+$$;
+
+-- The object is gone.
+create function public.rag_end_removal(org_id uuid, path text)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  delete from rag.removals
+  where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path;
+$$;
+
+revoke all on function rag.remove_object(), rag.take_upload(rag.collections, text),
+  public.rag_begin_upload(uuid, text, bigint), public.rag_claim_removals(integer),
+  public.rag_end_removal(uuid, text) from public, anon, authenticated, service_role;
+grant execute on function rag.remove_object(), rag.take_upload(rag.collections, text),
+  public.rag_begin_upload(uuid, text, bigint) to authenticated;
+grant execute on function public.rag_claim_removals(integer), public.rag_end_removal(uuid, text) to rag_worker;

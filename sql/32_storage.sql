@@ -1,0 +1,77 @@
+-- What Supabase Storage lets whom do with originals: its server asks row security on storage.objects, as the caller. An
+-- object is stored where rag_begin_upload said, read by who reads its document, and deleted by a token that names it;
+-- nothing in its path gives anybody a right. The restrictive policies hold whatever other policies a project has, and
+-- leave its other buckets alone. Without the schema storage there is nothing to do.
+
+-- Whether the caller was told to upload it, and has made no document of it yet.
+create function rag.awaits_object(name text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.removals
+    where removals.org_id = any (array(select rag.current_org_ids())) and removals.path = awaits_object.name
+      and removals.expected_until > now() and split_part(removals.path, '/', 3) = auth.uid()::text);
+$$;
+
+-- The object that the token was made to delete; null for every other token.
+create function rag.removed_object()
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select auth.jwt() -> 'rag' ->> 'object';
+$$;
+
+-- Whether the caller may know of it: row security on the document's original decides.
+create function rag.sees_object(name text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+      select from rag.originals
+      where originals.org_id = any (array(select rag.current_org_ids())) and originals.path = sees_object.name)
+    or rag.awaits_object(sees_object.name) or coalesce(sees_object.name = rag.removed_object(), false);
+$$;
+
+revoke all on function rag.awaits_object(text), rag.removed_object(), rag.sees_object(text)
+  from public, anon, service_role;
+grant execute on function rag.awaits_object(text), rag.removed_object(), rag.sees_object(text) to authenticated;
+
+do $$
+begin
+  if to_regclass('storage.objects') is null then
+    return;
+  end if;
+  insert into storage.buckets (id, name, public, file_size_limit)
+  values ('rag-originals', 'rag-originals', false, 100 << 20)
+  -- What is in a public bucket, no policy protects.
+  on conflict (id) do update set public = false;
+
+  create policy "rag: signed-in users use the bucket of originals" on storage.objects
+    for all to authenticated
+    using (bucket_id = 'rag-originals') with check (bucket_id = 'rag-originals');
+
+  create policy "rag: an object is read by who reads its document" on storage.objects
+    as restrictive for select to authenticated
+    using (bucket_id is distinct from 'rag-originals' or rag.sees_object(name));
+
+  create policy "rag: an object is stored by who was told to" on storage.objects
+    as restrictive for insert to authenticated
+    with check (bucket_id is distinct from 'rag-originals' or rag.awaits_object(name));
+
+  create policy "rag: no object is changed" on storage.objects
+    as restrictive for update to authenticated
+    using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
+
+  create policy "rag: an object is deleted by a token that names it" on storage.objects
+    as restrictive for delete to authenticated
+    using (bucket_id is distinct from 'rag-originals' or name = rag.removed_object());
+
+  create policy "rag: nobody else uses the bucket of originals" on storage.objects
+    as restrictive for all to anon
+    using (bucket_id is distinct from 'rag-originals') with check (bucket_id is distinct from 'rag-originals');
+exception when insufficient_privilege then
+  -- All of it or nothing: without its policies there is no bucket.
+  raise warning 'rag: large files need whoever owns storage.objects to run the end of sql/32_storage.sql';
+end;
+$$;

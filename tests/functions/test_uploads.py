@@ -1,0 +1,422 @@
+"""Files that are too large for a request: uploaded to Storage, brought, worked on, handed back, removed."""
+
+import json
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from local.tools import ROOT
+from shared.documents import MAX_BYTES as IN_A_REQUEST
+from shared.storage import MAX_BYTES
+from shared.work import Done
+from tests.actors import Actor, World, client
+from tests.conftest import People
+from tests.functions.serving import platform_error as error
+from tests.functions.test_documents import FIELDS, collection
+from tests.uploading import PATH, Uploading, digest, page
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def home(people: People) -> str:
+    return collection(people.ann, "docs")
+
+
+def assert_due(world: World, row: Row) -> None:
+    """Let the job's pause be over."""
+    world.sql("update rag.jobs set due_at = now() where document_id = %s", row["id"])
+
+
+def overdue(world: World) -> None:
+    """Let the pauses of removals be over."""
+    world.sql("update rag.removals set due_at = now() where expected_until is null")
+
+
+def test_a_large_file_is_uploaded_brought_found_and_handed_back(
+    uploading: Uploading, people: People, home: str
+):
+    data = page("The kiln is hot.", IN_A_REQUEST + 1)
+    begun = uploading.begin(people.ann, f"col_{home}", len(data), "kiln é.html", metadata={"author": "Ann"})
+    assert begun.status_code == 201, begun.text
+    said = begun.json()
+    assert set(said) == {"upload_url", "upload", "expires_at"}
+    lasts = datetime.fromisoformat(said["expires_at"]) - datetime.now(UTC)
+    assert timedelta(minutes=119) < lasts <= timedelta(hours=2)
+    # With nothing but the link.
+    assert httpx.put(said["upload_url"], content=data).status_code == 200
+
+    answer = uploading.finish(people.ann, said["upload"])
+    assert answer.status_code == 202, answer.text
+    row = answer.json()
+    assert set(row) == FIELDS
+    assert (row["status"], row["filename"], row["size_bytes"]) == ("processing", "kiln é.html", len(data))
+    assert row["metadata"] == {"author": "Ann"}
+    assert uploading.work() == Done(claimed=1, completed=1)
+    done = uploading.seen(people.alf, row)
+    assert (done["status"], done["content_hash"]) == ("completed", digest(data))
+    assert people.alf.search("How hot is the kiln?").json()["results"][0]["source_id"] == row["id"]
+    assert people.bob.search("How hot is the kiln?").json()["results"] == []
+
+    link = uploading.get(people.alf, f"{row['id']}/url").json()["url"]
+    led = uploading.app.get(link, follow_redirects=False)
+    assert led.status_code == 307, led.text
+    assert led.headers["Cache-Control"] == "private, no-store"
+    original = httpx.get(led.headers["Location"])
+    assert original.content == data
+    assert original.headers["Content-Disposition"] == "attachment; filename*=UTF-8''kiln%20%C3%A9.html;"
+
+
+def test_storage_is_asked_as_the_caller_and_never_by_a_service_role(
+    uploading: Uploading, people: People, home: str
+):
+    row = uploading.bring(people.ann, home, page("The kiln is hot."))
+    uploading.work()
+    uploading.app.get(uploading.get(people.alf, f"{row['id']}/url").json()["url"], follow_redirects=False)
+    people.ann.request("DELETE", f"/api/v1/documents/{row['id']}")
+    assert uploading.remove() == 1
+    asked = [(claims["role"], claims.get("sub")) for _, _, claims in uploading.server.asked]
+    ann, alf = ("authenticated", people.ann.id), ("authenticated", people.alf.id)
+    assert asked == [ann, ann, ann, alf, ("authenticated", None)]
+
+
+def test_an_api_key_uploads_too(uploading: Uploading, people: People, home: str):
+    made = people.ann.post("/api/keys", {"name": "ci", "scopes": ["documents:write"]}).json()
+    data = page("The kiln is hot.")
+    ticket = uploading.put(people.ann, home, data, token=made["key"])
+    answer = uploading.finish(people.ann, ticket, made["key"])
+    assert answer.status_code == 202, answer.text
+    assert {claims["rag"]["key"] for _, _, claims in uploading.server.asked} == {made["id"]}
+    assert uploading.work() == Done(claimed=1, completed=1)
+
+
+def test_what_is_said_twice_is_one_document(uploading: Uploading, people: People, world: World, home: str):
+    ticket = uploading.put(people.ann, home, page("The kiln is hot."))
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: uploading.finish(people.ann, ticket), range(8)))
+    assert {answer.status_code for answer in answers} == {202}
+    (document,) = {answer.json()["id"] for answer in answers}
+    assert world.sql("select count(*) from rag.jobs where document_id = %s", document) == [(1,)]
+    uploading.work()
+    again = uploading.finish(people.ann, ticket).json()
+    assert (again["id"], again["status"]) == (document, "completed")
+    # And not another one once it is deleted.
+    people.ann.request("DELETE", f"/api/v1/documents/{document}")
+    assert error(uploading.finish(people.ann, ticket), 404)["code"] == "upload_not_found"
+    uploading.remove()
+    assert error(uploading.finish(people.ann, ticket), 404)["code"] == "upload_not_found"
+
+
+def test_an_upload_is_brought_when_it_is_there(uploading: Uploading, people: People, home: str):
+    begun = uploading.begin(people.ann, home).json()
+    assert error(uploading.finish(people.ann, begun["upload"]), 404)["code"] == "upload_not_found"
+    client().put(begun["upload_url"], content=page("The kiln is hot."))
+    assert uploading.finish(people.ann, begun["upload"]).status_code == 202
+
+
+def test_a_ticket_ends_with_its_time(
+    uploading: Uploading, people: People, world: World, home: str, monkeypatch: pytest.MonkeyPatch
+):
+    first, second = (uploading.put(people.ann, home, page(f"Kiln {number}.")) for number in range(2))
+    later = time.time() + 7201
+    monkeypatch.setattr("shared.uploads.time", SimpleNamespace(time=lambda: later))
+    assert error(uploading.finish(people.ann, first), 400)["code"] == "upload_expired"
+    monkeypatch.undo()
+    # The database has its own clock.
+    world.sql("update rag.removals set expected_until = now() - interval '1 second'")
+    assert error(uploading.finish(people.ann, second), 404)["code"] == "upload_not_found"
+
+
+def test_a_tier_takes_files_of_so_many_bytes_whatever_is_said_of_them(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    world.tier(people.acme, file_bytes=40)
+    refused = error(uploading.begin(people.ann, home, 41), 413)
+    assert (refused["code"], refused["details"]) == ("file_too_large", {"collection_id": home})
+    begun = uploading.begin(people.ann, home, 40).json()
+    client().put(begun["upload_url"], content=page("The kiln is hot.", 40))
+    assert error(uploading.finish(people.ann, begun["upload"]), 413)["code"] == "file_too_large"
+    assert world.sql("select count(*) from rag.documents where collection_id = %s", home) == [(0,)]
+
+
+def test_nobody_uploads_more_than_a_reader_bears(uploading: Uploading, people: People, home: str):
+    large = error(uploading.begin(people.ann, home, MAX_BYTES + 1), 413)
+    assert (large["code"], large["message"]) == ("file_too_large", "A file may have 100 MB.")
+    assert uploading.begin(people.ann, home, MAX_BYTES).status_code == 201
+
+
+@pytest.mark.parametrize("more", [1, 200_000])
+def test_a_file_that_is_too_large_for_a_request_is_shown_the_way(people: People, home: str, more: int):
+    address = f"{people.ann.stack.url}/api/v1/documents"
+    file = {"file": ("a.txt", b"x" * (IN_A_REQUEST + more), "text/plain")}
+    answer = client().post(address, data={"collection_id": home}, files=file, headers=people.ann.headers())
+    assert "POST /documents/upload" in error(answer, 413)["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("a.doc", "an old Office file"), ("a.tar.gz", "an archive"), ("a.EXE", "no document")]
+)
+def test_what_is_surely_not_read_need_not_be_uploaded(
+    uploading: Uploading, people: People, home: str, name: str, said: str
+):
+    refused = error(uploading.begin(people.ann, home, name=name), 400)
+    assert refused["code"] == "unsupported_file_type"
+    assert said in refused["message"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"collection_id": None}, "collection_id"), ({"filename": ""}, "filename"), ({"title": " "}, "title"),
+        ({"size_bytes": 0}, "size_bytes"), ({"size_bytes": "1"}, "size_bytes"), ({"filename": 1}, "filename"),
+        ({"metadata": {"a": "b" * 10_001}}, "metadata"), ({"external_id": ""}, "external_id"),
+        ({"content_type": "x" * 256}, "content_type"), ({"private": "yes"}, "private"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_uploaded_is_refused_by_field(
+    uploading: Uploading, people: People, home: str, changed: Row, field: str
+):
+    body = {"collection_id": home, "filename": "a.pdf", "size_bytes": 1, **changed}
+    assert error(uploading.post(people.ann, "upload", body), 400)["details"] == {"field": field}
+    assert uploading.server.asked == []
+
+
+def test_without_a_bucket_nothing_is_uploaded(people: People, home: str):
+    body = {"collection_id": home, "filename": "a.pdf", "size_bytes": 1}
+    for path, said in (("upload", body), ("uploaded", {"upload": "x"})):
+        refused = error(people.ann.request("POST", f"/api{PATH}/{path}", said), 404)
+        assert refused["code"] == "storage_off"
+
+
+def test_a_storage_that_is_down_is_nobody_s_fault(
+    uploading: Uploading, people: People, home: str, caplog: pytest.LogCaptureFixture
+):
+    ticket = uploading.put(people.ann, home, page("The kiln is hot."))
+    row = uploading.bring(people.ann, home, page("The kiln is cold."))
+    link = uploading.get(people.ann, f"{row['id']}/url").json()["url"]
+    uploading.server.fault = 503
+    answers = [
+        uploading.begin(people.ann, home),
+        uploading.finish(people.ann, ticket),
+        uploading.app.get(link, follow_redirects=False),
+    ]
+    for answer in answers:
+        failed = error(answer, 500)
+        assert (failed["type"], failed["code"]) == ("server_error", "storage_failed")
+        assert failed["message"] == "The store of large files could not answer. Please try again."
+    logged = " ".join(str(vars(record)) for record in caplog.records)
+    assert logged.count("'because': 'storage 503'") == 3
+    assert ticket.partition(".")[0] not in logged
+    assert "token=" not in logged
+    assert "eyJ" not in logged
+
+
+def test_an_admin_brings_a_large_file_into_somebody_s_own_collection(uploading: Uploading, people: People):
+    own = people.ann.request("POST", "/api/v1/collections", {"name": "own", "private": True}).json()["id"]
+    row = uploading.bring(people.ada, own, page("The kiln is hot."))
+    assert row["user_id"] == people.ann.id
+    assert uploading.work() == Done(claimed=1, completed=1)
+    for actor in (people.ann, people.ada):
+        link = uploading.get(actor, f"{row['id']}/url").json()["url"]
+        led = uploading.app.get(link, follow_redirects=False).headers["Location"]
+        assert httpx.get(led).content == page("The kiln is hot.")
+    assert uploading.get(people.alf, f"{row['id']}/url").status_code == 404
+
+
+# -- the worker ---------------------------------------------------------------------------------------
+
+
+def test_a_second_file_of_the_same_content_ends_before_it_is_embedded(
+    uploading: Uploading, people: People, home: str
+):
+    data = page("The kiln is hot.")
+    first = uploading.bring(people.ann, home, data)
+    uploading.work()
+    second = uploading.bring(people.alf, home, data, name="other.html")
+    private = uploading.bring(people.alf, home, data, private=True)
+    uploading.work()
+    failed = uploading.seen(people.ann, second)
+    assert (failed["status"], failed["error"]["code"]) == ("failed", "duplicate_document")
+    assert uploading.seen(people.ann, first)["status"] == "completed"
+    assert uploading.seen(people.alf, private)["status"] == "completed"
+    # Nor the other way, as a request.
+    file = {"file": ("kiln.html", data, "text/html")}
+    address = f"{people.ann.stack.url}/api/v1/documents"
+    answer = client().post(address, data={"collection_id": home}, files=file, headers=people.ann.headers())
+    assert error(answer, 409)["details"]["document_id"] == first["id"]
+
+
+def test_what_failed_gives_way_to_itself(uploading: Uploading, people: People, home: str):
+    data = b"<!--" + b"x" * 100 + b"-->"
+    first = uploading.bring(people.ann, home, data)
+    uploading.work()
+    assert uploading.seen(people.ann, first)["error"]["code"] == "empty_file"
+    second = uploading.bring(people.ann, home, data)
+    uploading.work()
+    assert uploading.seen(people.ann, second)["error"]["code"] == "empty_file"
+    assert uploading.get(people.ann, first["id"]).status_code == 404
+    assert uploading.remove() == 1
+    assert uploading.kept == {uploading.path_of(second)}
+
+
+def test_an_object_that_is_gone_is_a_failure_with_a_reason(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    row = uploading.bring(people.ann, home, page("The kiln is hot."))
+    world.sql("delete from storage.objects")
+    assert uploading.work() == Done(claimed=1, failed=1)
+    assert uploading.seen(people.ann, row)["error"]["code"] == "original_gone"
+    link = uploading.get(people.ann, f"{row['id']}/url").json()["url"]
+    answer: Any = uploading.app.get(link, follow_redirects=False)
+    assert error(answer, 404)["code"] == "original_not_found"
+
+
+@pytest.mark.parametrize("fault", [500, 503, 404, 429])
+def test_a_storage_that_is_down_puts_documents_off(
+    uploading: Uploading, people: People, world: World, home: str, fault: int
+):
+    row = uploading.bring(people.ann, home, page("The kiln is hot."))
+    uploading.server.fault = fault
+    assert uploading.work() == Done(claimed=1, postponed=1)
+    waiting = uploading.seen(people.ann, row)
+    assert (waiting["status"], waiting["error"]["code"]) == ("processing", "storage_failed")
+    uploading.server.fault = None
+    assert_due(world, row)
+    assert uploading.work() == Done(claimed=1, completed=1)
+
+
+def test_a_bucket_that_is_missing_puts_documents_off(
+    uploading: Uploading, people: People, home: str, monkeypatch: pytest.MonkeyPatch
+):
+    uploading.bring(people.ann, home, page("The kiln is hot."))
+    monkeypatch.setattr(uploading.core.require_storage(), "_bucket", "none")
+    assert uploading.work() == Done(claimed=1, postponed=1)
+
+
+def test_the_worker_reads_no_more_than_the_tier_takes(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    row = uploading.bring(people.ann, home, page("The kiln is hot.", 100))
+    world.tier(people.acme, file_bytes=50)
+    assert uploading.work() == Done(claimed=1, failed=1)
+    assert uploading.seen(people.ann, row)["error"]["code"] == "file_too_large"
+
+
+def test_another_version_takes_the_place_and_the_older_object_goes(
+    uploading: Uploading, people: People, home: str
+):
+    first = uploading.bring(people.ann, home, page("The kiln is hot."), external_id="shelf/kiln")
+    uploading.work()
+    older = uploading.path_of(first)
+    second = uploading.bring(people.alf, home, page("The oven is cold."), external_id="shelf/kiln")
+    assert second["id"] == first["id"]
+    assert people.ann.search("kiln").json()["results"][0]["snippet"] == "The kiln is hot."
+    uploading.work()
+    assert people.ann.search("oven").json()["results"][0]["snippet"] == "The oven is cold."
+    assert uploading.remove() == 1
+    assert uploading.kept == {uploading.path_of(second)}
+    assert older not in uploading.kept
+    # A text takes its place too.
+    body = {"collection_id": home, "content": "It rains.", "external_id": "shelf/kiln"}
+    assert people.ann.request("POST", "/api/v1/documents/text", body).status_code == 202
+    assert uploading.remove() == 1
+    assert uploading.kept == set()
+
+
+# -- what goes ----------------------------------------------------------------------------------------
+
+
+def delete_document(actor: Actor, world: World, row: Row) -> None:
+    assert actor.request("DELETE", f"/api/v1/documents/{row['id']}").status_code == 204
+
+
+def delete_collection(actor: Actor, world: World, row: Row) -> None:
+    address = f"/api/v1/collections/{row['collection_id']}?cascade=true"
+    # A key that may not write documents deletes them with their collection.
+    token = actor.key_token(scopes=["collections:manage"])
+    assert actor.request("DELETE", address, token=token).status_code == 204
+
+
+def delete_org(actor: Actor, world: World, row: Row) -> None:
+    world.sql("delete from rag.orgs where id = %s", row["org_id"])
+
+
+@pytest.mark.parametrize("delete", [delete_document, delete_collection, delete_org])
+def test_an_object_goes_with_its_document(
+    uploading: Uploading, people: People, world: World, home: str, delete: Any
+):
+    row = uploading.bring(people.ann, home, page("The kiln is hot."))
+    other = uploading.bring(people.bob, collection(people.bob, "docs"), page("The kiln is hot."))
+    uploading.work()
+    delete(people.ann, world, row)
+    assert len(uploading.kept) == 2
+    assert uploading.remove() == 1
+    assert uploading.kept == {uploading.path_of(other)}
+    assert world.sql("select count(*) from rag.removals") == [(0,)]
+
+
+def test_an_object_goes_although_whose_it_was_has_left(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    row = uploading.bring(people.ann, home, page("The kiln is hot."), private=True)
+    delete_document(people.ada, world, row)
+    world.sql("delete from auth.users where id = %s", people.ann.id)
+    assert uploading.remove() == 1
+    assert uploading.kept == set()
+
+
+def test_a_removal_that_fails_is_tried_again_later_and_later(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    delete_document(people.ann, world, uploading.bring(people.ann, home, page("The kiln is hot.")))
+    uploading.server.fault = 503
+    for attempt in range(1, 4):
+        assert uploading.remove() == 0
+        pause = (
+            "select attempts, round(extract(epoch from due_at - clock_timestamp()) / 60) from rag.removals"
+        )
+        assert world.sql(pause) == [(attempt, 2 ** (attempt - 1))]
+        assert uploading.remove() == 0, "not before its time"
+        overdue(world)
+    uploading.server.fault = None
+    assert uploading.remove() == 1
+    assert uploading.kept == set()
+
+
+def test_what_is_uploaded_and_never_brought_goes(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    uploading.put(people.ann, home, page("Forgotten."))
+    kept = uploading.bring(people.ann, home, page("The kiln is hot."))
+    assert uploading.remove() == 0
+    assert world.sql("select due_at - created_at from rag.removals") == [(timedelta(hours=3),)]
+    world.sql("update rag.removals set due_at = now()")
+    assert uploading.remove() == 1
+    assert uploading.kept == {uploading.path_of(kept)}
+
+
+def test_the_readme_finds_objects_that_nothing_knows_of(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    (statement,) = re.findall(r"`(select name from storage.objects[^`]+)`", (ROOT / "README.md").read_text())
+    uploading.bring(people.ann, home, page("The kiln is hot."))
+    uploading.put(people.ann, home, page("Still to be brought."))
+    uploading.put(people.ann, home, page("Lost."), name="lost.html")
+    assert world.sql(statement) == []
+    world.sql("delete from rag.removals where path ~ 'lost.html$'")
+    ((name,),) = world.sql(statement)
+    assert name.endswith("/lost.html")
+
+
+def test_the_schedule_s_call_removes_too(uploading: Uploading, people: People, world: World, home: str):
+    from functions import ingest
+
+    delete_document(people.ann, world, uploading.bring(people.ann, home, page("The kiln is hot.")))
+    assert json.loads(ingest._work(uploading.core).model_dump_json())["idle"] is True
+    assert uploading.kept == set()

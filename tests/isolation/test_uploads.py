@@ -1,0 +1,460 @@
+"""Attacks on large files: on tickets for uploads, on objects straight through Storage, on their removal."""
+
+import base64
+import json
+import re
+import time
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from local import tokens
+from shared.errors import NotFound
+from shared.links import PURPOSE as LINKS
+from shared.seals import sealed
+from shared.sign import Signer
+from shared.uploads import PURPOSE
+from tests.actors import Actor, World, client
+from tests.conftest import People
+from tests.isolation.library import INTERNALS
+from tests.isolation.test_documents import assert_not_found, bring, collection, link_of
+from tests.storage_server import BUCKET
+from tests.uploading import Uploading, page
+
+SECRET = page("The code of the vault door is ACME-4417.")
+PLACE = re.compile(r"([0-9a-f-]{36}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+
+
+def assert_nothing_brought(world: World, people: People, count: int = 0) -> None:
+    statement = "select count(*) from rag.documents where org_id = any (%s::uuid[])"
+    assert world.sql(statement, [people.acme.id, people.bolt.id]) == [(count,)]
+
+
+def shared(uploading: Uploading, people: People) -> str:
+    """The path of an object that all of acme may read."""
+    return uploading.path_of(uploading.bring(people.ann, collection(people.ann), SECRET))
+
+
+def private(uploading: Uploading, people: People) -> str:
+    """And of one that ann and the admin may."""
+    row = uploading.bring(people.ann, collection(people.ann, name="own"), SECRET, private=True)
+    return uploading.path_of(row)
+
+
+# -- tickets ------------------------------------------------------------------------------------------
+
+
+def test_by_another_user_s_ticket(uploading: Uploading, people: People, world: World):
+    ticket = uploading.put(people.ann, collection(people.ann), SECRET)
+    for thief in (people.alf, people.ada, people.bob, people.kim, people.sam):
+        assert_not_found(uploading.finish(thief, ticket), "upload_not_found")
+    assert_nothing_brought(world, people)
+    assert uploading.finish(people.ann, ticket).status_code == 202
+
+
+def edited(ticket: str, place: int, value: Any) -> str:
+    """Another payload under the seal of a right one; the place is one of [user, path, expires, said]."""
+    payload, _, seal = ticket.partition(".")
+    said = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    said[place] = {**said[place], **value} if isinstance(value, dict) else value
+    changed = base64.urlsafe_b64encode(json.dumps(said, separators=(",", ":")).encode()).decode()
+    return f"{changed.rstrip('=')}.{seal}"
+
+
+def test_by_an_edited_or_forged_ticket(uploading: Uploading, people: People, world: World):
+    home, bobs = collection(people.ann), collection(people.bob)
+    ticket = uploading.put(people.ann, home, SECRET)
+    payload, _, seal = ticket.partition(".")
+    said = [people.bob.id, f"{people.acme.id}/x", time.time() + 60, {"collection_id": bobs}]
+    other = Signer("another deployment's secret, of thirty-two", "https://x.example/auth/v1", "authenticated")
+    signer = uploading.core.require_signer()
+    forged = [
+        edited(ticket, 0, people.bob.id), edited(ticket, 2, time.time() + 10**6), edited(ticket, 1, "a/b"),
+        edited(ticket, 3, {"collection_id": bobs}), edited(ticket, 3, {"private": True}),
+        payload, f"{payload}.", f".{seal}", f"{payload}.{seal[:-2]}", f"{ticket}.{seal}", "x", "é.é", "{}.{}",
+        sealed(other, PURPOSE, said), sealed(signer, LINKS, said), people.bob.token(),
+    ]  # fmt: skip
+    for carried in forged:
+        for who in (people.bob, people.ann):
+            answer = uploading.finish(who, carried)
+            assert answer.status_code == 400, (carried, answer.text)
+            assert answer.json()["error"]["code"] == "invalid_upload"
+            assert not INTERNALS.search(answer.text)
+    assert_nothing_brought(world, people)
+
+
+def test_by_a_ticket_in_the_place_of_a_link_or_a_token(uploading: Uploading, people: People):
+    home = collection(people.ann)
+    ticket = uploading.put(people.ann, home, SECRET)
+    document = bring(people.ann, home)
+    answer = uploading.app.get(f"/v1/documents/{document}/original?token={ticket}")
+    assert answer.status_code == 401
+    assert people.sam.request("GET", f"/api/v1/documents/{document}", token=ticket).status_code == 401
+    carried = link_of(people.ann, document).partition("token=")[2]
+    assert uploading.finish(people.ann, carried).status_code == 400
+
+
+def test_by_a_ticket_whose_owner_has_left(uploading: Uploading, people: People, world: World):
+    ticket = uploading.put(people.ann, collection(people.ann), SECRET)
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    assert_not_found(uploading.finish(people.ann, ticket), "upload_not_found")
+    assert_nothing_brought(world, people)
+
+
+def test_into_another_org_s_or_owner_s_collection(uploading: Uploading, people: People, world: World):
+    home, own = collection(people.ann), collection(people.ann, name="own", private=True)
+    for thief, target in ((people.bob, home), (people.sam, home), (people.alf, own)):
+        assert_not_found(uploading.begin(thief, target), "collection_not_found")
+        said = {"collection_id": target, "name": "a.pdf", "size_bytes": 1}
+        assert thief.rpc("rag_begin_upload", said).status_code == 404
+    assert uploading.server.asked == []
+    assert world.sql("select count(*) from rag.removals") == [(0,)]
+
+
+@pytest.mark.parametrize("scope", ["documents:read", "retrievals:read", "chat:read", "collections:manage"])
+def test_with_too_small_a_scope(uploading: Uploading, people: People, world: World, scope: str):
+    home = collection(people.ann)
+    ticket = uploading.put(people.ann, home, SECRET)
+    (path,) = uploading.kept
+    body = {"name": "small", "scopes": [scope]}
+    key = people.ann.post("/api/keys", body).json()["key"]
+    for answer in (uploading.begin(people.ann, home, token=key), uploading.finish(people.ann, ticket, key)):
+        assert answer.status_code == 403, answer.text
+    # Straight through PostgREST, and Storage.
+    token = people.ann.key_token(scopes=[scope])
+    said = {"collection_id": home, "name": "a.pdf", "size_bytes": 1}
+    assert people.ann.rpc("rag_begin_upload", said, token=token).status_code == 403
+    document = {"title": "x", "path": path, "size_bytes": 1}
+    added = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document}, token=token)
+    assert added.status_code in (403, 404), added.text
+    assert uploading.storage("GET", f"object/authenticated/{BUCKET}/{path}", token).status_code == 400
+    assert_nothing_brought(world, people)
+
+
+def test_by_a_key_bound_to_another_collection(uploading: Uploading, people: People, world: World):
+    home, bound = collection(people.ann), collection(people.ann, name="bound")
+    ticket = uploading.put(people.ann, home, SECRET)
+    (path,) = uploading.kept
+    body = {"name": "bound", "scopes": ["documents:write", "documents:read"], "collection": "bound"}
+    key = people.ann.post("/api/keys", body).json()["key"]
+    assert_not_found(uploading.begin(people.ann, home, token=key), "collection_not_found")
+    assert_not_found(uploading.finish(people.ann, ticket, key), "upload_not_found")
+    token = people.ann.key_token(collection=bound)
+    assert_hidden(uploading, path, token)
+    assert uploading.finish(people.ann, ticket).status_code == 202
+    assert_hidden(uploading, path, token)
+    assert uploading.begin(people.ann, bound, token=key).status_code == 201
+
+
+# -- paths --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../../etc/passwd.pdf", "..\\..\\x.pdf", "%2e%2e%2f%2e%2e%2fx.pdf", "a%2fb.pdf", "a%00b.pdf",
+        "a\x00b.pdf", "..", "....", "/", ".htaccess", "a?token=x.pdf", "a#b.pdf", "a;b&c=d.pdf",
+        "a b\r\nX: y.pdf",
+        "\u202egnp.pdf", "kiln\u00e9" * 300 + ".pdf", "x" * 1990 + ".pdf", "." + "e" * 1900, "\U0001f525.pdf",
+        " ",
+        "-rf.pdf", "{}", "$(id).pdf", "'; drop table x;--.pdf",
+    ],
+)  # fmt: skip
+def test_by_a_file_s_name(uploading: Uploading, people: People, name: str):
+    """Whatever it is called, it goes into its own folder, and is called what it can be."""
+    home = collection(people.ann)
+    row = uploading.bring(people.ann, home, SECRET, name=name)
+    path = uploading.path_of(row)
+    assert PLACE.fullmatch(path), path
+    assert path.startswith(f"{people.acme.id}/{home}/{people.ann.id}/")
+    assert not set(row["filename"]) & set("/\\\x00\r\n\u202e")
+    link = uploading.get(people.ann, f"{row['id']}/url").json()["url"]
+    led = uploading.app.get(link, follow_redirects=False).headers["Location"]
+    assert led.startswith(f"{uploading.server.url}/storage/v1/object/sign/{BUCKET}/{path}?token=")
+    assert led.count("&") == 1
+    original = client().get(led)
+    assert original.content == SECRET
+    assert original.headers["Content-Disposition"].startswith("attachment;")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../x",
+        "a/b.pdf",
+        "a%2fb.pdf",
+        "..",
+        "",
+        ".x",
+        "\u00e9.pdf",
+        "a b.pdf",
+        "x" * 101,
+        "a\nb.pdf",
+        "a.pdf\n",
+    ],
+)
+def test_by_a_name_straight_through_postgrest(people: People, uploading: Uploading, name: str):
+    said = {"collection_id": collection(people.ann), "name": name, "size_bytes": 1}
+    answer = people.ann.rpc("rag_begin_upload", said)
+    assert answer.status_code == 400, answer.text
+
+
+def test_by_another_s_path_straight_through_postgrest(uploading: Uploading, people: People, world: World):
+    """Nobody makes a document, and so a thing to read, of an object that another has uploaded."""
+    taken = private(uploading, people)
+    ann_home, alf_home = collection(people.ann), collection(people.alf, name="alf")
+    uploading.put(people.ann, ann_home, page("Still to be brought."))
+    (expected,) = uploading.kept - {taken}
+    foreign = collection(people.bob)
+    uploading.put(people.bob, foreign, page("Bolt's."))
+    (bolts,) = uploading.kept - {taken, expected}
+    thieves = [(people.alf, ann_home), (people.alf, alf_home), (people.ada, ann_home)]
+    attempts = [(thief, home, path) for thief, home in thieves for path in (taken, expected, bolts)]
+    attempts += [(people.bob, foreign, path) for path in (taken, expected)]
+    # Her own, in another collection than she was told; and paths that are none.
+    own = collection(people.ann, name="other")
+    attempts += [(people.ann, own, expected), (people.ann, own, bolts), (people.ann, own, taken)]
+    prefix = f"{people.acme.id}/{own}/{people.ann.id}"
+    attempts += [
+        (people.ann, own, path)
+        for path in (f"{prefix}/{uuid4()}/x.pdf", f"{prefix}/../x", "", "x", f"{bolts}\n", f"{expected}/x")
+    ]
+    for thief, home, path in attempts:
+        document = {"title": "x", "path": path, "size_bytes": 1}
+        answer = thief.rpc("rag_add_document", {"collection_id": home, "document": document})
+        assert answer.status_code == 404, (thief, home, path, answer.text)
+        assert "ACME" not in answer.text
+    assert_nothing_brought(world, people, 1)
+
+
+def test_at_the_tables_behind_the_functions(uploading: Uploading, people: People, world: World):
+    """Straight in SQL: a row of one's own with another's path gives nothing away."""
+    taken = private(uploading, people)
+    home = collection(people.alf, name="alf")
+    document = bring(people.alf, home)
+    changed = "update rag.originals set path = %s, bytes = null, content_hash = null where document_id = %s"
+    with pytest.raises(Exception, match="row-level security"):
+        world.as_user(people.alf, changed, taken, document)
+    expected = (
+        "insert into rag.removals (org_id, path, collection_id, owner_id, expected_until) "
+        "values (%s, %s, %s, %s, now() + interval '1 hour')"
+    )
+    own = f"{people.acme.id}/{home}/{people.ann.id}/{uuid4()}/x"
+    with pytest.raises(Exception, match="row-level security"):
+        world.as_user(people.alf, expected, people.acme.id, own, home, people.alf.id)
+    with pytest.raises(Exception, match="row-level security"):
+        world.as_user(people.bob, expected, people.acme.id, own, home, people.bob.id)
+    elsewhere = f"{people.bolt.id}/{home}/{people.alf.id}/{uuid4()}/x"
+    with pytest.raises(Exception, match="check constraint"):
+        world.as_user(people.alf, expected, people.acme.id, elsewhere, home, people.alf.id)
+
+
+# -- straight through Storage -------------------------------------------------------------------------
+
+
+def assert_hidden(uploading: Uploading, path: str, token: str | None) -> None:
+    """Neither its content, nor a link to it, nor that it is there."""
+    for method, route, body in (
+        ("GET", f"object/authenticated/{BUCKET}/{path}", None),
+        ("GET", f"object/info/{BUCKET}/{path}", None),
+        ("POST", f"object/sign/{BUCKET}/{path}", {"expiresIn": 60}),
+    ):
+        answer = uploading.storage(method, route, token, body)
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["error"] in ("not_found", "Unauthorized")
+        assert "ACME" not in answer.text
+    listed = uploading.storage("POST", f"object/list/{BUCKET}", token, {"prefix": ""})
+    assert listed.status_code == 400 or path not in listed.text
+
+
+def assert_read(uploading: Uploading, path: str, token: str) -> None:
+    answer = uploading.storage("GET", f"object/authenticated/{BUCKET}/{path}", token)
+    assert answer.status_code == 200
+    assert answer.content == SECRET
+
+
+def test_at_a_private_object_through_storage_itself(uploading: Uploading, people: People):
+    path = private(uploading, people)
+    for token in (people.alf.token(), people.kim.token(), people.bob.token(), people.sam.token(), None,
+                  people.ann.stack.anon_key, people.ann.key_token(scopes=["retrievals:read"])):  # fmt: skip
+        assert_hidden(uploading, path, token)
+    for actor in (people.ann, people.ada):
+        assert_read(uploading, path, actor.token())
+
+
+def test_at_another_org_s_object_through_storage_itself(uploading: Uploading, people: People):
+    path = shared(uploading, people)
+    other = people.kim.token(rag={"org": people.bolt.id})
+    for token in (people.bob.token(), people.sam.token(), None, people.ann.stack.anon_key, other):
+        assert_hidden(uploading, path, token)
+    for actor in (people.ann, people.alf, people.kim):
+        assert_read(uploading, path, actor.token())
+
+
+def test_at_what_is_uploaded_and_not_yet_brought(uploading: Uploading, people: People):
+    uploading.put(people.ann, collection(people.ann), SECRET)
+    (path,) = uploading.kept
+    for actor in (people.alf, people.ada, people.bob, people.sam):
+        assert_hidden(uploading, path, actor.token())
+    assert_read(uploading, path, people.ann.token())
+
+
+def test_by_uploading_where_nobody_was_told_to(uploading: Uploading, people: People):
+    path = shared(uploading, people)
+    home = path.split("/")[1]
+    begun = uploading.begin(people.ann, home).json()["upload_url"]
+    expected = begun.partition(f"{BUCKET}/")[2].partition("?")[0]
+    own = f"{people.acme.id}/{home}/{people.ann.id}"
+    places = [
+        f"{own}/{uuid4()}/x.pdf", f"{own}/x.pdf", "x.pdf", f"{people.bolt.id}/x.pdf", f"{expected}/x",
+        expected.replace("/kiln", "/%2e%2e/kiln"), f"{own}/%2e%2e/x", f"{own}%2f{uuid4()}%2fx",
+        f"{own}/a%00b",
+    ]  # fmt: skip
+    for place in places:
+        for route in (f"object/{BUCKET}/{place}", f"object/upload/sign/{BUCKET}/{place}"):
+            for actor in (people.ann, people.alf, people.bob):
+                answer = uploading.storage("POST", route, actor.token(), b"poison")
+                assert answer.status_code == 400, (route, answer.text)
+    for actor in (people.alf, people.ada, people.bob, people.sam):
+        answer = uploading.storage("POST", f"object/{BUCKET}/{expected}", actor.token(), b"poison")
+        assert answer.status_code == 400, answer.text
+    assert uploading.kept == {path}
+
+
+def test_by_overwriting_moving_or_deleting_through_storage_itself(uploading: Uploading, people: People):
+    path = shared(uploading, people)
+    home = path.split("/")[1]
+    begun = uploading.begin(people.ann, home).json()["upload_url"]
+    expected = begun.partition(f"{BUCKET}/")[2].partition("?")[0]
+    for actor in (people.ann, people.alf, people.ada, people.bob):
+        token = actor.token()
+        for headers in ({"x-upsert": "true"}, {}):
+            answer = uploading.storage("POST", f"object/{BUCKET}/{path}", token, b"poison", **headers)
+            assert answer.status_code == 400, answer.text
+        for source, target in ((path, expected), (path, f"{people.bolt.id}/x")):
+            places = {"bucketId": BUCKET, "sourceKey": source, "destinationKey": target}
+            assert uploading.storage("POST", "object/move", token, places).status_code == 400
+        assert uploading.storage("DELETE", f"object/{BUCKET}", token, {"prefixes": [path]}).json() == []
+    assert_read(uploading, path, people.ann.token())
+
+
+def test_by_a_link_for_an_upload_that_is_used_again(uploading: Uploading, people: People):
+    begun = uploading.begin(people.ann, collection(people.ann), len(SECRET)).json()
+    client().put(begun["upload_url"], content=SECRET)
+    uploading.finish(people.ann, begun["upload"])
+    assert client().put(begun["upload_url"], content=b"poison").status_code == 400
+    other = begun["upload_url"].replace("/kiln.html", "/other.html")
+    assert client().put(other, content=b"poison").status_code == 400
+    assert client().get(begun["upload_url"].replace("/upload/sign/", "/sign/")).status_code == 400
+    (path,) = uploading.kept
+    assert_read(uploading, path, people.alf.token())
+
+
+def test_by_a_policy_of_the_project_s_own_that_opens_everything(
+    uploading: Uploading, people: People, world: World
+):
+    path = private(uploading, people)
+    world.sql('create policy "all is open" on storage.objects for all using (true) with check (true)')
+    try:
+        for token in (people.alf.token(), people.bob.token(), people.ann.stack.anon_key):
+            assert_hidden(uploading, path, token)
+            poisoned = f"object/{BUCKET}/{path}"
+            answer = uploading.storage("POST", poisoned, token, b"poison", **{"x-upsert": "true"})
+            assert answer.status_code == 400
+            removed = uploading.storage("DELETE", f"object/{BUCKET}", token, {"prefixes": [path]})
+            assert removed.json() == []
+        # The project's other buckets are its own affair.
+        world.sql("insert into storage.buckets (id, name) values ('theirs', 'theirs')")
+        assert uploading.storage("POST", "object/theirs/a", people.bob.token(), b"x").status_code == 200
+        assert uploading.storage("GET", "object/authenticated/theirs/a", people.alf.token()).content == b"x"
+    finally:
+        world.sql('drop policy "all is open" on storage.objects')
+        world.sql("delete from storage.objects where bucket_id = 'theirs'")
+        world.sql("delete from storage.buckets where id = 'theirs'")
+
+
+def test_by_a_link_to_another_s_original(uploading: Uploading, people: People):
+    row = uploading.bring(people.ann, collection(people.ann), SECRET, private=True)
+    for thief in (people.alf, people.bob, people.sam):
+        assert_not_found(uploading.get(thief, f"{row['id']}/url"))
+    link = uploading.get(people.ada, f"{row['id']}/url").json()["url"]
+    led = uploading.app.get(link, follow_redirects=False).headers["Location"]
+    assert client().get(led).content == SECRET
+    assert client().get(led.replace("/kiln.html", "/other.html")).status_code == 400
+    assert client().put(led.replace("/sign/", "/upload/sign/"), content=b"poison").status_code == 400
+
+
+# -- removals -----------------------------------------------------------------------------------------
+
+
+def test_removals_are_the_worker_s_alone(uploading: Uploading, people: People):
+    path = shared(uploading, people)
+    removal = {"org_id": people.acme.id, "path": path}
+    for token in (None, people.ada.token(), people.ann.key_token(), people.ann.stack.anon_key):
+        for function, said in (("rag_claim_removals", {}), ("rag_end_removal", removal)):
+            assert people.ann.rpc(function, said, token=token).status_code in (401, 403, 404)
+
+
+def test_nobody_makes_the_worker_delete_what_a_document_has(
+    uploading: Uploading, people: People, world: World
+):
+    path = shared(uploading, people)
+    home = path.split("/")[1]
+    removal = "insert into rag.removals (org_id, path, collection_id, owner_id) values (%s, %s, %s, %s)"
+    with pytest.raises(Exception, match="row-level security"):
+        world.as_user(people.bob, removal, people.acme.id, path, home, None)
+    with pytest.raises(Exception, match="check constraint"):
+        world.as_user(people.bob, removal, people.bolt.id, path, home, None)
+    world.as_user(people.alf, removal, people.acme.id, path, home, None)
+    assert uploading.remove() == 0
+    assert uploading.kept == {path}
+    assert world.sql("select count(*) from rag.removals") == [(0,)]
+
+
+def test_nobody_keeps_an_object_from_going(uploading: Uploading, people: People, world: World):
+    row = uploading.bring(people.ann, collection(people.ann), SECRET)
+    people.ann.request("DELETE", f"/api/v1/documents/{row['id']}")
+    world.as_user(people.ann, "delete from rag.removals")
+    assert uploading.remove() == 1
+    assert uploading.kept == set()
+
+
+def test_a_token_for_a_removal_deletes_one_object_and_does_nothing_else(uploading: Uploading, people: People):
+    path, other = private(uploading, people), shared(uploading, people)
+    stack = people.ann.stack
+    token = tokens.user_token(stack.signing_key, stack.url, "", sub=None, rag={"object": path})
+    assert_hidden(uploading, other, token)
+    for function, said in (
+        ("rag_list_collections", {}), ("rag_search", {"query_text": "vault", "mode": "keyword"}),
+        ("rag_get_original", {"document_id": str(uuid4())}),
+    ):  # fmt: skip
+        answer = people.ann.rpc(function, said, token=token)
+        assert "ACME" not in answer.text
+        assert answer.status_code == 404 or answer.json() in ([], {"total": 0, "collections": []}), (
+            answer.text
+        )
+    gone = uploading.storage("DELETE", f"object/{BUCKET}", token, {"prefixes": [path, other]}).json()
+    assert gone == [{"name": path}]
+    assert uploading.kept == {other}
+
+
+def test_the_core_tells_nobody_whether_an_object_is_there(uploading: Uploading, people: People):
+    path = private(uploading, people)
+    storage = uploading.core.require_storage()
+    for actor in (people.alf, people.bob, people.sam):
+        for missing in (path, path.replace("kiln", "x")):
+            with pytest.raises(NotFound) as refused:
+                storage.size_of(actor.principal, missing)
+            assert str(refused.value) == "There is no such file."
+
+
+def test_by_finishing_in_another_actor_s_name_through_the_admin(uploading: Uploading, people: People):
+    """An admin sees what is expected, and still brings nothing that another uploaded."""
+    home = collection(people.ann)
+    uploading.put(people.ann, home, SECRET)
+    (path,) = uploading.kept
+    actor: Actor = people.ada
+    document = {"title": "x", "path": path, "size_bytes": 1}
+    answer = actor.rpc("rag_add_document", {"collection_id": home, "document": document})
+    assert answer.status_code == 404

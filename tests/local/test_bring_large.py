@@ -1,0 +1,130 @@
+"""python -m local ingest PATH, of files that are too large for a request, where the deployment takes them."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from local import tokens
+from local.processes import answers, free_port, start, wait_until
+from local.tools import ROOT
+from shared.documents import MAX_BYTES
+from tests.actors import Actor, World, client
+from tests.conftest import People
+from tests.local.test_bring import documents
+from tests.storage_server import BUCKET
+from tests.uploading import Uploading, page
+
+
+@pytest.fixture
+def deployment(uploading: Uploading, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Functions of their own beside the project with Storage; their address."""
+    stack, port = uploading.world.stack, free_port()
+    log = tmp_path_factory.mktemp("deployment") / "functions.log"
+    environment = {
+        **stack.function_environment(),
+        "SUPABASE_URL": uploading.server.url,
+        "SUPABASE_JWT_ISSUER": tokens.issuer(stack.url),
+        "RAG_STORAGE_BUCKET": BUCKET,
+        "RAG_WORKER_TOKEN": stack.state.worker_token,
+        "RAG_FUNCTIONS": "collections,documents,ingest",
+        "PORT": str(port),
+        "PYTHONPATH": str(ROOT),
+    }
+    child = start([sys.executable, "-m", "functions.server"], environment, log)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_until(partial(answers, f"{url}/health"), child, log)
+        yield url
+    finally:
+        child.stop()
+
+
+def bring(actor: Actor, url: str, folder: Path, status: int = 0) -> str:
+    """What it prints, while a worker works."""
+    command = [
+        sys.executable,
+        "-m",
+        "local",
+        "--data",
+        str(actor.stack.folder),
+        "ingest",
+        str(folder),
+        "--url",
+        url,
+    ]
+    environment = {"PATH": "", "HOME": str(folder), "COLUMNS": "300", "RAG_TOKEN": actor.token()}
+    running = subprocess.Popen(
+        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    headers = {"Authorization": f"Bearer {actor.stack.state.worker_token}"}
+    deadline = time.monotonic() + 60
+    while running.poll() is None and time.monotonic() < deadline:
+        client().post(f"{url}/functions/v1/ingest", headers=headers)
+        time.sleep(0.1)
+    if running.poll() is None:
+        running.kill()
+    printed, _ = running.communicate()
+    assert running.returncode == status, printed
+    assert "Traceback" not in printed
+    return printed
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "shelf"
+    made.mkdir()
+    (made / "kiln.html").write_bytes(page("The kiln is opened after a whole day.", MAX_BYTES))
+    (made / "wheel.md").write_text("The wheel turns.")
+    return made
+
+
+def test_large_files_go_by_upload_once_and_again_when_they_change(
+    uploading: Uploading, deployment: str, people: People, world: World, folder: Path
+):
+    assert "2 completed\n" in bring(people.ann, deployment, folder)
+    first = documents(world, people)
+    assert {path: status for path, (_, status, _) in first.items()} == {
+        "shelf/kiln.html": "completed",
+        "shelf/wheel.md": "completed",
+    }
+    assert "0 completed, 2 unchanged\n" in bring(people.alf, deployment, folder)
+    (folder / "kiln.html").write_bytes(page("The kiln is opened after three days.", MAX_BYTES))
+    assert "1 completed, 1 unchanged\n" in bring(people.ann, deployment, folder)
+    second = documents(world, people)
+    assert second["shelf/kiln.html"][0] == first["shelf/kiln.html"][0]
+    found = people.alf.search("When is the kiln opened?").json()["results"]
+    assert found[0]["snippet"] == "The kiln is opened after three days."
+    uploading.remove()
+    assert len(uploading.kept) == 1
+    (folder / "copy.html").write_bytes((folder / "kiln.html").read_bytes())
+    printed = bring(people.ann, deployment, folder)
+    assert "0 completed, 2 unchanged, 1 with content that is there already" in printed
+    assert set(documents(world, people)) == set(first)
+
+
+def test_content_that_somebody_else_is_bringing_is_there_already(
+    uploading: Uploading, deployment: str, people: People, world: World, folder: Path
+):
+    made = people.ann.request("POST", "/api/v1/collections", {"name": "default"}).json()
+    uploading.bring(people.alf, made["id"], (folder / "kiln.html").read_bytes())
+    assert "1 completed, 1 with content that is there already\n" in bring(people.ann, deployment, folder)
+    printed = bring(people.ann, deployment, folder)
+    assert "0 completed, 1 unchanged, 1 with content that is there already\n" in printed
+
+
+def test_what_is_refused_is_told_file_by_file(deployment: str, people: People, world: World, folder: Path):
+    world.tier(people.acme, file_bytes=MAX_BYTES)
+    with (folder / "huge.txt").open("wb") as huge:
+        huge.truncate(100 * 2**20 + 1)
+    printed = bring(people.ann, deployment, folder, status=1)
+    assert "1 completed, 2 failed" in printed
+    assert (
+        f"failed: shelf/kiln.html: file_too_large: this org's tier takes files of at most {MAX_BYTES}"
+        in printed
+    )
+    assert "failed: shelf/huge.txt: file_too_large: A file may have 100 MB.\n" in printed

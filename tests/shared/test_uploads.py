@@ -1,0 +1,26 @@
+"""Names of objects, whatever a file is called."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.uploads import safe_name
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("kiln.pdf", "kiln.pdf"), ("Kiln 2 (final).PDF", "Kiln_2_final_.PDF"), ("é.pdf", "_.pdf"),
+        ("", "file"), ("..", "file"), (".env", "env"), ("-rf", "rf"), ("a..b", "a..b"),
+        ("x" * 200 + ".pdf", "x" * 96 + ".pdf"), ("x." + "y" * 200, "x." + "y" * 98),
+    ],
+)  # fmt: skip
+def test_a_name_becomes_one_that_every_store_takes(name: str, safe: str):
+    assert safe_name(name) == safe
+
+
+@given(st.text(max_size=600))
+def test_any_name_becomes_one_that_the_table_takes(name: str):
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", safe_name(name))
