@@ -34,6 +34,7 @@ from local.tools import ROOT
 from shared import documents
 from shared.documents import Brought
 from shared.embed import DIMENSIONS, Embedder, local_embedder
+from shared.jobs import Jobs
 from shared.pipeline import Pipeline
 from shared.types import Principal
 from shared.work import Worker
@@ -103,7 +104,7 @@ class Desk:
         ]  # fmt: skip
 
     def worker(self, embedder: Embedder) -> Worker:
-        return Worker(self.core.database, embedder, self.core.require_signer())
+        return Worker(Jobs(self.core.database, self.core.require_signer()), embedder)
 
 
 def measure(console: Console) -> list[Figure]:

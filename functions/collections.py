@@ -8,7 +8,7 @@ from starlette.responses import Response
 from shared import collections
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, with_scope
-from shared.dialects import platform as wire
+from shared.dialects import collections as wire
 from shared.embed import model_of
 from shared.errors import InvalidRequest
 from shared.ids import id_of

@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from shared import documents
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, Linked, with_scope
-from shared.dialects import platform as wire
+from shared.dialects import documents as wire
 from shared.documents import Brought, Page
 from shared.errors import about
 from shared.ids import id_of

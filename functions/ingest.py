@@ -14,8 +14,9 @@ from shared.callers import Core, pipeline_of_process, worker_only
 from shared.deliver import Courier, Sent
 from shared.dialects import platform as wire
 from shared.dialects.webhooks import event_of
+from shared.jobs import Done, Jobs
 from shared.removals import remove_due
-from shared.work import Done, Worker
+from shared.work import Worker
 
 # How long a call goes on claiming; what it has claimed then, it finishes.
 BUDGET_SECONDS = 45.0
@@ -42,7 +43,8 @@ def ingest(core: Core) -> Report:
 
 def _work(core: Core) -> Report:
     signer = core.require_signer()
-    worker = Worker(core.database, core.embedder, signer, core.networks, core.transcriber, core.storage)
+    jobs = Jobs(core.database, signer)
+    worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage)
     courier = Courier(core.database, signer, core.networks, event_of)
     done, sent, idle, until = Done(), Sent(), False, time.monotonic() + BUDGET_SECONDS
     while not idle and time.monotonic() < until:

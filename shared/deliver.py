@@ -19,8 +19,8 @@ from shared.errors import AddressRefused, RagError
 from shared.networks import Networks
 from shared.patience import patient_client, within
 from shared.postgrest import Database
-from shared.sign import CALL_SECONDS, Signer
-from shared.types import Event, Principal
+from shared.sign import Signer, the_worker
+from shared.types import Event
 
 log = logging.getLogger("rag")
 # Sent all at once: slow receivers keep documents waiting no longer than one of them does.
@@ -118,8 +118,7 @@ class Courier:
         return _Answer(status, None if 200 <= status < 300 else "refused")
 
     def _call(self, function: str, arguments: Row) -> Any:
-        worker = Principal("", self._signer.token(CALL_SECONDS, role="rag_worker"))
-        return self._database.call(worker, function, arguments)
+        return self._database.call(the_worker(self._signer), function, arguments)
 
 
 def signed(event: Event, at: datetime, secret: str, old_secret: str | None = None) -> dict[str, str]:

@@ -6,7 +6,7 @@ import time
 
 from shared.errors import RagError
 from shared.postgrest import Database
-from shared.sign import CALL_SECONDS, Signer
+from shared.sign import CALL_SECONDS, Signer, the_worker
 from shared.storage import Storage
 from shared.types import Principal
 
@@ -21,7 +21,7 @@ def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
     claimed."""
     removed, until = 0, time.monotonic() + SECONDS
     while time.monotonic() < until:
-        rows = database.call(_worker(signer), "rag_claim_removals", {"wanted": AT_ONCE})
+        rows = database.call(the_worker(signer), "rag_claim_removals", {"wanted": AT_ONCE})
         for row in rows:
             try:
                 _remove(database, signer, storage, row["org_id"], row["path"])
@@ -38,8 +38,4 @@ def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
 def _remove(database: Database, signer: Signer, storage: Storage, org_id: str, path: str) -> None:
     token = signer.token(CALL_SECONDS, rag={"object": path})
     storage.remove(Principal("", token), path)
-    database.call(_worker(signer), "rag_end_removal", {"org_id": org_id, "path": path}, again=True)
-
-
-def _worker(signer: Signer) -> Principal:
-    return Principal("", signer.token(CALL_SECONDS, role="rag_worker"))
+    database.call(the_worker(signer), "rag_end_removal", {"org_id": org_id, "path": path}, again=True)

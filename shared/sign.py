@@ -49,6 +49,11 @@ class Signer:
         return hmac.digest(key, data, "sha256")
 
 
+def the_worker(signer: Signer) -> Principal:
+    """The worker's own role, for one call: it claims and sends, and reads no document."""
+    return Principal("", signer.token(CALL_SECONDS, role="rag_worker"))
+
+
 def call_as_nobody(database: Database, signer: Signer, function: str, **claims: Any) -> Any:
     """What the SQL function returns for a token without a user, whose `rag` claims say what it is for.
 

@@ -7,9 +7,10 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from shared.embed import Embedder
+from shared.jobs import Done, Jobs
 from shared.pipeline import Pipeline
 from shared.removals import remove_due
-from shared.work import Done, Worker
+from shared.work import Worker
 from tests.actors import Actor, World, client
 from tests.storage_server import BUCKET, StorageServer
 
@@ -66,7 +67,7 @@ class Uploading:
 
     def work(self) -> Done:
         core = self.core
-        return Worker(core.database, self.embedder, core.require_signer(), storage=core.storage).work()
+        return Worker(Jobs(core.database, core.require_signer()), self.embedder, storage=core.storage).work()
 
     def remove(self) -> int:
         return remove_due(self.core.database, self.core.require_signer(), self.core.require_storage())

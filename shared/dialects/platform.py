@@ -1,23 +1,15 @@
-"""The platform contract's wire models: collections and documents, and the envelope of their errors."""
+"""What the platform contract's wire models share: the envelope of errors, pages of lists, and how large
+metadata may be."""
 
-import hashlib
 import json
-import re
-from datetime import datetime
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import quote
-from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import BaseModel, Field
 
-from shared.errors import InvalidRequest, RagError
+from shared.errors import RagError
 
 # Longer or larger metadata is refused with the request, before the database does.
 MAX_METADATA_BYTES = 10_000
-
-# Of what a link leads to: neither the file nor another link to it.
-NOT_KEPT = {"Cache-Control": "private, no-store"}
-_CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?charset=[\w-]{1,40})?", re.ASCII)
 TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -63,20 +55,6 @@ def error_body(error: RagError) -> dict[str, Any]:
     return {"error": {"type": kind, "code": code, "message": str(error), "details": details}}
 
 
-def parsed(metadata: str | None) -> dict[str, Any]:
-    """The metadata of a form, which come as JSON text. Raises InvalidRequest."""
-    try:
-        found = json.loads(metadata) if metadata else {}
-        if not isinstance(found, dict):
-            raise ValueError("must be an object")
-        return small(found) or {}
-    except (ValueError, RecursionError):
-        raise InvalidRequest(
-            "metadata: must be a JSON object of at most 10 KB",
-            details={"field": "metadata", "missing": False},
-        ) from None
-
-
 def small(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
     """Metadata of at most 10 KB. Raises ValueError."""
     text = json.dumps(metadata, ensure_ascii=False)
@@ -84,99 +62,6 @@ def small(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
     if len(text.encode(errors="surrogatepass")) > MAX_METADATA_BYTES:
         raise ValueError("at most 10 KB")
     return metadata
-
-
-def of_a_stranger(filename: str, content_type: str | None) -> dict[str, str]:
-    """Headers for a file that somebody has brought: kept by who asked, and nothing for a browser to run."""
-    said = content_type if _CONTENT_TYPE.fullmatch(content_type or "") else "application/octet-stream"
-    return {
-        "Content-Type": said or "",
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(filename, safe='')}",
-        "Content-Security-Policy": "sandbox",
-        "X-Content-Type-Options": "nosniff",
-        **NOT_KEPT,
-    }
-
-
-Name = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=255)]
-Description = Annotated[str, StringConstraints(strict=True, max_length=2000)]
-
-
-class Config(BaseModel):
-    """What is not given is the deployment's to choose."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    chunk_size: Annotated[int, Field(strict=True, ge=32, le=8000)] | None = None
-    chunk_overlap: Annotated[int, Field(strict=True, ge=0, le=4000)] | None = None
-    embedding_model: Name | None = None
-    enable_hybrid_search: Annotated[bool, Field(strict=True)] | None = None
-    enable_knowledge_graph: Annotated[bool, Field(strict=True)] | None = None
-
-    @model_validator(mode="after")
-    def _overlap(self) -> Self:
-        if self.chunk_overlap is not None and self.chunk_overlap >= (self.chunk_size or 512):
-            raise ValueError("chunk_overlap must be below chunk_size")
-        return self
-
-
-class NewCollection(BaseModel):
-    """`org_id` may be left out by members of one org; a private collection is its maker's own."""
-
-    name: Name
-    description: Description | None = None
-    metadata: dict[str, Any] | None = None
-    config: Config | None = None
-    org_id: UUID | None = None
-    private: Annotated[bool, Field(strict=True)] = False
-
-    _small = field_validator("metadata")(small)
-
-    def wanted(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", exclude_none=True)
-
-
-class CollectionChanges(BaseModel):
-    """Null, as if it were not there, leaves a field as it is."""
-
-    name: Name | None = None
-    description: Description | None = None
-    metadata: dict[str, Any] | None = None
-    config: Config | None = None
-
-    _small = field_validator("metadata")(small)
-
-    def changes(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", exclude_none=True)
-
-
-DEFAULTS = {
-    "chunk_size": 512,
-    "enable_hybrid_search": True,
-    "enable_knowledge_graph": False,
-}
-
-
-class Collection(BaseModel):
-    id: str
-    org_id: str
-    # Whose it is alone; null is the whole org's.
-    user_id: str | None
-    name: str
-    description: str | None
-    metadata: dict[str, Any]
-    config: dict[str, Any]
-    document_count: int
-    created_at: datetime
-    updated_at: datetime
-
-    @classmethod
-    def of(cls, row: dict[str, Any], model: str) -> Self:
-        """`model`: what embeds here, unless the collection says otherwise."""
-        config = {**DEFAULTS, "embedding_model": model, **row["config"]}
-        # What the worker does where nobody has said it.
-        config.setdefault("chunk_overlap", min(50, config["chunk_size"] // 10))
-        return cls(**{**row, "user_id": row["owner_id"], "config": config})
 
 
 class Pagination(BaseModel):
@@ -190,155 +75,6 @@ class Pagination(BaseModel):
         return cls(total=total, limit=limit, offset=offset, has_more=offset + limit < total)
 
 
-class Collections(BaseModel):
-    data: list[Collection]
-    pagination: Pagination
-
-
 Limit = Annotated[int, Field(ge=1, le=100)]
 Offset = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Order = Literal["asc", "desc"]
-CollectionOrder = Literal["created_at", "name", "document_count"]
-DocumentOrder = Literal["created_at", "title", "size_bytes"]
-Status = Literal["processing", "completed", "failed"]
-Text = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=5_000_000)]
-Title = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=512)]
-# The caller's own name for a document, unique in its collection.
-ExternalId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500)]
-
-
-class NewText(BaseModel):
-    """A private document is seen by its owner and the org's admins. It takes the place of the one that was
-    brought under its `external_id` before, which is found until this is read."""
-
-    collection_id: str
-    content: Text
-    title: Title | None = None
-    metadata: dict[str, Any] | None = None
-    private: Annotated[bool, Field(strict=True)] = False
-    external_id: ExternalId | None = None
-
-    _small = field_validator("metadata")(small)
-
-
-class NewAddress(BaseModel):
-    """A page or a file of the public internet, fetched by the worker."""
-
-    collection_id: str
-    url: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
-    title: Title | None = None
-    metadata: dict[str, Any] | None = None
-    private: Annotated[bool, Field(strict=True)] = False
-
-    _small = field_validator("metadata")(small)
-
-
-class NewUpload(BaseModel):
-    """A file that is too large for a request, before it is uploaded: the fields of POST /documents, and its
-    name and size."""
-
-    collection_id: str
-    filename: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
-    size_bytes: Annotated[int, Field(strict=True, ge=1, le=2**53)]
-    content_type: Annotated[str, StringConstraints(strict=True, max_length=255)] | None = None
-    title: Title | None = None
-    metadata: dict[str, Any] | None = None
-    private: Annotated[bool, Field(strict=True)] = False
-    external_id: ExternalId | None = None
-
-    _small = field_validator("metadata")(small)
-
-
-class Upload(BaseModel):
-    """Where the file is to be PUT, without a credential, and what POST /documents/uploaded wants afterwards;
-    until when both are good."""
-
-    upload_url: str
-    upload: str
-    expires_at: datetime
-
-
-class Uploaded(BaseModel):
-    upload: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100_000)]
-
-
-class DocumentChanges(BaseModel):
-    """Null, as if it were not there, leaves a field as it is."""
-
-    title: Title | None = None
-    metadata: dict[str, Any] | None = None
-
-    _small = field_validator("metadata")(small)
-
-
-class DocumentError(BaseModel):
-    code: str
-    message: str
-
-
-class Document(BaseModel):
-    id: str
-    org_id: str
-    collection_id: str
-    user_id: str | None
-    title: str
-    filename: str | None
-    content_type: str | None
-    size_bytes: int | None
-    status: Status
-    # Why, where it failed; while it is processed, why it did not work at once.
-    error: DocumentError | None
-    chunk_count: int
-    content_hash: str
-    unique_identifier_hash: str
-    metadata: dict[str, Any]
-    processing_info: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
-
-    @classmethod
-    def of(cls, row: dict[str, Any]) -> Self:
-        named = row["external_id"] or row["id"]
-        error = {"code": row["error_code"], "message": row["error_message"]} if row["error_code"] else None
-        hashes = {
-            "content_hash": f"sha256:{row['content_hash']}",
-            "unique_identifier_hash": f"sha256:{hashlib.sha256(named.encode()).hexdigest()}",
-        }
-        return cls(**{**row, "user_id": row["owner_id"], "error": error, **hashes})
-
-
-class Documents(BaseModel):
-    data: list[Document]
-    pagination: Pagination
-
-
-class DocumentUrl(BaseModel):
-    """A link to the original that needs no credential, and until when it works."""
-
-    url: str
-    expires_at: datetime
-
-
-class DocumentStatus(BaseModel):
-    """How far a document is: `step` is fetching, converting, embedding or storing while it is worked on."""
-
-    id: str
-    status: Status
-    step: str | None
-    attempts: int
-    error: DocumentError | None
-    chunk_count: int
-    updated_at: datetime
-
-    @classmethod
-    def of(cls, row: dict[str, Any]) -> Self:
-        shown = Document.of(row)
-        return cls(
-            id=shown.id,
-            status=shown.status,
-            step=row["step"],
-            attempts=row["attempts"] or 0,
-            error=shown.error,
-            chunk_count=shown.chunk_count,
-            updated_at=shown.updated_at,
-        )

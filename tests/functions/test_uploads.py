@@ -13,8 +13,8 @@ import pytest
 
 from local.tools import ROOT
 from shared.documents import MAX_BYTES as IN_A_REQUEST
+from shared.jobs import Done
 from shared.storage import MAX_BYTES
-from shared.work import Done
 from tests.actors import Actor, World, client
 from tests.conftest import People
 from tests.functions.serving import platform_error as error

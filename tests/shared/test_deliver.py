@@ -17,6 +17,7 @@ from shared.dialects.webhooks import event_of
 from shared.documents import Brought
 from shared.errors import Conflict
 from shared.ingest import NewDocument, ingest
+from shared.jobs import Jobs
 from shared.networks import Networks
 from shared.pipeline import Pipeline
 from shared.work import Worker
@@ -65,7 +66,7 @@ def courier(core: Pipeline) -> Courier:
 
 @pytest.fixture
 def worker(core: Pipeline) -> Worker:
-    return Worker(core.database, core.embedder, core.require_signer())
+    return Worker(Jobs(core.database, core.require_signer()), core.embedder)
 
 
 @pytest.fixture

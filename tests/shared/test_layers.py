@@ -21,9 +21,11 @@ LAYERS = (
     ("splitting.marks", "splitting.parts", "splitting.legal", "splitting.academic", "splitting.questions"),
     ("splitting.document_types", "splitting.grammars", "splitting.plan", "splitting.split"),
     ("embed", "remember", "chunk", "match", "policy", "extract"),
-    ("generate", "ids", "ingest", "rerank", "collections", "documents", "uploads", "removals", "work"),
+    ("generate", "ids", "ingest", "rerank", "collections", "documents", "uploads", "removals"),
+    ("jobs", "prepare", "work"),
     ("webhooks", "deliver"),
-    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform", "dialects.webhooks"),
+    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform"),
+    ("dialects.collections", "dialects.documents", "dialects.webhooks"),
     ("callers", "edge", "app"),
 )
 ORDER = [module for layer in LAYERS for module in layer]

@@ -14,10 +14,11 @@ from shared.config import Settings
 from shared.documents import Brought, Page
 from shared.errors import Conflict, NotFound, RagError
 from shared.ingest import NewDocument, ingest
+from shared.jobs import ATTEMPTS, Done, Job, Jobs
 from shared.networks import Networks
 from shared.pipeline import Pipeline
 from shared.types import Filters, Mode, Query
-from shared.work import ATTEMPTS, Done, Job, Worker
+from shared.work import Worker
 from tests.actors import LEASED, Actor, World
 from tests.conftest import People
 from tests.shared import files
@@ -27,8 +28,13 @@ Row = dict[str, Any]
 
 
 @pytest.fixture
-def worker(core: Pipeline, no_jobs: None) -> Worker:
-    return Worker(core.database, core.embedder, core.require_signer())
+def jobs(core: Pipeline, no_jobs: None) -> Jobs:
+    return Jobs(core.database, core.require_signer())
+
+
+@pytest.fixture
+def worker(core: Pipeline, jobs: Jobs) -> Worker:
+    return Worker(jobs, core.embedder)
 
 
 @pytest.fixture
@@ -203,7 +209,7 @@ def site() -> Iterator[StandIn]:
 @pytest.fixture
 def abroad(core: Pipeline, worker: Worker) -> Worker:
     """One that may fetch from the stand-in."""
-    return Worker(core.database, core.embedder, core.require_signer(), Networks(["127.0.0.1/32"]))
+    return Worker(Jobs(core.database, core.require_signer()), core.embedder, Networks(["127.0.0.1/32"]))
 
 
 def page(text: str) -> Reply:
@@ -333,7 +339,7 @@ def test_an_embedder_that_is_down_puts_documents_off(
         service.replies(Reply(status=400, json={"error": {"message": "no"}}))
         remote = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1"}
         with closing(Pipeline(settings.model_copy(update=remote))) as deployed:
-            failing = Worker(deployed.database, deployed.embedder, deployed.require_signer())
+            failing = Worker(Jobs(deployed.database, deployed.require_signer()), deployed.embedder)
             assert failing.work() == Done(claimed=1, postponed=1)
     waiting = seen(core, people.ann, brought)
     assert (waiting["status"], waiting["attempts"]) == ("processing", 1)
@@ -355,7 +361,7 @@ def assert_due(world: World, row: Row) -> None:
 
 def test_what_never_works_ends(core: Pipeline, people: People, world: World, worker: Worker, home: str):
     brought = bring(core, people.ann, home, "The kiln is hot.")
-    broken = Worker(core.database, Broken(), core.require_signer())
+    broken = Worker(Jobs(core.database, core.require_signer()), Broken())
     for attempt in range(1, ATTEMPTS):
         assert broken.work() == Done(claimed=1, postponed=1), attempt
         assert_due(world, brought)
@@ -393,42 +399,42 @@ def test_many_workers_do_each_document_once(
 
 
 def test_a_job_whose_worker_died_is_done_by_another_who_alone_may_end_it(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Pipeline, people: People, world: World, jobs: Jobs, worker: Worker, home: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
-    (dead,) = worker._claim(1)
+    (dead,) = jobs.claim(1)
     assert worker.work() == Done(), "while the lease lasts"
     assert_due(world, brought)
     assert worker.work() == Done(claimed=1, completed=1)
     for function, arguments in LEASED.items():
         with pytest.raises(Conflict) as late:
-            worker.call(dead, function, arguments)
+            jobs.call(dead, function, arguments)
         assert late.value.code == "lease_lost"
     assert found(core, people.ann, "kiln") == ["The kiln is hot."]
 
 
 def test_a_job_that_kills_its_workers_is_given_up(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Pipeline, people: People, world: World, jobs: Jobs, home: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
     for _ in range(16):
-        assert len(worker._claim(1)) == 1
+        assert len(jobs.claim(1)) == 1
         assert_due(world, brought)
-    assert worker._claim(1) == []
+    assert jobs.claim(1) == []
     ended = seen(core, people.ann, brought)
     assert (ended["status"], ended["error_code"]) == ("failed", "processing_failed")
 
 
 @pytest.mark.parametrize("after", ["claim", "open"])
 def test_a_document_deleted_meanwhile_is_not_there_afterwards(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str, after: str
+    core: Pipeline, people: People, world: World, jobs: Jobs, worker: Worker, home: str, after: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
-    (job,) = worker._claim(1)
-    read = worker._read(job) if after == "open" else None
+    (job,) = jobs.claim(1)
+    read = worker._preparer.prepare(job) if after == "open" else None
     documents.delete(core.database, people.ann.principal, brought["id"])
     with pytest.raises(Conflict):
-        worker._store(read, [[1.0] * 1536]) if read else worker._read(job)
+        worker._store(read, [[1.0] * 1536]) if read else worker._preparer.prepare(job)
     assert world.sql("select count(*) from rag.chunks where document_id = %s", brought["id"]) == [(0,)]
     assert world.sql("select count(*) from rag.jobs where document_id = %s", brought["id"]) == [(0,)]
 
@@ -459,11 +465,11 @@ def test_a_version_that_cannot_be_read_leaves_the_older_one(
 
 
 def test_a_document_brought_anew_while_it_is_worked_on_is_what_is_found(
-    core: Pipeline, people: People, worker: Worker, home: str
+    core: Pipeline, people: People, jobs: Jobs, worker: Worker, home: str
 ):
     bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
-    (job,) = worker._claim(1)
-    late = worker._read(job)
+    (job,) = jobs.claim(1)
+    late = worker._preparer.prepare(job)
     bring(core, people.ann, home, "The kiln is cold.", external_id="kiln")
     with pytest.raises(Conflict):
         worker._store(late, [[1.0] * 1536])
@@ -472,13 +478,13 @@ def test_a_document_brought_anew_while_it_is_worked_on_is_what_is_found(
 
 
 def test_an_org_with_much_to_do_does_not_hold_up_another(
-    core: Pipeline, people: People, worker: Worker, home: str
+    core: Pipeline, people: People, jobs: Jobs, home: str
 ):
     for number in range(12):
         bring(core, people.ann, home, f"Kiln number {number} is hot.")
     other = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
     last = bring(core, people.bob, other, "The kiln of Bolt.")
-    claimed = worker._claim(4)
+    claimed = jobs.claim(4)
     assert len(claimed) == 4
     assert [job.org_id for job in claimed].count(people.bolt.id) == 1
     assert last["org_id"] == people.bolt.id
@@ -526,15 +532,15 @@ def test_what_failed_may_be_brought_again(core: Pipeline, people: People, worker
 
 
 def test_jobs_whose_workers_died_are_done_one_by_one(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Pipeline, people: People, world: World, jobs: Jobs, home: str
 ):
     """One of them may be what they died of."""
     rows = [bring(core, people.ann, home, f"Kiln {number} is hot.") for number in range(3)]
-    assert len(worker._claim(3)) == 3
+    assert len(jobs.claim(3)) == 3
     for row in rows:
         assert_due(world, row)
     bring(core, people.ann, home, "A fourth kiln.")
-    assert [len(worker._claim(4)) for _ in range(4)] == [1, 1, 1, 1]
+    assert [len(jobs.claim(4)) for _ in range(4)] == [1, 1, 1, 1]
 
 
 def test_a_version_that_was_put_at_once_is_newer_than_one_that_waits(

@@ -17,9 +17,10 @@ from local.tools import ROOT
 from shared import collections, documents
 from shared.config import Settings
 from shared.documents import Brought
+from shared.jobs import Job, Jobs
 from shared.pipeline import Pipeline
 from shared.types import Mode, Query
-from shared.work import Job, Worker
+from shared.work import Worker
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.faults import kill, start_postgres, start_postgrest, wait_for_postgrest
@@ -64,16 +65,16 @@ class Killed(BaseException):
     """Nothing of the worker runs after it."""
 
 
-class Dying(Worker):
-    """Dies at its so-many-th call of the database: before it is sent, or before its answer is read."""
+class Dying(Jobs):
+    """A worker's, which dies at its so-many-th call: before it is sent, or before its answer is read."""
 
     def __init__(self, core: Pipeline, at: int, *, answered: bool) -> None:
-        super().__init__(core.database, core.embedder, core.require_signer())
+        super().__init__(core.database, core.require_signer())
         self._calls, self._at, self._answered = 0, at, answered
 
-    def _claim(self, wanted: int) -> list[Job]:
+    def claim(self, wanted: int) -> list[Job]:
         self._die_unless(answered=True)
-        jobs = super()._claim(wanted)
+        jobs = super().claim(wanted)
         self._die_unless(answered=False)
         self._calls += 1
         return jobs
@@ -96,13 +97,13 @@ def test_a_worker_that_dies_at_any_step_loses_nothing(
     core: Pipeline, people: People, world: World, answered: bool
 ):
     home = collections.create(core.database, people.ann.principal, {"name": "docs"})["id"]
-    worker = Worker(core.database, core.embedder, core.require_signer())
+    worker = Worker(Jobs(core.database, core.require_signer()), core.embedder)
     step, died = 0, True
     while died:
         brought = {bring(core, people.ann, home, 2 * step + number)["id"] for number in (0, 1)}
         died = False
         try:
-            Dying(core, step, answered=answered).work()
+            Worker(Dying(core, step, answered=answered), core.embedder).work()
         except Killed:
             died = True
         while left(world):

@@ -4,13 +4,14 @@ import time
 
 from shared.config import read_settings
 from shared.errors import RagError
+from shared.jobs import Done, Jobs
 from shared.pipeline import Pipeline
-from shared.work import Done, Worker
+from shared.work import Worker
 
 
 def main() -> None:
     core = Pipeline(read_settings())
-    worker = Worker(core.database, core.embedder, core.require_signer(), core.networks)
+    worker = Worker(Jobs(core.database, core.require_signer()), core.embedder)
     while True:
         try:
             done = worker.work(2)

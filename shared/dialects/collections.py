@@ -1,0 +1,97 @@
+"""The platform contract's wire models of collections."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from shared.dialects.platform import ErrorBody, Limit, Offset, Order, Pagination, error_body, small
+
+__all__ = ["ErrorBody", "Limit", "Offset", "Order", "Pagination", "error_body"]
+
+CollectionOrder = Literal["created_at", "name", "document_count"]
+Name = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=255)]
+Description = Annotated[str, StringConstraints(strict=True, max_length=2000)]
+
+
+class Config(BaseModel):
+    """What is not given is the deployment's to choose."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    chunk_size: Annotated[int, Field(strict=True, ge=32, le=8000)] | None = None
+    chunk_overlap: Annotated[int, Field(strict=True, ge=0, le=4000)] | None = None
+    embedding_model: Name | None = None
+    enable_hybrid_search: Annotated[bool, Field(strict=True)] | None = None
+    enable_knowledge_graph: Annotated[bool, Field(strict=True)] | None = None
+
+    @model_validator(mode="after")
+    def _overlap(self) -> Self:
+        if self.chunk_overlap is not None and self.chunk_overlap >= (self.chunk_size or 512):
+            raise ValueError("chunk_overlap must be below chunk_size")
+        return self
+
+
+class NewCollection(BaseModel):
+    """`org_id` may be left out by members of one org; a private collection is its maker's own."""
+
+    name: Name
+    description: Description | None = None
+    metadata: dict[str, Any] | None = None
+    config: Config | None = None
+    org_id: UUID | None = None
+    private: Annotated[bool, Field(strict=True)] = False
+
+    _small = field_validator("metadata")(small)
+
+    def wanted(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class CollectionChanges(BaseModel):
+    """Null, as if it were not there, leaves a field as it is."""
+
+    name: Name | None = None
+    description: Description | None = None
+    metadata: dict[str, Any] | None = None
+    config: Config | None = None
+
+    _small = field_validator("metadata")(small)
+
+    def changes(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+DEFAULTS = {
+    "chunk_size": 512,
+    "enable_hybrid_search": True,
+    "enable_knowledge_graph": False,
+}
+
+
+class Collection(BaseModel):
+    id: str
+    org_id: str
+    # Whose it is alone; null is the whole org's.
+    user_id: str | None
+    name: str
+    description: str | None
+    metadata: dict[str, Any]
+    config: dict[str, Any]
+    document_count: int
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, row: dict[str, Any], model: str) -> Self:
+        """`model`: what embeds here, unless the collection says otherwise."""
+        config = {**DEFAULTS, "embedding_model": model, **row["config"]}
+        # What the worker does where nobody has said it.
+        config.setdefault("chunk_overlap", min(50, config["chunk_size"] // 10))
+        return cls(**{**row, "user_id": row["owner_id"], "config": config})
+
+
+class Collections(BaseModel):
+    data: list[Collection]
+    pagination: Pagination

@@ -1,0 +1,131 @@
+"""A document that was brought, made ready to be embedded:
+
+open -> (fetch) -> convert -> cut
+"""
+
+import base64
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.chunk import Chunk
+from shared.convert import convert
+from shared.embed import Embedder
+from shared.errors import NotFound, StorageFailed, UnreadableDocument
+from shared.fetch import fetch
+from shared.ingest import passages_of
+from shared.jobs import Job, Jobs
+from shared.kinds import language_of_file
+from shared.networks import Networks
+from shared.outline import Outline
+from shared.splitting.plan import Plan
+from shared.splitting.split import headings
+from shared.storage import Storage
+from shared.transcribe import Transcriber
+
+# A document of more has no minute to be stored in.
+MAX_CHUNKS = 10_000
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is stored of a document, and the passages still to be embedded."""
+
+    job: Job
+    document: Row
+    chunks: Sequence[Chunk]
+    passages: Sequence[str]
+    outline: Outline
+    started: float
+
+
+class Preparer:
+    """Reads documents from wherever they are. `jobs`: in whose name."""
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        embedder: Embedder,
+        networks: Networks,
+        transcriber: Transcriber | None,
+        storage: Storage | None,
+    ) -> None:
+        self._jobs = jobs
+        self._embedder = embedder
+        self._networks = networks
+        self._transcriber = transcriber
+        self._storage = storage
+
+    def prepare(self, job: Job) -> Prepared:
+        """Raises a RagError: of the document, or of what it takes to read it."""
+        started = time.perf_counter()
+        (opened,) = self._jobs.call(job, "rag_open_job", {})
+        said: Row = opened["document"]
+        data = self._original(job, opened, said)
+        converted = convert(data, said.get("filename"), said.get("content_type"), self._transcriber)
+        if converted.title and not said.get("has_title"):
+            said["title"] = converted.title
+        config = opened["config"]
+        language = language_of_file(said.get("filename")) if converted.kind == "code" else None
+        metadata = said.get("metadata") or {}
+        plan = Plan.of(metadata, converted.text, converted.kind, said["title"], language)
+        chunks, passages = passages_of(
+            self._embedder,
+            said["title"],
+            converted.text,
+            said.get("lang"),
+            size=config.get("chunk_size"),
+            overlap=config.get("chunk_overlap"),
+            plan=plan,
+        )
+        if len(chunks) > MAX_CHUNKS:
+            raise UnreadableDocument(
+                f"The document makes more than {MAX_CHUNKS:,} chunks; divide it, or make them larger.",
+                code="document_too_large",
+            )
+        document = {
+            **said,
+            "content": converted.text,
+            "content_hash": hashlib.sha256(data).hexdigest(),
+            "embedding_model": self._embedder.model,
+            "processing_info": {
+                "service_used": converted.kind,
+                "chunk_strategy": plan.strategy,
+                "document_type": plan.document_type,
+                "embedding_model": self._embedder.model,
+            },
+        }
+        outline = Outline(converted.text, converted.pages, headings(converted.text, plan))
+        return Prepared(job, document, chunks, passages, outline, started)
+
+    def _original(self, job: Job, opened: Row, said: Row) -> bytes:
+        """What the document is made of. What is only known now is added to what was said of it."""
+        if not opened["url"] and not opened["path"]:
+            self._jobs.report(job, "converting")
+            return base64.b64decode(opened["bytes"])
+        self._jobs.report(job, "fetching")
+        if opened["path"]:
+            data = self._object(job, opened["path"], opened["file_bytes"])
+            said["size_bytes"] = len(data)
+            self._jobs.call(job, "rag_keep_content", {"content_hash": hashlib.sha256(data).hexdigest()})
+        else:
+            fetched = fetch(opened["url"], self._networks, opened["file_bytes"])
+            data = fetched.data
+            # Kept as the original that it was made of.
+            said |= {"content_type": fetched.content_type, "filename": fetched.filename}
+            said |= {"size_bytes": len(data), "bytes": base64.b64encode(data).decode()}
+        self._jobs.report(job, "converting")
+        return data
+
+    def _object(self, job: Job, path: str, max_bytes: int | None) -> bytes:
+        """Raises UnreadableDocument for one that is gone, or larger than the tier takes, StorageFailed."""
+        if self._storage is None:
+            raise StorageFailed(because="no bucket is set")
+        try:
+            return self._storage.download(self._jobs.caller(job), path, max_bytes)
+        except NotFound:
+            message = "The file is not where it was uploaded any more: bring it again."
+            raise UnreadableDocument(message, code="original_gone") from None
