@@ -5,15 +5,17 @@ call it over HTTP, with the worker's token.
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 from pydantic import BaseModel
 
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, pipeline_of_process, worker_only
-from shared.deliver import Courier, Sent
+from shared.deliver import Courier
 from shared.dialects import platform as wire
-from shared.dialects.webhooks import event_of
+from shared.dialects.webhooks import message_of
 from shared.jobs import Done, Jobs
 from shared.removals import remove_due
 from shared.work import Worker
@@ -45,13 +47,16 @@ def _work(core: Core) -> Report:
     signer = core.require_signer()
     jobs = Jobs(core.database, signer)
     worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage)
-    courier = Courier(core.database, signer, core.networks, event_of)
-    done, sent, idle, until = Done(), Sent(), False, time.monotonic() + BUDGET_SECONDS
-    while not idle and time.monotonic() < until:
-        step, round_sent = worker.work(), courier.deliver()
-        idle = step.claimed == round_sent.claimed == 0
-        done += step
-        sent += round_sent
+    courier = Courier(core.database, signer, core.networks, message_of)
+    # Beside each other: documents do not wait for slow receivers, nor these for long documents.
+    finished = Event()
+    with ThreadPoolExecutor(1) as beside:
+        delivering = beside.submit(courier.deliver_until, finished, BUDGET_SECONDS)
+        try:
+            done, idle = _documents(worker)
+        finally:
+            finished.set()
+        sent = delivering.result()
     if core.storage:
         remove_due(core.database, signer, core.storage)
     return Report(
@@ -62,6 +67,16 @@ def _work(core: Core) -> Report:
         undelivered=sent.claimed - sent.delivered,
         idle=idle,
     )
+
+
+def _documents(worker: Worker) -> tuple[Done, bool]:
+    """What was done of them, and whether nothing was left that was due."""
+    done, idle, until = Done(), False, time.monotonic() + BUDGET_SECONDS
+    while not idle and time.monotonic() < until:
+        step = worker.work()
+        idle = step.claimed == 0
+        done += step
+    return done, idle
 
 
 _http = lambda_handler(app)

@@ -14,7 +14,7 @@ from shared.errors import about
 from shared.ids import id_of
 from shared.types import Principal, Scope
 
-app = create_app(wire, "webhooks", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503))
+app = create_app(wire, "webhooks", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
 

@@ -6,10 +6,12 @@ is the same event. Like addresses that are fetched, those of webhooks lead to th
 """
 
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from threading import Event
 from typing import Any
 
 import httpx
@@ -20,13 +22,15 @@ from shared.networks import Networks
 from shared.patience import patient_client, within
 from shared.postgrest import Database
 from shared.sign import Signer, the_worker
-from shared.types import Event
+from shared.types import Message
 
 log = logging.getLogger("rag")
-# Sent all at once: slow receivers keep documents waiting no longer than one of them does.
-CLAIMED = 8
+# Sent all at once.
+CLAIMED = 16
 # Of one attempt altogether, and of a lease.
 SECONDS, LEASE_SECONDS = 10, 60
+# Until the next look, while there is nothing.
+PAUSE_SECONDS = 0.5
 # Until the next attempt, in seconds: three days in all.
 PAUSES = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 GONE = 410
@@ -56,13 +60,33 @@ class Courier:
     """Holds nothing between rounds. Several at once send nothing twice, unless one dies under way."""
 
     def __init__(
-        self, database: Database, signer: Signer, networks: Networks, event_of: Callable[[Row], Event]
+        self, database: Database, signer: Signer, networks: Networks, message_of: Callable[[Row], Message]
     ) -> None:
-        """`event_of` writes a delivery's row down in the words of an API."""
+        """`message_of` writes a delivery's row down in the words of an API."""
         self._database = database
         self._signer = signer
         self._networks = networks
-        self._event_of = event_of
+        self._message_of = message_of
+
+    def deliver_until(self, finished: Event, seconds: float) -> Sent:
+        """What is due, and becomes due, until whatever makes it so has finished and nothing is left, or the
+        seconds are over. When nothing can be claimed, the log says so."""
+        sent, until = Sent(), time.monotonic() + seconds
+        while True:
+            last = finished.is_set()
+            this = self._deliver_or_say_why()
+            sent += this
+            if last and (not this.claimed or time.monotonic() > until):
+                return sent
+            if not this.claimed:
+                finished.wait(PAUSE_SECONDS)
+
+    def _deliver_or_say_why(self) -> Sent:
+        try:
+            return self.deliver()
+        except RagError as error:
+            log.warning("nothing was delivered: %s (%s)", error.code, error.because)
+            return Sent()
 
     def deliver(self) -> Sent:
         """One round: what is due is sent. Raises a RagError when nothing can be claimed."""
@@ -78,7 +102,12 @@ class Courier:
         return Sent(len(rows), delivered)
 
     def _deliver(self, client: httpx.Client, row: Row) -> bool:
-        answer = self._send(client, row)
+        try:
+            answer = self._send(client, row)
+        except Exception as unforeseen:
+            # Whatever one of them is, the others are sent, and it comes to its end.
+            log.warning("delivery %s: %s", row["delivery_id"], type(unforeseen).__name__)
+            answer = _Answer(error="failed")
         last = row["attempts"] > len(PAUSES) or answer.status == GONE
         arguments = {
             "org_id": row["org_id"],
@@ -96,17 +125,17 @@ class Courier:
         return answer.error is None
 
     def _send(self, client: httpx.Client, row: Row) -> _Answer:
-        event = self._event_of(row)
+        message = self._message_of(row)
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "rag-webhooks",
-            **signed(event, datetime.now(UTC), row["secret"], row["old_secret"]),
+            **signed(message, datetime.now(UTC), row["secret"], row["old_secret"]),
         }
         try:
             with within(SECONDS):
                 address = self._networks.require_url(row["url"])
                 # What it answers beyond the status is nobody's to read.
-                with client.stream("POST", address, content=event.body, headers=headers) as answer:
+                with client.stream("POST", address, content=message.body, headers=headers) as answer:
                     status = answer.status_code
         except AddressRefused:
             return _Answer(error="address_refused")
@@ -121,12 +150,12 @@ class Courier:
         return self._database.call(the_worker(self._signer), function, arguments)
 
 
-def signed(event: Event, at: datetime, secret: str, old_secret: str | None = None) -> dict[str, str]:
+def signed(message: Message, at: datetime, secret: str, old_secret: str | None = None) -> dict[str, str]:
     """The headers by which a receiver knows who sends this, and when; with both secrets, if there are two."""
     secrets = filter(None, (secret, old_secret))
-    signatures = [Webhook(text).sign(event.id, at, event.body.decode()) for text in secrets]
+    signatures = [Webhook(text).sign(message.id, at, message.body.decode()) for text in secrets]
     return {
-        "webhook-id": event.id,
+        "webhook-id": message.id,
         "webhook-timestamp": str(int(at.timestamp())),
         "webhook-signature": " ".join(signatures),
     }

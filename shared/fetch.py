@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import httpx
 
 from shared.clean import clean_line
-from shared.errors import FetchFailed, UnreadableDocument
+from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
 from shared.networks import Networks
 from shared.patience import patient_client, within
 
@@ -52,6 +52,9 @@ def fetch(url: str, networks: Networks, max_bytes: int | None = None) -> Fetched
                     url = str(answer.next_request.url)
         except httpx.ReadTimeout as slow:
             raise UnreadableDocument("The address takes too long to answer.", code="url_too_slow") from slow
+        except UnicodeError:
+            # Where it leads to is no host's name.
+            raise AddressRefused("The address leads to what is no address.") from None
         except (httpx.TransportError, httpx.InvalidURL) as broken:
             raise FetchFailed from broken
     raise UnreadableDocument("The address leads from one to the next and does not end.", code="url_refused")

@@ -45,10 +45,7 @@ class Networks:
     def require_url(self, text: str) -> str:
         """The address of a page as it is written in requests. Raises AddressRefused for one that is wrong, or
         that leads elsewhere whatever a name server says."""
-        try:
-            url = httpx.URL(text.strip())
-        except (httpx.InvalidURL, UnicodeError):
-            raise AddressRefused("This is no address.") from None
+        url = _parsed(text)
         if url.scheme not in ("http", "https") or len(str(url)) > MAX_LENGTH:
             raise AddressRefused("An address begins with http:// or https:// and is not too long.")
         if not _HOST.fullmatch(url.raw_host) or (url.port or 0) > 65535:
@@ -61,6 +58,17 @@ class Networks:
         elif url.host.rstrip(".").rpartition(".")[2] in NAMES or url.host.rstrip(".").endswith("home.arpa"):
             self.require("127.0.0.1")
         return str(url.copy_with(fragment=None))
+
+
+def _parsed(text: str) -> httpx.URL:
+    """Raises AddressRefused for what no name server is asked about."""
+    try:
+        url = httpx.URL(text.strip())
+        # Neither labels that are empty or too long, nor what only looks like an international name.
+        url.host.rstrip(".").encode("idna")
+    except (httpx.InvalidURL, UnicodeError):
+        raise AddressRefused("This is no address.") from None
+    return url
 
 
 def _literal(host: str) -> str | None:

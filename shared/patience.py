@@ -80,7 +80,8 @@ def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenA
 
 
 @cache
-def _resolver() -> ThreadPoolExecutor:
+def _resolver(of_strangers: bool) -> ThreadPoolExecutor:
+    """Names that strangers chose hang among themselves."""
     return ThreadPoolExecutor(8, thread_name_prefix="resolver")
 
 
@@ -159,12 +160,14 @@ class _Backend:
     def _resolve(self, host: str, port: int, deadline: float) -> list[str]:
         """The host's addresses. In a thread, since a name server that hangs cannot be told to stop."""
         left = deadline - time.monotonic()
-        asking = _resolver().submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        asking = _resolver(self._admits is not None).submit(
+            socket.getaddrinfo, host, port, type=socket.SOCK_STREAM
+        )
         try:
             found = asking.result(None if left == math.inf else max(0.0, left))
         except TimeoutError:
             raise self._core.ConnectTimeout from None
-        except OSError as unknown:
+        except (OSError, UnicodeError) as unknown:
             raise self._core.ConnectError(str(unknown)) from None
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
 

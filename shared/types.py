@@ -189,7 +189,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Message:
     """What a webhook is sent: the id that its receiver knows it by, and the body."""
 
     id: str

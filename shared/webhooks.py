@@ -79,7 +79,8 @@ def deliveries(
 
 
 def repeat(database: Database, caller: Principal, webhook: str, delivery: str) -> None:
-    """Have one sent again that has ended. Raises NotFound for what there is not, or is still under way."""
+    """Have one sent again that has ended. Raises NotFound; Conflict for one that is still under way, and
+    while the webhook is off."""
     with about(webhook_id=webhook, delivery_id=delivery):
         database.call(caller, "rag_repeat_delivery", {"webhook_id": webhook, "delivery_id": delivery})
 

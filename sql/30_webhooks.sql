@@ -1,6 +1,7 @@
 -- Who outside is told when collections and documents change. An org's admins name an address and the events; what
--- happens is written down in the transaction in which it happens, one row for each address (31_tell.sql), and the
--- worker sends it (51_deliveries.sql). What is told is ids and states, never what a document says.
+-- happens is written down in the transaction in which it happens, one row for each address (31_deliveries.sql,
+-- 33_tell.sql), and the worker sends it (51_deliver.sql). What is told is ids, states and the names of collections,
+-- never what a document says.
 
 -- What is listened for. Members read it, since it is their changes that are told; where it goes they do not.
 create table rag.webhooks (
@@ -8,22 +9,18 @@ create table rag.webhooks (
   id uuid not null default gen_random_uuid(),
   -- Nobody's own: an org's admins, who see all of its documents, keep them together.
   owner_id uuid check (owner_id is null),
-  -- Null is every collection.
+  -- Null is every collection. Of one that has gone the webhook is left, to be told so.
   collection_id uuid,
   events text[] not null check (array_ndims(events) = 1 and cardinality(events) between 1 and 7
     and events <@ array['collection.created', 'collection.updated', 'collection.deleted',
       'document.processing_started', 'document.processing_completed', 'document.processing_failed',
       'document.deleted']),
-  -- Off, by an admin, or by the worker when nobody has answered there for days.
+  -- Off, by an admin, or by the worker when nobody has answered there for days. What waits then ends.
   enabled boolean not null default true,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
-  primary key (org_id, id),
-  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
+  primary key (org_id, id)
 );
-
--- Deleting a collection.
-create index webhooks_by_collection on rag.webhooks (org_id, collection_id);
 
 -- Where it goes, and what it is signed with. The secret is shown to who makes it, once; only the worker reads it.
 create table rag.endpoints (
@@ -43,48 +40,13 @@ create table rag.endpoints (
   foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade
 );
 
--- The outbox: what is to be sent, and what became of it.
-create table rag.deliveries (
-  org_id uuid not null,
-  id uuid not null default gen_random_uuid(),
-  webhook_id uuid not null,
-  collection_id uuid not null,
-  -- Of the document that it tells of.
-  owner_id uuid,
-  -- The same for every address that is told.
-  event_id uuid not null,
-  event text not null check (event ~ '^[a-z_.]{1,60}$'),
-  object jsonb not null check (jsonb_typeof(object) = 'object' and pg_column_size(object) <= 10000),
-  state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
-  attempts integer not null default 0,
-  -- Not before this. While it is being sent: when its lease ends, and anybody may send it again.
-  due_at timestamptz not null default now(),
-  lease uuid,
-  -- What the last attempt was answered, if anybody answered, and why it was not enough.
-  response_status integer check (response_status between 100 and 999),
-  error text check (error ~ '^[a-z_]{1,40}$'),
-  created_at timestamptz not null default now(),
-  finished_at timestamptz,
-  primary key (org_id, id),
-  foreign key (org_id, webhook_id) references rag.webhooks (org_id, id) on delete cascade,
-  check ((state = 'running') = (lease is not null))
-);
-
--- rag_list_deliveries, newest first; deleting a webhook.
-create index deliveries_by_webhook on rag.deliveries (org_id, webhook_id, created_at);
-
--- rag_claim_deliveries: of each address what is due.
-create index deliveries_due on rag.deliveries (org_id, webhook_id, due_at) where state in ('waiting', 'running');
-
--- And what is so old that nobody asks for it.
-create index deliveries_finished on rag.deliveries (finished_at) where finished_at is not null;
+-- Old secrets whose time is over.
+create index endpoints_old_secrets on rag.endpoints (old_secret_until) where old_secret is not null;
 
 alter table rag.webhooks enable row level security;
 alter table rag.webhooks force row level security;
 alter table rag.endpoints enable row level security;
 alter table rag.endpoints force row level security;
-alter table rag.deliveries enable row level security;
-alter table rag.deliveries force row level security;
 
 create policy "members use their org's webhooks" on rag.webhooks
   for all to authenticated
@@ -96,15 +58,6 @@ create policy "members use their org's webhooks" on rag.webhooks
       or org_id = any (array(select rag.admin_org_ids()))));
 
 create policy "members use their org's endpoints" on rag.endpoints
-  for all to authenticated
-  using (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))))
-  with check (org_id = any (array(select rag.current_org_ids()))
-    and (owner_id is null or owner_id = (select auth.uid())
-      or org_id = any (array(select rag.admin_org_ids()))));
-
-create policy "members use their org's deliveries" on rag.deliveries
   for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
     and (owner_id is null or owner_id = (select auth.uid())
@@ -132,22 +85,6 @@ create policy "admins alone see where webhooks lead" on rag.endpoints
   using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
   with check (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
 
--- Whoever changes something has it told, and need not see it told.
-create policy "who changes something has it told" on rag.deliveries
-  as restrictive for insert to authenticated
-  with check ((select rag.has_scope('documents:write', 'collections:manage'))
-    and ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
-    and state = 'waiting' and attempts = 0);
-
-create policy "admins see what was told" on rag.deliveries
-  as restrictive for select to authenticated
-  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null);
-
-create policy "admins have it told again" on rag.deliveries
-  as restrictive for update to authenticated
-  using (org_id = any (array(select rag.admin_org_ids())) and (select rag.bound_collection()) is null)
-  with check (state = 'waiting' and attempts = 0);
-
 create policy "the worker sees what is listened for" on rag.webhooks
   for select to rag_worker using (true);
 
@@ -160,15 +97,12 @@ create policy "the worker knows where webhooks lead" on rag.endpoints
 create policy "the worker notes whether anybody answers" on rag.endpoints
   for update to rag_worker using (true) with check (true);
 
-create policy "the worker sends deliveries" on rag.deliveries
-  for all to rag_worker using (true) with check (true);
-
 create function rag.keep_old_secret()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  new.old_secret := old.secret;
+  new.old_secret := case when new.old_secret_until > now() then old.secret end;
   return new;
 end;
 $$;
@@ -181,17 +115,12 @@ revoke all on function rag.keep_old_secret() from public, anon, service_role;
 grant execute on function rag.keep_old_secret() to authenticated;
 
 grant select, insert, delete on rag.webhooks to authenticated;
-grant update (events, collection_id, enabled, updated_at) on rag.webhooks to authenticated;
-grant select (org_id, webhook_id, owner_id, url, description, failing_since) on rag.endpoints to authenticated;
+grant update (events, enabled, updated_at) on rag.webhooks to authenticated;
+grant select (org_id, webhook_id, owner_id, url, description, failing_since, rests_until)
+  on rag.endpoints to authenticated;
 grant insert (org_id, webhook_id, url, description, secret) on rag.endpoints to authenticated;
 grant update (url, description, secret, old_secret_until, failing_since, rests_until)
   on rag.endpoints to authenticated;
-grant select, insert on rag.deliveries to authenticated;
-grant update (state, attempts, due_at, response_status, error, finished_at) on rag.deliveries to authenticated;
-
 grant select on rag.webhooks, rag.endpoints to rag_worker;
 grant update (enabled, updated_at) on rag.webhooks to rag_worker;
-grant update (failing_since, rests_until) on rag.endpoints to rag_worker;
-grant select, insert, delete on rag.deliveries to rag_worker;
-grant update (state, attempts, due_at, lease, response_status, error, finished_at)
-  on rag.deliveries to rag_worker;
+grant update (old_secret, failing_since, rests_until) on rag.endpoints to rag_worker;

@@ -36,8 +36,8 @@ begin
 end;
 $$;
 
--- A new webhook of the caller's only org, unless it is named. collection_id: only what happens in that one. PT403 for
--- who is no admin of it, PT400 for the twenty-first.
+-- A new webhook of the caller's only org, unless it is named. collection_id: only what happens in and to that one.
+-- PT403 for who is no admin of it, PT400 for the twenty-first.
 create function public.rag_create_webhook(
   url text, secret text, events text[], collection_id uuid default null, description text default null,
   org_id uuid default null
@@ -84,6 +84,7 @@ as $$
 #variable_conflict use_variable
 declare
   present constant rag.webhook := rag.webhook_of(webhook_id);
+  anew constant boolean := coalesce(enabled, url is not null);
 begin
   update rag.webhooks as renewed
   set events = coalesce(rag_update_webhook.events, renewed.events),
@@ -92,9 +93,8 @@ begin
   update rag.endpoints as renewed
   set url = coalesce(rag_update_webhook.url, renewed.url),
     description = coalesce(rag_update_webhook.description, renewed.description),
-    failing_since = case when coalesce(rag_update_webhook.enabled, url is not null) then null
-      else renewed.failing_since end,
-    rests_until = null
+    failing_since = case when not anew then renewed.failing_since end,
+    rests_until = case when not anew then renewed.rests_until end
   where renewed.org_id = present.org_id and renewed.webhook_id = present.id;
   return query select * from public.rag_list_webhooks(webhook_id);
 end;
@@ -141,7 +141,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  home constant rag.webhook := rag.webhook_of(webhook_id);
+  webhook constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
   return (
@@ -150,33 +150,44 @@ begin
         deliveries.attempts, deliveries.response_status, deliveries.error, deliveries.created_at,
         deliveries.finished_at, deliveries.due_at
       from rag.deliveries
-      where deliveries.org_id = home.org_id and deliveries.webhook_id = home.id
+      where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
       order by deliveries.created_at desc, deliveries.id
       limit "limit" offset "offset"
     )
     select jsonb_build_object(
       'total', (select count(*) from rag.deliveries
-        where deliveries.org_id = home.org_id and deliveries.webhook_id = home.id),
+        where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id),
       'deliveries', coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]'))
     from page);
 end;
 $$;
 
--- Have one sent again that has ended, however it ended. PT404 for one that there is not, or that is still under way.
+-- Have one sent again that has ended, however it ended. PT404 for one that there is not, PT409 for one that is still
+-- under way, and while the webhook is off.
 create function public.rag_repeat_delivery(webhook_id uuid, delivery_id uuid)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  home constant rag.webhook := rag.webhook_of(webhook_id);
+  webhook constant rag.webhook := rag.webhook_of(webhook_id);
 begin
+  if not webhook.enabled then
+    raise exception 'the webhook is off' using errcode = 'PT409', detail = 'webhook_disabled';
+  end if;
   update rag.deliveries
   set state = 'waiting', attempts = 0, due_at = now(), response_status = null, error = null, finished_at = null
-  where deliveries.org_id = home.org_id and deliveries.webhook_id = home.id
+  where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
     and deliveries.id = delivery_id and deliveries.state in ('done', 'failed');
-  if not found then
-    raise exception 'there is no such delivery that has ended' using errcode = 'PT404', detail = 'delivery_not_found';
+  if found then
+    return;
+  elsif exists (
+    select from rag.deliveries
+    where deliveries.org_id = webhook.org_id and deliveries.webhook_id = webhook.id
+      and deliveries.id = delivery_id)
+  then
+    raise exception 'it is still under way' using errcode = 'PT409', detail = 'delivery_under_way';
   end if;
+  raise exception 'there is no such delivery' using errcode = 'PT404', detail = 'delivery_not_found';
 end;
 $$;
 

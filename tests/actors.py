@@ -193,6 +193,13 @@ class World:
             cursor = self._connection.execute(statement.encode(), parameters)
             return cursor.fetchall() if cursor.description else []
 
+    def as_role(self, role: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Run a statement as PostgREST would for a token of that role, and of nobody's."""
+        with self._connection.transaction():
+            self._connection.execute(f"set local role {role}".encode())
+            cursor = self._connection.execute(statement.encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+
     def org(self, name: str = "an org") -> Org:
         org = Org(str(uuid4()), name)
         self.sql("insert into rag.orgs (id, name) values (%s, %s)", org.id, org.name)

@@ -72,10 +72,11 @@ def world(stack: Stack) -> Iterator[World]:
 
 @pytest.fixture
 def no_jobs(world: World) -> Iterator[None]:
-    """Nothing that another test has left for the worker to do, and nothing left."""
-    world.sql("delete from rag.jobs")
+    """Nothing that another test has left for the worker to do or to send, and nothing left."""
+    clear = "delete from rag.jobs; delete from rag.webhooks"
+    world.sql(clear)
     yield
-    world.sql("delete from rag.jobs")
+    world.sql(clear)
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from shared.dialects.platform import ErrorBody, Limit, Offset, Pagination, error_body
-from shared.types import Event
+from shared.types import Message
 
 __all__ = ["ErrorBody", "Limit", "Offset", "Pagination", "error_body"]
 
@@ -22,7 +22,11 @@ EventName = Literal[
     "document.deleted",
 ]
 Url = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
-Events = Annotated[list[EventName], Field(min_length=1, max_length=7)]
+Events = Annotated[
+    list[EventName],
+    Field(min_length=1, max_length=7),
+    AfterValidator(lambda names: list(dict.fromkeys(names))),
+]
 Description = Annotated[str, StringConstraints(strict=True, max_length=500)]
 
 
@@ -79,11 +83,13 @@ class Webhooks(BaseModel):
 
 
 class Delivery(BaseModel):
-    """One event on its way to one webhook. `error`: why the last attempt was not enough."""
+    """One event on its way to one webhook, with what it says (`data`). `error`: why the last attempt was not
+    enough."""
 
     id: str
     event_id: str
     type: EventName
+    data: dict[str, Any]
     status: Literal["waiting", "delivered", "failed"]
     attempts: int
     response_status: int | None
@@ -97,7 +103,7 @@ class Delivery(BaseModel):
     @classmethod
     def _of_row(cls, row: dict[str, Any]) -> dict[str, Any]:
         state = {"done": "delivered", "failed": "failed"}.get(row["state"], "waiting")
-        named = {"event_id": event_id(row), "type": row["event"], "status": state}
+        named = {"event_id": _event_id(row), "type": row["event"], "status": state, "data": _data_of(row)}
         return {**row, **named, "next_attempt_at": row["due_at"] if state == "waiting" else None}
 
 
@@ -106,16 +112,21 @@ class Deliveries(BaseModel):
     pagination: Pagination
 
 
-def event_id(row: dict[str, Any]) -> str:
+def message_of(row: dict[str, Any]) -> Message:
+    """A delivery as it is sent. `created` is in seconds since the epoch."""
+    created = int(datetime.fromisoformat(row["created_at"]).timestamp())
+    body = {"id": _event_id(row), "type": row["event"], "created": created, "data": _data_of(row)}
+    return Message(_event_id(row), json.dumps(body, ensure_ascii=False).encode())
+
+
+def _event_id(row: dict[str, Any]) -> str:
     return f"evt_{row['event_id']}"
 
 
-def event_of(row: dict[str, Any]) -> Event:
-    """A delivery as it is sent. `created` is in seconds since the epoch."""
+def _data_of(row: dict[str, Any]) -> dict[str, Any]:
+    """As the contract has it: the object, whose error is an object too."""
     thing: dict[str, Any] = row["object"]
     shown = {name: value for name, value in thing.items() if not name.startswith("error_")}
     if "error_code" in thing:
-        shown["error"] = {"code": thing["error_code"], "message": thing["error_message"]}
-    created = int(datetime.fromisoformat(row["created_at"]).timestamp())
-    body = {"id": event_id(row), "type": row["event"], "created": created, "data": {"object": shown}}
-    return Event(event_id(row), json.dumps(body, ensure_ascii=False).encode())
+        shown["error"] = {"code": thing["error_code"], "message": thing.get("error_message")}
+    return {"object": shown}

@@ -19,15 +19,11 @@ ONE = [
     ("POST", "/rotate", {}), ("GET", "/deliveries", None), ("POST", f"/deliveries/{NOBODYS}/repeat", None),
 ]  # fmt: skip
 one = pytest.mark.parametrize(("method", "path", "body"), ONE, ids=[f"{row[0]}{row[1][:9]}" for row in ONE])
+pytestmark = pytest.mark.usefixtures("no_jobs")
 WORKERS = {
     "rag_claim_deliveries": {},
     "rag_end_delivery": dict.fromkeys(("org_id", "delivery_id", "lease"), NOBODYS),
 }
-
-
-@pytest.fixture(autouse=True)
-def nothing_waits(world: World, no_jobs: None) -> None:
-    world.sql("delete from rag.webhooks")
 
 
 @pytest.fixture
@@ -191,8 +187,12 @@ def test_a_forged_delivery_to_another_org_s_webhook(people: People, world: World
 
 def test_a_delivery_that_is_no_new_one(people: People, world: World):
     webhook = make(people.ada)
-    statement, values = forged(people.acme.id, webhook, state="done", attempts=3)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+    for more in ({"state": "done"}, {"attempts": 3}, {"due_at": "infinity"}, {"created_at": "2020-01-01"}):
+        statement, values = forged(people.acme.id, webhook, **more)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(people.ann, statement, *values)
+    statement, values = forged(people.acme.id, webhook, event="x")
+    with pytest.raises(psycopg.errors.CheckViolation):
         world.as_user(people.ann, statement, *values)
     people.ann.put([vector(1)])
     # To take its lease away from the worker, or to have it told that it was sent.
@@ -216,8 +216,41 @@ def test_the_worker_s_role_reads_no_document_to_tell_of_it(people: People, world
         assert answer.status_code in (401, 403), answer.text
 
 
-def test_who_is_told_may_not_be_chosen_by_a_private_collection_s_name(people: People, world: World):
-    """An admin is told of private collections and documents, which they may see; no member of another is."""
+@pytest.mark.parametrize(
+    "claim", [{"scopes": ["documents:read"]}, {"scopes": ["documents:write"], "collection": NOBODYS}]
+)
+def test_a_delivery_by_a_key_that_may_not_change_what_it_tells_of(
+    people: People, world: World, claim: dict[str, Any]
+):
+    statement, values = forged(people.acme.id, make(people.ada))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.ann, statement, *values, rag={"org": people.acme.id, **claim})
+    world.as_user(people.ann, statement, *values, rag={"org": people.acme.id, "scopes": ["documents:write"]})
+
+
+def test_a_key_without_the_scope_admin_is_refused_by_the_function_itself(people: People):
+    made = people.ada.request("POST", "/api/keys", {"name": "a key", "scopes": ["documents:write"]}).json()
+    answer = people.ada.request("GET", PATH, token=made["key"])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "missing_scope")
+    made = people.ada.request("POST", "/api/keys", {"name": "a key", "scopes": ["admin"]}).json()
+    assert people.ada.request("GET", PATH, token=made["key"]).json() == {"data": []}
+
+
+def test_the_worker_s_role_turns_webhooks_off_and_nothing_else(people: People, world: World):
+    webhook = make(people.ada)
+    world.sql("update rag.webhooks set enabled = false where id = %s", webhook)
+    world.as_role("rag_worker", "update rag.webhooks set enabled = true")
+    assert world.sql("select enabled from rag.webhooks") == [(False,)]
+    world.sql("update rag.webhooks set enabled = true where id = %s", webhook)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_role("rag_worker", "update rag.webhooks set updated_at = now()")
+    for statement in ("update rag.endpoints set url = 'https://thief.example/'", "delete from rag.webhooks"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_role("rag_worker", statement)
+
+
+def test_of_what_is_private_admins_are_told_and_no_member(people: People, world: World):
+    """They may see it, too."""
     webhook = make(people.ada, events=["collection.created"])
     made = people.ann.request("POST", "/v1/collections", {"name": "mine", "private": True})
     assert made.status_code == 201

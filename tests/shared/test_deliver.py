@@ -4,16 +4,20 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
+import psycopg
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from shared import collections, deliver, documents, webhooks
 from shared.deliver import PAUSES, Courier, Sent
-from shared.dialects.webhooks import event_of
+from shared.dialects.webhooks import message_of
 from shared.documents import Brought
 from shared.errors import Conflict
 from shared.ingest import NewDocument, ingest
@@ -33,16 +37,9 @@ OF_DOCUMENTS = [
     "document.processing_failed",
     "document.deleted",
 ]
+pytestmark = pytest.mark.usefixtures("no_jobs")
 # The receiver's, which is nobody else's.
 OWN = Networks(["127.0.0.1/32"])
-
-
-@pytest.fixture(autouse=True)
-def nothing_waits(world: World, no_jobs: None) -> Iterator[None]:
-    """Nothing that another test has left to be sent, and nothing left."""
-    world.sql("delete from rag.webhooks")
-    yield
-    world.sql("delete from rag.webhooks")
 
 
 @pytest.fixture
@@ -61,7 +58,7 @@ def receiver(moody: StandIn) -> StandIn:
 
 @pytest.fixture
 def courier(core: Pipeline) -> Courier:
-    return Courier(core.database, core.require_signer(), OWN, event_of)
+    return Courier(core.database, core.require_signer(), OWN, message_of)
 
 
 @pytest.fixture
@@ -105,7 +102,12 @@ def states(world: World) -> list[tuple[Any, ...]]:
 def at_once(world: World) -> None:
     """Whatever is left alone for a while, is left alone no longer."""
     world.sql("update rag.deliveries set due_at = now() where state in ('waiting', 'running')")
-    world.sql("update rag.endpoints set rests_until = null")
+    world.sql("update rag.endpoints set rests_until = now() where rests_until is not null")
+
+
+def failing_for(world: World, interval: str) -> None:
+    """Nothing has arrived at any address for so long, and each has been tried all the while."""
+    world.sql("update rag.endpoints set failing_since = now() - %s::interval, rests_until = now()", interval)
 
 
 # -- what is told -------------------------------------------------------------------------------------
@@ -310,7 +312,7 @@ def test_nothing_is_sent_into_a_network_of_ours(
     """However the address came to be there: it is checked again before each attempt."""
     listen(core, people, url.format(receiver.url.rpartition(":")[2]), OF_DOCUMENTS)
     bring(core, people.ann, home)
-    courier = Courier(core.database, core.require_signer(), Networks(), event_of)
+    courier = Courier(core.database, core.require_signer(), Networks(), message_of)
     assert courier.deliver() == Sent(claimed=1)
     assert states(world) == [("waiting", 1, None, "address_refused")]
     assert receiver.requests == []
@@ -322,10 +324,12 @@ def test_who_is_gone_is_asked_no_more(
     made = listen(core, people, moody.url, OF_DOCUMENTS)
     for number in range(2):
         bring(core, people.ann, home, f"Kiln {number}")
-    world.sql("update rag.deliveries set due_at = now() + interval '1 hour' where id = any (array("
-              "select id from rag.deliveries limit 1))")  # fmt: skip
+    later = "due_at = now() + interval '1 hour' where id = (select id from rag.deliveries limit 1)"
+    world.sql(f"update rag.deliveries set {later}")
     moody.replies(Reply(status=410))
     courier.deliver()
+    # What waited ends with the next round.
+    assert courier.deliver() == Sent()
     assert sorted(states(world)) == [("failed", 0, None, "webhook_disabled"), ("failed", 1, 410, "refused")]
     ada = people.ada.principal
     assert webhooks.get(core.database, ada, made.row["id"])["enabled"] is False
@@ -344,12 +348,13 @@ def test_who_has_not_answered_for_five_days_is_turned_off(
     bring(core, people.ann, home)
     moody.replies(Reply(status=503))
     for failing, enabled in (("4 days", True), ("6 days", False)):
-        world.sql("update rag.endpoints set failing_since = now() - %s::interval", failing)
+        failing_for(world, failing)
         at_once(world)
         courier.deliver()
         row = webhooks.get(core.database, people.ada.principal, made.row["id"])
         assert row["enabled"] is enabled
         assert row["failing_since"] is not None
+    courier.deliver()
     assert states(world) == [("failed", 2, 503, "webhook_disabled")]
 
 
@@ -363,7 +368,7 @@ def test_an_address_that_fails_is_left_alone_for_longer_and_longer(
     assert courier.deliver().claimed == 5
     rests = "select extract(epoch from rests_until - now()) from rag.endpoints"
     for failing, least, most in (("1 minute", 55, 66), ("1 day", 3590, 3605)):
-        world.sql("update rag.endpoints set failing_since = now() - %s::interval", failing)
+        failing_for(world, failing)
         at_once(world)
         # One, to try it with.
         assert courier.deliver().claimed == 1
@@ -421,21 +426,179 @@ def test_what_a_courier_died_of_is_sent_by_another(
     assert states(world) == [("done", 2, 200, None)]
 
 
-def test_an_address_that_takes_long_keeps_no_other_waiting(
+def test_of_each_org_and_of_each_address_as_many_as_of_any_other(
     core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn
 ):
-    """Of each as many as of any other."""
-    busy = listen(core, people, f"{receiver.url}/busy", OF_DOCUMENTS)
-    for number in range(20):
+    """However much others have that waits for longer."""
+    for number in range(deliver.CLAIMED + 4):
+        listen(core, people, f"{receiver.url}/busy/{number}", OF_DOCUMENTS)
+    for number in range(3):
         bring(core, people.ann, home, f"Kiln {number}")
-    quiet = listen(core, people, f"{receiver.url}/quiet", OF_DOCUMENTS)
-    bring(core, people.ann, home, "Another")
-    courier.deliver()
+    bea = world.user(people.bolt, role="admin")
+    wanted = {"url": f"{receiver.url}/quiet", "events": OF_DOCUMENTS}
+    webhooks.create(core.database, bea.principal, wanted)
+    theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
+    bring(core, people.bob, theirs)
+    assert courier.deliver() == Sent(claimed=deliver.CLAIMED, delivered=deliver.CLAIMED)
     paths = [request.path for request in receiver.requests]
-    assert (paths.count("/quiet"), paths.count("/busy")) == (1, deliver.CLAIMED - 1)
-    counts = "select count(*) from rag.deliveries where webhook_id = %s and state = 'done'"
-    assert world.sql(counts, busy.row["id"]) == [(deliver.CLAIMED - 1,)]
-    assert world.sql(counts, quiet.row["id"]) == [(1,)]
+    assert paths.count("/quiet") == 1
+    assert len(set(paths)) == deliver.CLAIMED
+
+
+def test_an_address_that_takes_long_keeps_no_document_waiting(
+    core: Pipeline, people: People, worker: Worker, courier: Courier, home: str, moody: StandIn
+):
+    """They are worked on beside each other, and what they make of it is told before the end."""
+    moody.replies(Reply(json={}, delay=1))
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    document = bring(core, people.ann, home)
+    finished = Event()
+    with ThreadPoolExecutor(1) as beside:
+        delivering = beside.submit(courier.deliver_until, finished, 20)
+        worker.work()
+        done = documents.get(core.database, people.ann.principal, document)
+        assert (done["status"], delivering.done()) == ("completed", False)
+        finished.set()
+        assert delivering.result() == Sent(claimed=2, delivered=2)
+
+
+def test_what_nobody_foresaw_comes_to_its_end_and_holds_nobody_up(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn
+):
+    """Names that no name server is asked about, a redirect to one, and an object that is none of ours."""
+    for url in ("https://a..b/", f"https://{'a' * 64}.example/", "https://xn--/"):
+        listen(core, people, url, OF_DOCUMENTS)
+    receiver._replies.clear()
+    receiver.replies(Reply(status=302, headers={"Location": "http://xn--/"}), Reply(json={}))
+    listen(core, people, f"{receiver.url}/redirects", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    assert courier.deliver() == Sent(claimed=4)
+    ended = {(state, attempts, error) for state, attempts, _, error in states(world)}
+    assert ended == {("waiting", 1, "address_refused"), ("waiting", 1, "failed")}
+
+
+def test_a_delivery_that_nobody_ends_ends_by_itself(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str
+):
+    """Whatever whoever sent it died of."""
+    listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    world.sql("update rag.deliveries set state = 'running', lease = gen_random_uuid(), attempts = 16")
+    assert courier.deliver() == Sent()
+    assert [row[0] for row in states(world)] == ["failed"]
+
+
+def test_a_failure_after_a_long_silence_is_the_first_of_its_own(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+):
+    made = listen(core, people, moody.url, OF_DOCUMENTS)
+    moody.replies(Reply(status=500))
+    bring(core, people.ann, home)
+    long_ago = "failing_since = now() - interval '9 days', rests_until = now() - interval '6 days'"
+    world.sql(f"update rag.endpoints set {long_ago}")
+    courier.deliver()
+    row = webhooks.get(core.database, people.ada.principal, made.row["id"])
+    assert row["enabled"] is True
+    assert states(world) == [("waiting", 1, 500, "refused")]
+
+
+def test_what_waits_for_a_webhook_that_is_off_ends(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str
+):
+    """And does not come all at once when it is on again."""
+    made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    webhooks.update(core.database, people.ada.principal, made.row["id"], {"enabled": False})
+    assert courier.deliver() == Sent()
+    assert states(world) == [("failed", 0, None, "webhook_disabled")]
+
+
+def test_a_webhook_that_is_deleted_meanwhile_keeps_nobody_from_writing(
+    core: Pipeline, people: People, world: World, home: str
+):
+    going = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS)
+    staying = listen(core, people, "https://hooks.example/2", OF_DOCUMENTS)
+    with psycopg.connect(people.ann.stack.database_url()) as deleting, ThreadPoolExecutor(1) as beside:
+        deleting.execute("delete from rag.webhooks where id = %s", [going.row["id"]])
+        writing = beside.submit(bring, core, people.ann, home)
+        wait_for_a_lock(world)
+        deleting.commit()
+        writing.result()
+    assert world.sql("select webhook_id::text from rag.deliveries") == [(staying.row["id"],)]
+
+
+def test_whoever_changes_a_webhook_and_the_worker_do_not_wait_for_each_other_for_ever(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str
+):
+    """They lock the webhook, its address and its deliveries in one order."""
+    made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    (claimed,) = courier._call("rag_claim_deliveries", {})
+    ended = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}
+    with psycopg.connect(people.ann.stack.database_url()) as changing, ThreadPoolExecutor(1) as beside:
+        changing.execute("update rag.webhooks set enabled = true where id = %s", [made.row["id"]])
+        gone = {**ended, "response_status": 410, "error": "refused"}
+        ending = beside.submit(courier._call, "rag_end_delivery", gone)
+        wait_for_a_lock(world)
+        changing.execute("update rag.endpoints set url = url where webhook_id = %s", [made.row["id"]])
+        changing.commit()
+        assert ending.result() is True
+    assert webhooks.get(core.database, people.ada.principal, made.row["id"])["enabled"] is False
+
+
+def wait_for_a_lock(world: World) -> None:
+    """Until somebody waits for one."""
+    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    deadline = time.monotonic() + 5
+    while world.sql(waiting) == [(0,)]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_collection_s_own_webhook_hears_of_its_end(
+    core: Pipeline, people: People, courier: Courier, home: str, receiver: StandIn
+):
+    listen(core, people, receiver.url, ["collection.deleted"], collection_id=home)
+    collections.delete(core.database, people.ann.principal, home, cascade=False)
+    assert courier.deliver() == Sent(claimed=1, delivered=1)
+
+
+def test_an_old_secret_is_kept_no_longer_than_it_signs(
+    core: Pipeline, people: People, world: World, courier: Courier
+):
+    made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    kept = "select old_secret is not null from rag.endpoints"
+    for overlap, known in ((0, False), (60, True)):
+        webhooks.rotate(core.database, people.ada.principal, made.row["id"], overlap)
+        assert world.sql(kept) == [(known,)]
+    world.sql("update rag.endpoints set old_secret_until = now()")
+    courier.deliver()
+    assert world.sql(kept) == [(False,)]
+
+
+def test_a_name_that_leads_inside_by_the_time_it_is_sent(
+    core: Pipeline,
+    people: People,
+    world: World,
+    home: str,
+    receiver: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A name server that changes its mind."""
+    monkeypatch.setattr(socket, "getaddrinfo", leading_to_this_machine(socket.getaddrinfo))
+    listen(core, people, f"http://hooks.example:{receiver.url.rpartition(':')[2]}/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    courier = Courier(core.database, core.require_signer(), Networks(), message_of)
+    assert courier.deliver() == Sent(claimed=1)
+    assert states(world) == [("waiting", 1, None, "address_refused")]
+    assert receiver.requests == []
+
+
+def leading_to_this_machine(real: Any) -> Any:
+    def getaddrinfo(host: str, *more: Any, **named: Any) -> Any:
+        return real("127.0.0.1" if host == "hooks.example" else host, *more, **named)
+
+    return getaddrinfo
 
 
 def test_what_ended_a_month_ago_is_forgotten(

@@ -12,7 +12,8 @@ as $$
       and (webhooks.collection_id is null or webhooks.collection_id = is_awaited.collection_id));
 $$;
 
--- To everybody who does.
+-- To everybody who does. A webhook that is deleted meanwhile is told nothing, and whoever changes something is not
+-- kept from it.
 create function rag.tell(org_id uuid, collection_id uuid, owner_id uuid, event text, object jsonb)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -20,11 +21,19 @@ as $$
 declare
   event_id constant uuid := gen_random_uuid();
 begin
-  insert into rag.deliveries (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
-  select tell.org_id, webhooks.id, tell.collection_id, tell.owner_id, event_id, tell.event, object
-  from rag.webhooks
-  where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
-    and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
+  loop
+    begin
+      insert into rag.deliveries (org_id, webhook_id, collection_id, owner_id, event_id, event, object)
+      select tell.org_id, webhooks.id, tell.collection_id, tell.owner_id, event_id, tell.event, object
+      from rag.webhooks
+      where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
+        and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
+      return;
+    exception when foreign_key_violation then
+      -- It has gone by now: the next look does not see it.
+      null;
+    end;
+  end loop;
 end;
 $$;
 
