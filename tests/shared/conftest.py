@@ -5,8 +5,16 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from shared import collections
+from shared.deliver import Courier
+from shared.dialects.webhooks import message_of
+from shared.jobs import Jobs
+from shared.networks import Networks
+from shared.pipeline import Pipeline
+from shared.work import Worker
+from tests.conftest import People
 from tests.shared.examples import close_opened
-from tests.stand_in import StandIn
+from tests.stand_in import Reply, StandIn
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -23,3 +31,39 @@ def service() -> Iterator[StandIn]:
     """A paid service's stand-in, for one test."""
     with StandIn() as server:
         yield server
+
+
+@pytest.fixture
+def jobs(core: Pipeline, no_jobs: None) -> Jobs:
+    return Jobs(core.database, core.require_signer())
+
+
+@pytest.fixture
+def worker(core: Pipeline, jobs: Jobs) -> Worker:
+    return Worker(jobs, core.embedder)
+
+
+@pytest.fixture
+def home(core: Pipeline, people: People) -> str:
+    """Ann's collection."""
+    return str(collections.create(core.database, people.ann.principal, {"name": "docs"})["id"])
+
+
+@pytest.fixture
+def moody() -> Iterator[StandIn]:
+    """A receiver that answers what a test says."""
+    with StandIn() as made:
+        yield made
+
+
+@pytest.fixture
+def receiver(moody: StandIn) -> StandIn:
+    """One that is always content."""
+    moody.replies(Reply(json={}))
+    return moody
+
+
+@pytest.fixture
+def courier(core: Pipeline) -> Courier:
+    """What sends to the receivers, which are on this machine."""
+    return Courier(core.database, core.require_signer(), Networks(["127.0.0.1/32"]), message_of)

@@ -1,261 +1,36 @@
-"""What happens is told: to a real server, signed, once each, and again when it does not get through."""
+"""How deliveries get through: to a real server, once each, and again when they do not."""
 
-import base64
-import hashlib
-import hmac
 import json
 import socket
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
 import psycopg
 import pytest
-from standardwebhooks import Webhook, WebhookVerificationError
 
 from shared import collections, deliver, documents, webhooks
 from shared.deliver import PAUSES, Courier, Sent
 from shared.dialects.webhooks import message_of
-from shared.documents import Brought
-from shared.errors import Conflict
-from shared.ingest import NewDocument, ingest
-from shared.jobs import Jobs
 from shared.networks import Networks
 from shared.pipeline import Pipeline
 from shared.work import Worker
-from tests.actors import Actor, World
+from tests.actors import World
 from tests.conftest import People
+from tests.shared.telling import (
+    OF_DOCUMENTS,
+    Row,
+    at_once,
+    bring,
+    failing_for,
+    listen,
+    states,
+    wait_for_a_lock,
+    waiting,
+)
 from tests.stand_in import Reply, StandIn
 
-Row = dict[str, Any]
-OF_COLLECTIONS = ["collection.created", "collection.updated", "collection.deleted"]
-OF_DOCUMENTS = [
-    "document.processing_started",
-    "document.processing_completed",
-    "document.processing_failed",
-    "document.deleted",
-]
 pytestmark = pytest.mark.usefixtures("no_jobs")
-# The receiver's, which is nobody else's.
-OWN = Networks(["127.0.0.1/32"])
-
-
-@pytest.fixture
-def moody() -> Iterator[StandIn]:
-    """A receiver that answers what a test says."""
-    with StandIn() as made:
-        yield made
-
-
-@pytest.fixture
-def receiver(moody: StandIn) -> StandIn:
-    """One that is always content."""
-    moody.replies(Reply(json={}))
-    return moody
-
-
-@pytest.fixture
-def courier(core: Pipeline) -> Courier:
-    return Courier(core.database, core.require_signer(), OWN, message_of)
-
-
-@pytest.fixture
-def worker(core: Pipeline) -> Worker:
-    return Worker(Jobs(core.database, core.require_signer()), core.embedder)
-
-
-@pytest.fixture
-def home(core: Pipeline, people: People) -> str:
-    """Ann's collection."""
-    return str(collections.create(core.database, people.ann.principal, {"name": "docs"})["id"])
-
-
-def listen(core: Pipeline, people: People, url: str, events: list[str], **more: Any) -> webhooks.NewSecret:
-    """Ada's webhook."""
-    return webhooks.create(core.database, people.ada.principal, {"url": url, "events": events, **more})
-
-
-def bring(core: Pipeline, actor: Actor, home: str, text: str = "The kiln is hot.", **more: Any) -> str:
-    brought = Brought(text.encode(), "Kiln", content_type="text/plain", **more)
-    return str(documents.bring(core.database, actor.principal, home, brought)["id"])
-
-
-def told(receiver: StandIn) -> list[Row]:
-    """The bodies that arrived, in the order of their events."""
-    bodies = [request.json for request in receiver.requests]
-    order = [*OF_COLLECTIONS, *OF_DOCUMENTS]
-    return sorted(bodies, key=lambda body: order.index(body["type"]))
-
-
-def waiting(world: World) -> int:
-    return int(world.sql("select count(*) from rag.deliveries where state in ('waiting', 'running')")[0][0])
-
-
-def states(world: World) -> list[tuple[Any, ...]]:
-    return world.sql(
-        "select state, attempts, response_status, error from rag.deliveries order by created_at, id"
-    )
-
-
-def at_once(world: World) -> None:
-    """Whatever is left alone for a while, is left alone no longer."""
-    world.sql("update rag.deliveries set due_at = now() where state in ('waiting', 'running')")
-    world.sql("update rag.endpoints set rests_until = now() where rests_until is not null")
-
-
-def failing_for(world: World, interval: str) -> None:
-    """Nothing has arrived at any address for so long, and each has been tried all the while."""
-    world.sql("update rag.endpoints set failing_since = now() - %s::interval, rests_until = now()", interval)
-
-
-# -- what is told -------------------------------------------------------------------------------------
-
-
-def test_what_becomes_of_a_document_is_told(
-    core: Pipeline, people: People, worker: Worker, courier: Courier, home: str, receiver: StandIn
-):
-    listen(core, people, f"{receiver.url}/hook?a=1", OF_DOCUMENTS)
-    document = bring(core, people.ann, home)
-    worker.work()
-    documents.delete(core.database, people.ann.principal, document)
-    assert courier.deliver() == Sent(claimed=3, delivered=3)
-    assert courier.deliver() == Sent()
-    started, completed, deleted = told(receiver)
-    about = {"id": document, "collection_id": home}
-    assert started["data"] == {"object": {**about, "status": "processing"}}
-    assert completed["data"] == {"object": {**about, "status": "completed", "chunk_count": 1}}
-    assert deleted["data"]["object"].items() >= about.items()
-    assert completed["type"] == "document.processing_completed"
-    assert set(completed) == {"id", "type", "created", "data"}
-    assert isinstance(completed["created"], int)
-    assert all(body["id"].startswith("evt_") for body in (started, completed, deleted))
-    assert {request.path for request in receiver.requests} == {"/hook?a=1"}
-
-
-def test_it_is_signed_as_receivers_check_it(
-    core: Pipeline, people: People, courier: Courier, home: str, receiver: StandIn
-):
-    secret = listen(core, people, receiver.url, OF_DOCUMENTS).secret
-    bring(core, people.ann, home)
-    courier.deliver()
-    (request,) = receiver.requests
-    assert Webhook(secret).verify(request.body, request.headers) == request.json
-    assert request.headers["webhook-id"] == request.json["id"]
-    # And by hand, as the specification says it.
-    name, moment = request.headers["webhook-id"], request.headers["webhook-timestamp"]
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    seal = hmac.digest(key, f"{name}.{moment}.".encode() + request.body, hashlib.sha256)
-    assert request.headers["webhook-signature"] == f"v1,{base64.b64encode(seal).decode()}"
-    with pytest.raises(WebhookVerificationError):
-        Webhook(secret).verify(request.body.replace(b"processing", b"completed"), request.headers)
-    assert "authorization" not in request.headers
-
-
-def test_both_secrets_sign_while_there_are_two(
-    core: Pipeline, people: People, courier: Courier, home: str, receiver: StandIn
-):
-    made = listen(core, people, receiver.url, OF_DOCUMENTS)
-    renewed = webhooks.rotate(core.database, people.ada.principal, made.row["id"], 60)
-    assert renewed.secret != made.secret
-    bring(core, people.ann, home)
-    courier.deliver()
-    latest = webhooks.rotate(core.database, people.ada.principal, made.row["id"], 0)
-    bring(core, people.ann, home, "The oven is cold.")
-    courier.deliver()
-    first, second = receiver.requests
-    for secret in (made.secret, renewed.secret):
-        Webhook(secret).verify(first.body, first.headers)
-    Webhook(latest.secret).verify(second.body, second.headers)
-    with pytest.raises(WebhookVerificationError):
-        Webhook(renewed.secret).verify(second.body, second.headers)
-
-
-def test_a_document_that_fails_is_told_with_its_reason(
-    core: Pipeline, people: People, worker: Worker, courier: Courier, home: str, receiver: StandIn
-):
-    listen(core, people, receiver.url, ["document.processing_failed"])
-    bring(core, people.ann, home, "GIF89a", filename="a.gif")
-    worker.work()
-    courier.deliver()
-    (failed,) = told(receiver)
-    assert failed["data"]["object"]["status"] == "failed"
-    assert failed["data"]["object"]["error"]["code"] == "unsupported_file_type"
-    assert "tesseract" in failed["data"]["object"]["error"]["message"]
-
-
-def test_a_document_that_the_worker_gives_up_is_told(
-    core: Pipeline, people: People, world: World, worker: Worker, courier: Courier, home: str,
-    receiver: StandIn,
-):  # fmt: skip
-    listen(core, people, receiver.url, ["document.processing_failed"])
-    bring(core, people.ann, home)
-    world.sql(
-        "update rag.jobs set state = 'running', lease = gen_random_uuid(), attempts = 16, due_at = now()"
-    )
-    worker.work()
-    courier.deliver()
-    (failed,) = told(receiver)
-    assert failed["data"]["object"]["error"]["code"] == "processing_failed"
-
-
-def test_a_document_that_is_put_at_once_is_told_with_its_chunks(
-    core: Pipeline, people: People, courier: Courier, receiver: StandIn
-):
-    listen(core, people, receiver.url, [*OF_COLLECTIONS, *OF_DOCUMENTS])
-    new = NewDocument(org_id=people.acme.id, title="Kiln", text="The kiln is hot.", external_id="kiln")
-    for _ in range(2):
-        ingest(core.database, core.embedder, people.ann.principal, new)
-    courier.deliver()
-    created, *completed = told(receiver)
-    assert (created["type"], created["data"]["object"]["name"]) == ("collection.created", "default")
-    assert [body["data"]["object"]["chunk_count"] for body in completed] == [1, 1]
-
-
-def test_what_becomes_of_a_collection_is_told_and_its_documents_go_without_a_word(
-    core: Pipeline, people: People, courier: Courier, receiver: StandIn
-):
-    listen(core, people, receiver.url, [*OF_COLLECTIONS, "document.deleted"])
-    ann = people.ann.principal
-    home = collections.create(core.database, ann, {"name": "docs"})["id"]
-    collections.update(core.database, ann, home, {"name": "kilns"})
-    for number in range(3):
-        bring(core, people.ann, home, f"Kiln {number}")
-    collections.delete(core.database, ann, home, cascade=True)
-    courier.deliver()
-    assert [(body["type"], body["data"]["object"]) for body in told(receiver)] == [
-        ("collection.created", {"id": home, "name": "docs"}),
-        ("collection.updated", {"id": home, "name": "kilns"}),
-        ("collection.deleted", {"id": home, "name": "kilns"}),
-    ]
-
-
-def test_what_did_not_happen_is_not_told(core: Pipeline, people: People, world: World, home: str):
-    """The outbox is written in the transaction of what it tells."""
-    listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
-    bring(core, people.ann, home)
-    assert waiting(world) == 1
-    with pytest.raises(Conflict):
-        bring(core, people.ann, home)
-    assert waiting(world) == 1
-
-
-def test_it_is_told_to_who_listens_for_it_there(core: Pipeline, people: People, world: World, home: str):
-    other = collections.create(core.database, people.ann.principal, {"name": "other"})["id"]
-    there = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS, collection_id=home)
-    everywhere = listen(core, people, "https://hooks.example/2", OF_DOCUMENTS)
-    listen(core, people, "https://hooks.example/3", ["document.deleted"])
-    listen(core, people, "https://hooks.example/4", OF_DOCUMENTS, collection_id=other)
-    off = listen(core, people, "https://hooks.example/5", OF_DOCUMENTS)
-    webhooks.update(core.database, people.ada.principal, off.row["id"], {"enabled": False})
-    bring(core, people.ann, home)
-    rows = world.sql("select webhook_id::text, event_id from rag.deliveries")
-    assert {webhook for webhook, _ in rows} == {there.row["id"], everywhere.row["id"]}
-    assert len({event for _, event in rows}) == 1
-
-
-# -- how it gets through ------------------------------------------------------------------------------
 
 
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -513,20 +288,6 @@ def test_what_waits_for_a_webhook_that_is_off_ends(
     assert states(world) == [("failed", 0, None, "webhook_disabled")]
 
 
-def test_a_webhook_that_is_deleted_meanwhile_keeps_nobody_from_writing(
-    core: Pipeline, people: People, world: World, home: str
-):
-    going = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS)
-    staying = listen(core, people, "https://hooks.example/2", OF_DOCUMENTS)
-    with psycopg.connect(people.ann.stack.database_url()) as deleting, ThreadPoolExecutor(1) as beside:
-        deleting.execute("delete from rag.webhooks where id = %s", [going.row["id"]])
-        writing = beside.submit(bring, core, people.ann, home)
-        wait_for_a_lock(world)
-        deleting.commit()
-        writing.result()
-    assert world.sql("select webhook_id::text from rag.deliveries") == [(staying.row["id"],)]
-
-
 def test_whoever_changes_a_webhook_and_the_worker_do_not_wait_for_each_other_for_ever(
     core: Pipeline, people: People, world: World, courier: Courier, home: str
 ):
@@ -544,23 +305,6 @@ def test_whoever_changes_a_webhook_and_the_worker_do_not_wait_for_each_other_for
         changing.commit()
         assert ending.result() is True
     assert webhooks.get(core.database, people.ada.principal, made.row["id"])["enabled"] is False
-
-
-def wait_for_a_lock(world: World) -> None:
-    """Until somebody waits for one."""
-    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-    deadline = time.monotonic() + 5
-    while world.sql(waiting) == [(0,)]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def test_a_collection_s_own_webhook_hears_of_its_end(
-    core: Pipeline, people: People, courier: Courier, home: str, receiver: StandIn
-):
-    listen(core, people, receiver.url, ["collection.deleted"], collection_id=home)
-    collections.delete(core.database, people.ann.principal, home, cascade=False)
-    assert courier.deliver() == Sent(claimed=1, delivered=1)
 
 
 def test_an_old_secret_is_kept_no_longer_than_it_signs(

@@ -27,22 +27,6 @@ from tests.stand_in import Reply, StandIn
 Row = dict[str, Any]
 
 
-@pytest.fixture
-def jobs(core: Pipeline, no_jobs: None) -> Jobs:
-    return Jobs(core.database, core.require_signer())
-
-
-@pytest.fixture
-def worker(core: Pipeline, jobs: Jobs) -> Worker:
-    return Worker(jobs, core.embedder)
-
-
-@pytest.fixture
-def home(core: Pipeline, people: People) -> str:
-    """Ann's collection."""
-    return str(collections.create(core.database, people.ann.principal, {"name": "docs"})["id"])
-
-
 def bring(core: Pipeline, actor: Actor, collection: str, text: str | bytes, **more: Any) -> Row:
     data = text if isinstance(text, bytes) else text.encode()
     brought = Brought(data, **{"title": "Kiln", "content_type": "text/plain", **more})
