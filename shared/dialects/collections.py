@@ -6,13 +6,24 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from shared.dialects.platform import ErrorBody, Limit, Offset, Order, Pagination, error_body, small
+from shared.dialects.platform import (
+    ErrorBody,
+    Limit,
+    Offset,
+    Order,
+    Pagination,
+    WithoutNul,
+    error_body,
+    small,
+)
 
 __all__ = ["ErrorBody", "Limit", "Offset", "Order", "Pagination", "error_body"]
 
 CollectionOrder = Literal["created_at", "name", "document_count"]
-Name = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=255)]
-Description = Annotated[str, StringConstraints(strict=True, max_length=2000)]
+Name = Annotated[
+    str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=255), WithoutNul
+]
+Description = Annotated[str, StringConstraints(strict=True, max_length=2000), WithoutNul]
 
 
 class Config(BaseModel):
@@ -43,7 +54,7 @@ class NewCollection(BaseModel):
     org_id: UUID | None = None
     private: Annotated[bool, Field(strict=True)] = False
 
-    _small = field_validator("metadata")(small)
+    _small = field_validator("metadata", mode="before")(small)
 
     def wanted(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_none=True)
@@ -57,7 +68,7 @@ class CollectionChanges(BaseModel):
     metadata: dict[str, Any] | None = None
     config: Config | None = None
 
-    _small = field_validator("metadata")(small)
+    _small = field_validator("metadata", mode="before")(small)
 
     def changes(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_none=True)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.actors import NOBODYS, Actor, World, client, vector
+from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
+from tests.functions.serving import NO_METADATA
 from tests.functions.serving import platform_error as error
 
 PATH = "/api/v1/collections"
@@ -215,11 +216,24 @@ def test_what_cannot_be_a_collection_is_refused_by_field(people: People, body: R
     assert names(people.ann) == []
 
 
+@pytest.mark.parametrize("metadata", NO_METADATA)
+def test_metadata_that_json_does_not_know_are_refused_by_field(people: People, metadata: str):
+    made = create(people.ann)
+    for method, path in (("POST", PATH), ("PATCH", f"{PATH}/{made['id']}")):
+        refused = error(people.ann.raw(method, path, f'{{"name": "x", "metadata": {metadata}}}'), 400)
+        assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
+    assert listed(people.ann)["data"] == [made]
+
+
+@pytest.mark.parametrize("hidden", [r"a\u0000b", r"a\ud800b"])
+def test_a_description_that_no_database_stores_is_refused_by_field(people: People, hidden: str):
+    refused = error(people.ann.raw("POST", PATH, f'{{"name": "x", "description": "{hidden}"}}'), 400)
+    assert refused["details"] == {"field": "description"}
+
+
 @pytest.mark.parametrize("name", [r"a\u202eb", r"a\u0000b", r"\ud800"])
 def test_a_name_that_hides_something_is_refused(people: People, name: str):
-    headers = {**people.ann.headers(), "Content-Type": "application/json"}
-    body = f'{{"name": "{name}"}}'.encode()
-    answer = client().post(f"{people.ann.stack.url}{PATH}", content=body, headers=headers)
+    answer = people.ann.raw("POST", PATH, f'{{"name": "{name}"}}')
     assert error(answer, 400)["type"] == "invalid_request_error"
 
 
