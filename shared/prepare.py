@@ -110,13 +110,13 @@ class Preparer:
         if opened["path"]:
             data = self._object(job, opened["path"], opened["file_bytes"])
             said["size_bytes"] = len(data)
-            self._jobs.call(job, "rag_keep_content", {"content_hash": hashlib.sha256(data).hexdigest()})
         else:
             fetched = fetch(opened["url"], self._networks, opened["file_bytes"])
             data = fetched.data
             # Kept as the original that it was made of.
             said |= {"content_type": fetched.content_type, "filename": fetched.filename}
             said |= {"size_bytes": len(data), "bytes": base64.b64encode(data).decode()}
+        self._jobs.call(job, "rag_keep_content", {"content_hash": hashlib.sha256(data).hexdigest()})
         self._jobs.report(job, "converting")
         return data
 

@@ -194,7 +194,7 @@ def test_metadata_that_json_does_not_know_are_not_sealed(
 ):
     body = f'{{"collection_id": "{home}", "filename": "a.pdf", "size_bytes": 1, "metadata": {metadata}}}'
     headers = {**people.ann.headers(), "Content-Type": "application/json"}
-    answer = uploading.app.post(f"{PATH}/upload", content=body.encode(), headers=headers)
+    answer: Any = uploading.app.post(f"{PATH}/upload", content=body.encode(), headers=headers)
     assert error(answer, 400)["details"] == {"field": "metadata"}
 
 

@@ -273,6 +273,52 @@ def test_an_address_brought_again_is_fetched_anew_and_takes_its_own_place(
     assert seen(core, people.ann, first)["title"] == "Mine"
 
 
+HOT = "<p>The kiln is hot.</p>"
+
+
+def test_addresses_of_the_same_content_are_one_document(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    hot = page(HOT)
+    site.replies(hot, hot)
+    caller = people.ann.principal
+    first, second = (
+        documents.bring_address(core.database, caller, home, Page(f"{site.url}/{name}")) for name in "ab"
+    )
+    assert abroad.work() == Done(claimed=2, completed=1, failed=1)
+    assert seen(core, people.ann, first)["status"] == "completed"
+    assert seen(core, people.ann, second)["error_code"] == "duplicate_document"
+    with pytest.raises(Conflict) as refused:
+        bring(core, people.ann, home, HOT)
+    assert refused.value.details["document_id"] == first["id"]
+
+
+def test_an_address_that_gives_the_same_again_is_no_twin_of_itself(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    hot = page(HOT)
+    site.replies(hot, hot)
+    for _ in range(2):
+        brought = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
+        # Nor does anybody bring that until it is fetched anew.
+        if seen(core, people.ann, brought)["chunk_count"]:
+            with pytest.raises(Conflict):
+                bring(core, people.ann, home, HOT)
+        assert abroad.work() == Done(claimed=1, completed=1)
+    assert seen(core, people.ann, brought)["error_code"] is None
+
+
+def test_an_address_of_what_was_uploaded_before_says_so(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    hot = page(HOT)
+    site.replies(hot)
+    bring(core, people.ann, home, HOT)
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
+    assert abroad.work() == Done(claimed=2, completed=1, failed=1)
+    assert seen(core, people.ann, brought)["error_code"] == "duplicate_document"
+
+
 @pytest.mark.parametrize(
     ("reply", "code"),
     [
