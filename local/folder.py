@@ -12,8 +12,12 @@ from pathlib import Path
 from local.processes import StackError
 from shared.clean import clean_line
 from shared.documents import MAX_BYTES, external_id_of
-from shared.kinds import EXTENSIONS
+from shared.kinds import EXTENSIONS, SUPPORTED, UNREADABLE
+from shared.readers.common import is_text
 from shared.storage import MAX_BYTES as LARGEST
+
+# What is looked at of a file to see whether it is a text.
+BEGINNING = 64 * 1024
 
 
 class Unreadable(Exception):
@@ -64,6 +68,20 @@ class File:
             raise too_large(MAX_BYTES)
         return data
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is of a kind that is read here: by its name, or as the text that it looks like. (Of one
+        that may not be looked at nobody knows: then sending it says why.)"""
+        ending = self.path.suffix.lower()
+        if ending in EXTENSIONS or ending in UNREADABLE:
+            return ending in EXTENSIONS
+        try:
+            with self.opened() as opened:
+                beginning = opened.read(BEGINNING)
+        except Unreadable:
+            return True
+        return bool(beginning.strip()) and is_text(beginning, whole=len(beginning) < BEGINNING)
+
     @contextmanager
     def opened(self) -> Iterator[BufferedReader]:
         """Raises Unreadable, for whatever goes wrong meanwhile."""
@@ -96,13 +114,10 @@ def read_folder(path: Path) -> Folder:
         found, prefix, base = [root], None, root.parent
     else:
         found, prefix, base = sorted(_below(root)), f"{_text(root.name)}/", root
-    files = [
-        File(file, f"{_text(base.name)}/{_text(file.relative_to(base).as_posix())}")
-        for file in found
-        if file.suffix.lower() in EXTENSIONS
-    ]
+    named = [File(file, f"{_text(base.name)}/{_text(file.relative_to(base).as_posix())}") for file in found]
+    files = [file for file in named if file.is_known]
     if not files:
-        raise StackError(f"nothing to read in {shown(str(path))}; what is read: {' '.join(EXTENSIONS)}")
+        raise StackError(f"nothing to read in {shown(str(path))}; what is read: {SUPPORTED}")
     return Folder(files, len(found) - len(files), prefix)
 
 

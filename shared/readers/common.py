@@ -1,6 +1,8 @@
 """What all readers use: what they give back, what they refuse, archives, tables."""
 
+import codecs
 import io
+import re
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ MAX_CHARACTERS = 20_000_000
 MAX_CELLS = 2_000_000
 MAX_MEMBERS = 10_000
 BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+# Control characters that no text has, which tabs, line ends and form feeds are not.
+_NO_TEXT = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,16 @@ def too_large() -> UnreadableDocument:
 def marked_encoding(data: bytes) -> str | None:
     """What the byte-order mark says, if there is one."""
     return next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), None)
+
+
+def is_text(data: bytes, *, whole: bool = True) -> bool:
+    """Whether bytes, or the beginning of some, are plainly text: UTF-8, or UTF-16 by its mark, with nothing
+    in it that only machines write."""
+    decoder = codecs.getincrementaldecoder(marked_encoding(data) or "utf-8")()
+    try:
+        return not _NO_TEXT.search(decoder.decode(data, final=whole))
+    except UnicodeDecodeError:
+        return False
 
 
 def decoded(data: bytes) -> str:

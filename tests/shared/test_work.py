@@ -258,6 +258,15 @@ def test_an_address_that_says_nothing_of_itself_is_read_by_its_name(
     assert (done["filename"], done["content_type"], done["title"]) == ("a b.md", None, "Kilns")
 
 
+def test_an_address_that_names_nothing_is_read_as_the_text_that_it_gives(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    site.replies(Reply(body=b"The kiln is hot.", headers={"Content-Type": ""}))
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(f"{site.url}/kiln"))
+    assert abroad.work() == Done(claimed=1, completed=1)
+    assert seen(core, people.ann, brought)["processing_info"]["service_used"] == "text"
+
+
 def test_an_address_brought_again_is_fetched_anew_and_takes_its_own_place(
     core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
 ):
@@ -326,7 +335,7 @@ def test_an_address_of_what_was_uploaded_before_says_so(
         (Reply(body=b"GIF89a", headers={"Content-Type": "text/html"}), "unsupported_file_type"),
         (Reply(body=b"\0\1", headers={"Content-Type": "text/plain"}), "not_text"),
         (Reply(body=b"no", headers={"Content-Type": "application/pdf"}), "processing_failed"),
-        (Reply(body=b"x", headers={"Content-Type": "video/mp4"}), "unsupported_file_type"),
+        (Reply(body=b"\0", headers={"Content-Type": "video/mp4"}), "unsupported_file_type"),
         (Reply(status=302, body=b"", headers={"Location": "http://169.254.169.254/"}), "url_not_allowed"),
     ],
     ids=["not there", "not what it says", "no text", "broken", "unknown", "inside"],
