@@ -72,7 +72,7 @@ class Preparer:
         language = language_of_file(said.get("filename")) if converted.kind == "code" else None
         metadata = said.get("metadata") or {}
         plan = Plan.of(metadata, converted.text, converted.kind, said["title"], language)
-        chunks, passages = passages_of(
+        chunks, passages, sizes = passages_of(
             self._embedder,
             said["title"],
             converted.text,
@@ -94,6 +94,8 @@ class Preparer:
             "processing_info": {
                 "service_used": converted.kind,
                 "chunk_strategy": plan.strategy,
+                "chunk_size": sizes.size,
+                "chunk_overlap": sizes.overlap,
                 "document_type": plan.document_type,
                 "embedding_model": self._embedder.model,
             },

@@ -16,6 +16,7 @@ from shared.dialects.platform import (
     error_body,
     small,
 )
+from shared.sizes import Reads, Sizes
 
 __all__ = ["ErrorBody", "Limit", "Offset", "Order", "Pagination", "error_body"]
 
@@ -75,7 +76,6 @@ class CollectionChanges(BaseModel):
 
 
 DEFAULTS = {
-    "chunk_size": 512,
     "enable_hybrid_search": True,
     "enable_knowledge_graph": False,
 }
@@ -95,11 +95,13 @@ class Collection(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, row: dict[str, Any], model: str) -> Self:
-        """`model`: what embeds here, unless the collection says otherwise."""
-        config = {**DEFAULTS, "embedding_model": model, **row["config"]}
-        # What the worker does where nobody has said it.
-        config.setdefault("chunk_overlap", min(50, config["chunk_size"] // 10))
+    def of(cls, row: dict[str, Any], model: str, reads: Reads) -> Self:
+        """`model`: what embeds here, unless the collection says otherwise, and how much it reads."""
+        said = row["config"]
+        # What the worker does, whatever is wished for.
+        sizes = Sizes.of(reads, said.get("chunk_size"), said.get("chunk_overlap"))
+        done = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
+        config = {**DEFAULTS, "embedding_model": model, **said, **done}
         return cls(**{**row, "user_id": row["owner_id"], "config": config})
 
 

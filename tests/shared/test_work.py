@@ -551,7 +551,20 @@ def test_the_collection_says_how_its_documents_are_cut(core: Pipeline, people: P
     text = " ".join(f"Kiln number {number} is hot today and will be tomorrow." for number in range(20))
     brought = bring(core, people.ann, collection, text)
     worker.work()
-    assert seen(core, people.ann, brought)["chunk_count"] >= 8
+    done = seen(core, people.ann, brought)
+    assert done["chunk_count"] >= 8
+    assert (done["processing_info"]["chunk_size"], done["processing_info"]["chunk_overlap"]) == (32, 0)
+
+
+def test_what_is_larger_than_the_embedder_reads_says_so(core: Pipeline, people: People, worker: Worker):
+    wanted = {"name": "long", "config": {"chunk_size": 8000}}
+    collection = collections.create(core.database, people.ann.principal, wanted)["id"]
+    brought = bring(core, people.ann, collection, "The kiln is hot today. " * 100)
+    worker.work()
+    info = seen(core, people.ann, brought)["processing_info"]
+    # The title stands before each.
+    assert 240 < info["chunk_size"] < core.embedder.window
+    assert info["chunk_overlap"] == info["chunk_size"] // 10
 
 
 def test_what_is_changed_while_a_document_is_worked_on_stays_changed(
