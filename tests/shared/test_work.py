@@ -371,6 +371,17 @@ def test_an_address_that_does_not_answer_is_tried_again(
     assert abroad.work() == Done(claimed=1, completed=1)
 
 
+def test_an_address_that_never_answers_promises_no_further_attempt(
+    core: Pipeline, people: People, world: World, abroad: Worker, home: str
+):
+    url = "http://127.0.0.1:1/"
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(url))
+    world.sql("update rag.jobs set attempts = %s where document_id = %s", ATTEMPTS - 1, brought["id"])
+    assert abroad.work() == Done(claimed=1, failed=1)
+    ended = seen(core, people.ann, brought)
+    assert (ended["status"], ended["error_message"]) == ("failed", "The address could not be reached.")
+
+
 def test_an_address_inside_is_refused_whoever_wrote_it_down(
     people: People, core: Pipeline, worker: Worker, home: str, site: StandIn
 ):
