@@ -388,6 +388,27 @@ def test_what_cannot_be_a_text_is_refused_by_field(people: People, body: Row, co
     assert (refused["code"], refused["details"]) == (code, {"field": field})
 
 
+def test_the_title_that_metadata_say_is_the_document_s_where_no_other_is(people: People, home: str):
+    said = {"title": " The\nkiln "}
+    page = {"collection_id": home, "url": "https://docs.example/kilns", "metadata": said}
+    for answer in (
+        upload(people.ann, home, b"one", metadata=json.dumps(said)),
+        write(people.ann, home, "two", metadata=said),
+        people.ann.request("POST", f"{PATH}/url", page),
+    ):
+        assert accepted(answer)["title"] == "The kiln"
+    made = accepted(write(people.ann, home, "three", title="Named", metadata=said))
+    assert made["title"] == "Named"
+    for changes, title in (
+        ({"metadata": {"title": "Ovens"}}, "Ovens"),
+        ({"metadata": {"title": 1}}, "Ovens"),
+        ({"metadata": {"title": " "}}, "Ovens"),
+        ({"metadata": {"title": "Kilns"}, "title": "Said"}, "Said"),
+    ):
+        answer = people.ann.request("PATCH", f"{PATH}/{made['id']}", changes)
+        assert (answer.status_code, answer.json()["title"]) == (200, title)
+
+
 def test_a_form_says_what_it_lacks(people: People, home: str):
     assert error(upload(people.ann, None), 400)["details"] == {"field": "collection_id"}
     address = f"{people.ann.stack.url}{PATH}"
