@@ -291,6 +291,27 @@ PICTURES = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["a.txt", "a.csv"])
+def test_a_text_in_another_encoding_is_refused_with_what_to_do(name: str):
+    with pytest.raises(UnreadableDocument, match="save it as UTF-8") as refused:
+        convert("Größe,1".encode("cp1252"), name, None)
+    assert refused.value.code == "not_text"
+
+
+@pytest.mark.parametrize(
+    ("title", "own"),
+    [
+        ("untitled", None), ("(untitled)", None), ("Untitled Document", None), ("unknown", None),
+        ("(anonymous)", None), ("PowerPoint Presentation", None), ("Untitled-1", None), ("Document1", None),
+        ("Microsoft Word - kiln.docx", "kiln.docx"), ("Microsoft Word - Document1", None),
+        ("Unknown kilns", "Unknown kilns"), ("Kilns (untitled)", "Kilns (untitled)"), (" ", None),
+    ],
+)  # fmt: skip
+def test_what_a_program_calls_everything_is_no_title(title: str, own: str | None):
+    for data in (files.pdf(1, title=title), files.docx(title=title), f"<title>{title}</title>x".encode()):
+        assert convert(data, "a.html", None).title == own
+
+
 @pytest.mark.parametrize("data", SOUNDS)
 def test_sound_is_refused_with_what_would_read_it(data: bytes):
     with pytest.raises(UnsupportedFileType, match="RAG_TRANSCRIPTION_KEY"):
