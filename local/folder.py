@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,14 @@ from shared.storage import MAX_BYTES as LARGEST
 
 # What is looked at of a file to see whether it is a text.
 BEGINNING = 64 * 1024
+# How many kinds of files that are passed over are named; and of which of them what would read them.
+MOST_KINDS = 12
+HINTS = {
+    frozenset({".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".heic", ".avif"}):
+        "pictures are read where tesseract is installed (--all sends them)",
+    frozenset({".mp3", ".wav", ".ogg", ".flac", ".m4a", ".mp4", ".mov", ".avi", ".mkv", ".webm", ".mpg"}):
+        "sound and film are read where RAG_TRANSCRIPTION_KEY is set (--all sends them)",
+}  # fmt: skip
 
 
 class Unreadable(Exception):
@@ -94,16 +103,17 @@ class File:
 
 @dataclass(frozen=True)
 class Folder:
-    """The files, sorted; how many more are of kinds that are not read here; what all names begin with (None
-    for a file alone)."""
+    """The files, sorted; those of kinds that are not read here; what all names begin with (None for a file
+    alone)."""
 
     files: list[File]
-    others: int
+    others: list[File]
     prefix: str | None
 
 
-def read_folder(path: Path) -> Folder:
-    """A folder with all below it, or a file. Hidden ones are passed over, and links that lead out.
+def read_folder(path: Path, *, everything: bool = False) -> Folder:
+    """A folder with all below it, or a file. Hidden ones are passed over, and links that lead out; so is what
+    is not read here, unless it is to be `everything`.
 
     Raises StackError when there is nothing to read, or a folder that may not be looked into: what is in there
     would seem to be gone.
@@ -115,10 +125,22 @@ def read_folder(path: Path) -> Folder:
     else:
         found, prefix, base = sorted(_below(root)), f"{_text(root.name)}/", root
     named = [File(file, f"{_text(base.name)}/{_text(file.relative_to(base).as_posix())}") for file in found]
-    files = [file for file in named if file.is_known]
+    files = [file for file in named if everything or file.is_known]
+    known = set(files)
+    others = [file for file in named if file not in known]
     if not files:
-        raise StackError(f"nothing to read in {shown(str(path))}; what is read: {SUPPORTED}")
-    return Folder(files, len(found) - len(files), prefix)
+        passed_over = f" but {kinds_of(others)}, passed over" if others else ""
+        raise StackError(f"nothing to read in {shown(str(path))}{passed_over}; what is read: {SUPPORTED}")
+    return Folder(files, others, prefix)
+
+
+def kinds_of(files: Iterable[File]) -> str:
+    """How many there are of each kind, and what would read those that may be read."""
+    counts = Counter(file.path.suffix.lower() or shown(file.path.name) for file in files)
+    named = [f"{shown(kind)} {count}" for kind, count in counts.most_common(MOST_KINDS)]
+    more = [f"{len(counts) - MOST_KINDS} other kinds"] if len(counts) > MOST_KINDS else []
+    hints = [hint for kinds, hint in HINTS.items() if kinds & counts.keys()]
+    return ", ".join(named + more) + "".join(f"; {hint}" for hint in hints)
 
 
 def digest_of(data: bytes) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.folder import BEGINNING, Unreadable, read_folder, shown
+from local.folder import BEGINNING, Unreadable, kinds_of, read_folder, shown
 from local.processes import StackError
 from shared.documents import MAX_BYTES, external_id_of
 from shared.storage import MAX_BYTES as LARGEST
@@ -33,10 +33,28 @@ def test_every_file_of_a_kind_that_is_read_is_known_by_its_path(tmp_path: Path):
     assert [file.name for file in found.files] == [
         "docs/Makefile", "docs/a/deep/er/x.md", "docs/a/guide.PDF", "docs/b.txt", "docs/long.yaml",
     ]  # fmt: skip
-    assert (found.others, found.prefix) == (3, "docs/")
+    assert [file.name for file in found.others] == ["docs/empty", "docs/logo.png", "docs/old.doc"]
+    assert found.prefix == "docs/"
+    everything = read_folder(here, everything=True)
+    assert (len(everything.files), everything.others) == (8, [])
     alone = read_folder(here / "a" / "guide.PDF")
     assert [file.name for file in alone.files] == ["a/guide.PDF"]
     assert alone.prefix is None
+
+
+def test_what_is_passed_over_is_named_with_what_would_read_it(tmp_path: Path):
+    for name in ("a.PNG", "b.png", "c.mp3", "\x1b[1mcore", "d.doc"):
+        (tmp_path / name).write_bytes(b"\0")
+    folder(tmp_path, "a.md")
+    others = read_folder(tmp_path).others
+    assert kinds_of(others) == (
+        ".png 2, [1mcore 1, .mp3 1, .doc 1; "
+        "pictures are read where tesseract is installed (--all sends them); "
+        "sound and film are read where RAG_TRANSCRIPTION_KEY is set (--all sends them)"
+    )
+    for number in range(20):
+        (tmp_path / f"x.{number}").write_bytes(b"\0")
+    assert kinds_of(read_folder(tmp_path).others).count(", ") == 12
 
 
 def test_the_folder_may_be_named_in_any_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
