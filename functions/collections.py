@@ -9,7 +9,7 @@ from shared import collections
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, with_scope
 from shared.dialects import collections as wire
-from shared.embed import model_of
+from shared.embed import model_of, reads_of
 from shared.errors import InvalidRequest
 from shared.ids import id_of
 from shared.types import Principal, Scope
@@ -30,8 +30,8 @@ Id = Annotated[str, Depends(_id_of_path)]
 @app.post("/api/v1/collections", status_code=201)
 @app.post("/v1/collections", status_code=201)
 def create(caller: Manager, core: Core, body: wire.NewCollection) -> wire.Collection:
-    model = _known_model(core, body.config)
-    return wire.Collection.of(collections.create(core.database, caller, body.wanted()), model)
+    _require_known_model(core, body.config)
+    return _shown(core, collections.create(core.database, caller, body.wanted()))
 
 
 @app.get("/api/v1/collections")
@@ -45,9 +45,8 @@ def index(
     order: wire.Order = "desc",
 ) -> wire.Collections:
     rows, total = collections.listed(core.database, caller, limit, offset, sort_by, order)
-    model = model_of(core.settings)
     return wire.Collections(
-        data=[wire.Collection.of(row, model) for row in rows],
+        data=[_shown(core, row) for row in rows],
         pagination=wire.Pagination.of(total, limit, offset),
     )
 
@@ -55,15 +54,14 @@ def index(
 @app.get("/api/v1/collections/{collection_id}")
 @app.get("/v1/collections/{collection_id}")
 def get(caller: Reader, core: Core, collection: Id) -> wire.Collection:
-    return wire.Collection.of(collections.get(core.database, caller, collection), model_of(core.settings))
+    return _shown(core, collections.get(core.database, caller, collection))
 
 
 @app.patch("/api/v1/collections/{collection_id}")
 @app.patch("/v1/collections/{collection_id}")
 def update(caller: Manager, core: Core, collection: Id, body: wire.CollectionChanges) -> wire.Collection:
-    model = _known_model(core, body.config)
-    row = collections.update(core.database, caller, collection, body.changes())
-    return wire.Collection.of(row, model)
+    _require_known_model(core, body.config)
+    return _shown(core, collections.update(core.database, caller, collection, body.changes()))
 
 
 @app.delete("/api/v1/collections/{collection_id}", status_code=204)
@@ -73,15 +71,18 @@ def delete(caller: Manager, core: Core, collection: Id, cascade: bool = False) -
     return Response(status_code=204)
 
 
-def _known_model(core: Core, config: wire.Config | None) -> str:
-    """What embeds here. Raises InvalidRequest for a config that asks for what does not."""
+def _shown(core: Core, row: collections.Row) -> wire.Collection:
+    return wire.Collection.of(row, model_of(core.settings), reads_of(core.settings))
+
+
+def _require_known_model(core: Core, config: wire.Config | None) -> None:
+    """Raises InvalidRequest for a config that asks for what does not embed here."""
     model = model_of(core.settings)
     if config and config.embedding_model not in (None, model):
         raise InvalidRequest(
             f"config.embedding_model: {model} is what embeds here",
             details={"field": "config.embedding_model", "missing": False},
         )
-    return model
 
 
 handler = lambda_handler(app)

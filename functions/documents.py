@@ -51,22 +51,22 @@ def upload(
 ) -> wire.Document:
     said = wire.parsed(metadata)
     name = documents.file_name(file.filename)
-    title = said["title"] if isinstance(said.get("title"), str) else None
-    brought = Brought(file.file.read(), title, name, file.content_type, external_id, private, said)
+    brought = Brought(file.file.read(), None, name, file.content_type, external_id, private, said)
     return _brought(core, caller, collection_id, brought)
 
 
 @app.post("/api/v1/documents/text", status_code=202)
 @app.post("/v1/documents/text", status_code=202)
 def write(caller: Writer, core: Core, body: wire.NewText) -> wire.Document:
-    title = body.title or documents.first_words(body.content)
+    metadata = body.metadata or {}
+    title = documents.title_of(body.title, metadata) or documents.first_words(body.content)
     brought = Brought(
         documents.encoded(body.content),
         title,
         content_type="text/plain",
         external_id=body.external_id,
         private=body.private,
-        metadata=body.metadata or {},
+        metadata=metadata,
     )
     return _brought(core, caller, body.collection_id, brought)
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from local.corpus import ADMINS, ORGS, org_id_of
 from local.deployment import Deployment, Refused, Row, client_of
-from local.folder import read_folder, shown
+from local.folder import File, kinds_of, read_folder, shown
 from local.processes import StackError
 from local.sending import Outcome, Sending
 from local.stack import Stack
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", metavar="EMAIL", default=ADMINS["halden"], help="who asks; %(default)s")
     parser.add_argument("--org", metavar="ORG", help=f"{', '.join(ORGS)}, or an id: for members of several")
     parser.add_argument("--url", help="another deployment; a token or key is then in RAG_TOKEN")
+    parser.add_argument("--all", action="store_true", help="send files of kinds that are passed over, too")
     parser.add_argument("--prune", action="store_true", help="delete the documents of files that are gone")
     parser.add_argument("--no-wait", action="store_true", help="leave when all is sent")
 
@@ -41,7 +42,7 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
     # Whoever starts it in the background lets it begin deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     console = Console(highlight=False)
-    folder = read_folder(options.path)
+    folder = read_folder(options.path, everything=options.all)
     try:
         with client_of(stack, options.url, options.user) as client:
             api = Deployment(client)
@@ -57,7 +58,8 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
         console.print("stopped; what was sent is kept. The same command again goes on from here.")
         raise
     outcome = sending.outcome
-    console.print(_summary(outcome, folder.others, waits=not options.no_wait), soft_wrap=True)
+    summary = _summary(outcome, folder.others, waits=not options.no_wait)
+    console.print(summary, markup=False, soft_wrap=True)
     for file, code, message in outcome.failed:
         line = f"failed: {shown(file.name)}: {shown(code)}: {shown(message)}"
         console.print(line, markup=False, soft_wrap=True)
@@ -108,13 +110,13 @@ def _run(sending: Sending, api: Deployment, console: Console, *, waits: bool) ->
         sending.run(waits=waits, tick=tick)
 
 
-def _summary(outcome: Outcome, others: int, *, waits: bool) -> str:
+def _summary(outcome: Outcome, others: list[File], *, waits: bool) -> str:
     counts = {
         "completed" if waits else "sent": outcome.completed if waits else outcome.sent,
         "unchanged": outcome.unchanged,
         "with content that is there already": outcome.same,
         "failed": len(outcome.failed),
-        "of kinds that are not read, passed over": others,
+        f"of kinds that are not read, passed over ({kinds_of(others)})": len(others),
         "of files that are gone, deleted": outcome.pruned,
     }
     # The first always, the rest where there is any.

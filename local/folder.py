@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +13,20 @@ from pathlib import Path
 from local.processes import StackError
 from shared.clean import clean_line
 from shared.documents import MAX_BYTES, external_id_of
-from shared.kinds import EXTENSIONS
+from shared.kinds import EXTENSIONS, SUPPORTED, UNREADABLE
+from shared.readers.common import is_text
 from shared.storage import MAX_BYTES as LARGEST
+
+# What is looked at of a file to see whether it is a text.
+BEGINNING = 64 * 1024
+# How many kinds of files that are passed over are named; and of which of them what would read them.
+MOST_KINDS = 12
+HINTS = {
+    frozenset({".png", ".jpg", ".jpeg", ".gif", ".tif", ".tiff", ".webp", ".heic", ".avif"}):
+        "pictures are read where tesseract is installed (--all sends them)",
+    frozenset({".mp3", ".wav", ".ogg", ".flac", ".m4a", ".mp4", ".mov", ".avi", ".mkv", ".webm", ".mpg"}):
+        "sound and film are read where RAG_TRANSCRIPTION_KEY is set (--all sends them)",
+}  # fmt: skip
 
 
 class Unreadable(Exception):
@@ -64,6 +77,20 @@ class File:
             raise too_large(MAX_BYTES)
         return data
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is of a kind that is read here: by its name, or as the text that it looks like. (Of one
+        that may not be looked at nobody knows: then sending it says why.)"""
+        ending = self.path.suffix.lower()
+        if ending in EXTENSIONS or ending in UNREADABLE:
+            return ending in EXTENSIONS
+        try:
+            with self.opened() as opened:
+                beginning = opened.read(BEGINNING)
+        except Unreadable:
+            return True
+        return bool(beginning.strip()) and is_text(beginning, whole=len(beginning) < BEGINNING)
+
     @contextmanager
     def opened(self) -> Iterator[BufferedReader]:
         """Raises Unreadable, for whatever goes wrong meanwhile."""
@@ -76,16 +103,17 @@ class File:
 
 @dataclass(frozen=True)
 class Folder:
-    """The files, sorted; how many more are of kinds that are not read here; what all names begin with (None
-    for a file alone)."""
+    """The files, sorted; those of kinds that are not read here; what all names begin with (None for a file
+    alone)."""
 
     files: list[File]
-    others: int
+    others: list[File]
     prefix: str | None
 
 
-def read_folder(path: Path) -> Folder:
-    """A folder with all below it, or a file. Hidden ones are passed over, and links that lead out.
+def read_folder(path: Path, *, everything: bool = False) -> Folder:
+    """A folder with all below it, or a file. Hidden ones are passed over, and links that lead out; so is what
+    is not read here, unless it is to be `everything`.
 
     Raises StackError when there is nothing to read, or a folder that may not be looked into: what is in there
     would seem to be gone.
@@ -96,14 +124,23 @@ def read_folder(path: Path) -> Folder:
         found, prefix, base = [root], None, root.parent
     else:
         found, prefix, base = sorted(_below(root)), f"{_text(root.name)}/", root
-    files = [
-        File(file, f"{_text(base.name)}/{_text(file.relative_to(base).as_posix())}")
-        for file in found
-        if file.suffix.lower() in EXTENSIONS
-    ]
+    named = [File(file, f"{_text(base.name)}/{_text(file.relative_to(base).as_posix())}") for file in found]
+    files = [file for file in named if everything or file.is_known]
+    known = set(files)
+    others = [file for file in named if file not in known]
     if not files:
-        raise StackError(f"nothing to read in {shown(str(path))}; what is read: {' '.join(EXTENSIONS)}")
-    return Folder(files, len(found) - len(files), prefix)
+        passed_over = f" but {kinds_of(others)}, passed over" if others else ""
+        raise StackError(f"nothing to read in {shown(str(path))}{passed_over}; what is read: {SUPPORTED}")
+    return Folder(files, others, prefix)
+
+
+def kinds_of(files: Iterable[File]) -> str:
+    """How many there are of each kind, and what would read those that may be read."""
+    counts = Counter(file.path.suffix.lower() or shown(file.path.name) for file in files)
+    named = [f"{shown(kind)} {count}" for kind, count in counts.most_common(MOST_KINDS)]
+    more = [f"{len(counts) - MOST_KINDS} other kinds"] if len(counts) > MOST_KINDS else []
+    hints = [hint for kinds, hint in HINTS.items() if kinds & counts.keys()]
+    return ", ".join(named + more) + "".join(f"; {hint}" for hint in hints)
 
 
 def digest_of(data: bytes) -> str:

@@ -95,7 +95,8 @@ class Sending:
     def _prune(self, folder: Folder) -> None:
         if folder.prefix is None:
             raise StackError("--prune takes a folder")
-        here = {file.identifier for file in folder.files}
+        # What is passed over this time is not gone.
+        here = {file.identifier for file in (*folder.files, *folder.others)}
         for identifier, row in list(self._known.items()):
             path = row["metadata"].get("path")
             if identifier in here or not isinstance(path, str) or not path.startswith(folder.prefix):

@@ -88,16 +88,23 @@ def bring_object(
 def bring_address(database: Database, caller: Principal, collection: str, brought: Page) -> Row:
     """The same for what is at an address, which the worker fetches. One that the collection has already is
     fetched anew, and takes its own place."""
+    title = title_of(brought.title, brought.metadata)
     document = {
         **_fields({"url": brought.url, **brought.metadata}),
         "external_id": external_id_of(brought.url),
         "private": brought.private,
-        "title": _title(brought.title or brought.url),
-        "has_title": brought.title is not None,
+        "title": _title(title or brought.url),
+        "has_title": title is not None,
         "metadata": brought.metadata,
         "url": brought.url,
     }
     return _add(database, caller, collection, document)
+
+
+def title_of(said: str | None, metadata: Row) -> str | None:
+    """The title that was said, or else the one that the metadata say; None for neither."""
+    named = metadata.get("title")
+    return said or (clean_line(named)[:512] or None if isinstance(named, str) else None)
 
 
 def external_id_of(name: str) -> str:
@@ -180,9 +187,9 @@ def object_link(storage: Storage, caller: Principal, original: Original) -> str:
 def update(
     database: Database, caller: Principal, document: str, title: str | None, metadata: Row | None
 ) -> Row:
-    """New metadata take the place of the old, and fill the document's fields as those did. None leaves what
-    there is. Raises NotFound, InvalidRequest."""
-    changes: Row = {"title": title}
+    """New metadata take the place of the old, and fill the document's fields as those did, its title too
+    where none is said. None leaves what there is. Raises NotFound, InvalidRequest."""
+    changes: Row = {"title": title_of(title, metadata or {})}
     if metadata is not None:
         changes |= {**_fields(metadata), "metadata": metadata}
     with about(document_id=document):
@@ -212,12 +219,13 @@ def _no_original() -> NotFound:
 
 def _said(brought: Brought) -> Row:
     """What somebody says of a file or a text."""
+    title = title_of(brought.title, brought.metadata)
     return {
         **_fields(brought.metadata),
         "external_id": brought.external_id,
         "private": brought.private,
-        "title": _title(brought.title or brought.filename or ""),
-        "has_title": brought.title is not None,
+        "title": _title(title or brought.filename or ""),
+        "has_title": title is not None,
         "metadata": brought.metadata,
         "filename": brought.filename,
         "content_type": brought.content_type,

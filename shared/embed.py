@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from shared.config import LOCAL_MODEL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.patience import openai_client, pause_again, within
+from shared.sizes import MINILM, OPENAI, Reads
 from shared.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ class OpenAIEmbedder:
     """Any OpenAI-compatible embeddings endpoint."""
 
     remote = True
-    window = 8191
-    passage_tokens = 512
+    window = OPENAI.window
+    passage_tokens = OPENAI.passage_tokens
     batch = 128
 
     def __init__(self, client: "OpenAI", model: str, timeout_seconds: float) -> None:
@@ -147,6 +148,11 @@ def local_embedder() -> Embedder:
 def model_of(settings: Settings) -> str:
     """The model that embeds here, told without making its embedder."""
     return LOCAL_MODEL if settings.openai_api_key is None else settings.rag_embedding_model
+
+
+def reads_of(settings: Settings) -> Reads:
+    """How much what embeds here reads, told without making it."""
+    return MINILM if settings.openai_api_key is None else OPENAI
 
 
 def embedder_for(settings: Settings) -> Embedder:

@@ -111,13 +111,13 @@ class AddressRefused(InvalidRequest):
 
 
 class TranscriptionFailed(RagError):
-    """What is said could not be written down. It is tried again."""
+    """What is said could not be written down."""
 
     code = "transcription_failed"
 
 
 class FetchFailed(RagError):
-    """The address could not be reached. It is tried again."""
+    """The address could not be reached."""
 
     code = "url_unreachable"
 

@@ -17,6 +17,7 @@ from shared.embed import Embedder, embed
 from shared.errors import InvalidRequest
 from shared.outline import Outline
 from shared.postgrest import Database
+from shared.sizes import Reads, Sizes
 from shared.splitting.plan import BY_SENTENCES, Plan
 from shared.splitting.split import headings
 from shared.types import Principal
@@ -130,7 +131,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
         raise InvalidRequest("A document needs a title and some text.")
     # By what is said of it alone: how well documents are found was measured so.
     plan = Plan.of(document.metadata)
-    chunks, passages = passages_of(embedder, title, text, document.lang, plan=plan)
+    chunks, passages, _ = passages_of(embedder, title, text, document.lang, plan=plan)
     vectors = embed(embedder, passages)
     arguments = {
         "document": {
@@ -200,28 +201,28 @@ def passages_of(
     size: int | None = None,
     overlap: int | None = None,
     plan: Plan = BY_SENTENCES,
-) -> tuple[list[Chunk], list[str]]:
+) -> tuple[list[Chunk], list[str], Sizes]:
     """The text's chunks, and for each what the embedder reads: the title, then the head of the table or the
-    question that the chunk goes on with, where there is room for it, then the chunk.
+    question that the chunk goes on with, where there is room for it, then the chunk. And how it was cut.
 
     Chunks have at most `size` tokens, or as many as the embedder likes; with the title never beyond its
     window. `overlap` is a tenth of that unless it is said.
     """
     label = short_title(embedder, title)
     room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")
-    size = min(size or embedder.passage_tokens, room)
-    overlap = size // 10 if overlap is None else overlap
+    sizes = Sizes.of(Reads(room, embedder.passage_tokens), size, overlap)
 
-    def cut(size: int) -> list[Chunk]:
-        most = min(overlap, size // 2)
-        return chunk(text, size=size, overlap=most, count=embedder.count_tokens, lang=lang, plan=plan)
+    def cut() -> list[Chunk]:
+        most = {"size": sizes.size, "overlap": sizes.overlap}
+        return chunk(text, **most, count=embedder.count_tokens, lang=lang, plan=plan)
 
     heads = _Heads(embedder, text, room)
-    chunks = cut(size)
+    chunks = cut()
     # Rows mean little without their head: in tables there is always room for one that is not too long.
     if plan.document_type == "table" and (needed := heads.needed(chunks)):
-        chunks = cut(min(size, room - needed))
-    return chunks, [f"{label}\n{heads.before(item)}{item.text}" for item in chunks]
+        sizes = sizes.within(room - needed)
+        chunks = cut()
+    return chunks, [f"{label}\n{heads.before(item)}{item.text}" for item in chunks], sizes
 
 
 class _Heads:

@@ -1,16 +1,18 @@
 """What a file is. Its bytes say so; names and content types are only believed of texts, which all look
-alike."""
+alike. One that nobody knows by its name is a text if it looks like one."""
 
 import re
 from pathlib import PurePath
 
 from shared.errors import UnreadableDocument, UnsupportedFileType
+from shared.readers.common import is_text
 
 # By the end of a name, and by what it was sent as.
 EXTENSIONS = {
     ".txt": "text", ".text": "text", ".log": "text", ".md": "markdown", ".markdown": "markdown",
-    ".csv": "csv", ".tsv": "csv", ".json": "json", ".html": "html", ".htm": "html", ".xhtml": "html",
-    ".xml": "xml", ".pdf": "pdf", ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".epub": "epub",
+    ".csv": "csv", ".tsv": "csv", ".json": "json", ".ipynb": "json", ".html": "html", ".htm": "html",
+    ".xhtml": "html", ".xml": "xml", ".svg": "xml", ".pdf": "pdf",
+    ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".epub": "epub",
 }  # fmt: skip
 # Code, by the language that says how it is cut; of other languages it is text.
 LANGUAGES = {
@@ -31,6 +33,7 @@ CONTENT_TYPES = {
     "application/xhtml+xml": "html",
     "text/xml": "xml",
     "application/xml": "xml",
+    "image/svg+xml": "xml",
     "application/pdf": "pdf",
     f"{_OFFICE}wordprocessingml.document": "docx",
     f"{_OFFICE}presentationml.presentation": "pptx",
@@ -70,6 +73,7 @@ SOUNDS = re.compile(
     rb"|\0\0.{2}ftyp",
     re.DOTALL,
 )
+_PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html)[\s>]", re.IGNORECASE)
 SUPPORTED = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV, JSON, Markdown, code and plain text"
 
 
@@ -103,9 +107,16 @@ def kind_of(data: bytes, filename: str | None, content_type: str | None) -> str:
             raise _unreadable(name)
     if named in SELF_EVIDENT:
         raise UnreadableDocument(f"This is not a whole {named.upper()} file, whatever it is called.")
-    if named is None:
-        raise UnsupportedFileType(f"What is read here is {SUPPORTED}, told by the file's name.")
-    return named
+    return named or _of_no_known_name(data, filename or "")
+
+
+def _of_no_known_name(data: bytes, filename: str) -> str:
+    require_readable(filename)
+    if _PAGE.match(data):
+        return "html"
+    if not is_text(data):
+        raise UnsupportedFileType(f"What is read here is {SUPPORTED}; this is no text in UTF-8 or UTF-16.")
+    return "text"
 
 
 def _of_archive(data: bytes) -> str:

@@ -21,6 +21,7 @@ from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 from tokenizers import Encoding, Tokenizer
 
 from shared.config import LOCAL_MODEL
+from shared.sizes import MINILM
 
 START, END = 101, 102  # [CLS] and [SEP]
 # Padded tokens in a batch. Fewer, and short texts each pay for reading all weights from memory; more, and
@@ -47,9 +48,9 @@ class MiniLM:
     model = LOCAL_MODEL
     remote = False
     dimensions = 384
-    window = 256
+    window = MINILM.window
     # It reads 256 tokens but was trained on passages of up to 128, and tells those apart best.
-    passage_tokens = 128
+    passage_tokens = MINILM.passage_tokens
 
     def __init__(self, threads: int | None = None) -> None:
         """threads: CPU threads to use; by default as many as this process may run on.

@@ -72,7 +72,7 @@ class Preparer:
         language = language_of_file(said.get("filename")) if converted.kind == "code" else None
         metadata = said.get("metadata") or {}
         plan = Plan.of(metadata, converted.text, converted.kind, said["title"], language)
-        chunks, passages = passages_of(
+        chunks, passages, sizes = passages_of(
             self._embedder,
             said["title"],
             converted.text,
@@ -94,6 +94,8 @@ class Preparer:
             "processing_info": {
                 "service_used": converted.kind,
                 "chunk_strategy": plan.strategy,
+                "chunk_size": sizes.size,
+                "chunk_overlap": sizes.overlap,
                 "document_type": plan.document_type,
                 "embedding_model": self._embedder.model,
             },
@@ -110,13 +112,13 @@ class Preparer:
         if opened["path"]:
             data = self._object(job, opened["path"], opened["file_bytes"])
             said["size_bytes"] = len(data)
-            self._jobs.call(job, "rag_keep_content", {"content_hash": hashlib.sha256(data).hexdigest()})
         else:
             fetched = fetch(opened["url"], self._networks, opened["file_bytes"])
             data = fetched.data
             # Kept as the original that it was made of.
             said |= {"content_type": fetched.content_type, "filename": fetched.filename}
             said |= {"size_bytes": len(data), "bytes": base64.b64encode(data).decode()}
+        self._jobs.call(job, "rag_keep_content", {"content_hash": hashlib.sha256(data).hexdigest()})
         self._jobs.report(job, "converting")
         return data
 

@@ -12,7 +12,7 @@ create table rag.originals (
   url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.shows_only(url)),
   -- Of the object that a large file is: org/collection/user/anything new/name.
   path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
-  -- Of an object it is known once the worker has read it, of an address never.
+  -- Of an object or an address it is known once the worker has read it.
   content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null default now(),
   primary key (org_id, document_id),

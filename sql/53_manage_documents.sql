@@ -118,8 +118,8 @@ begin
     on conflict (org_id, document_id)
     -- Until an address is fetched anew, what it gave before is kept.
     do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
-      url = excluded.url, path = excluded.path, content_hash = excluded.content_hash,
-      created_at = now();
+      url = excluded.url, path = excluded.path, created_at = now(),
+      content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
   exception when unique_violation then
     raise exception 'somebody brings a document of the same content just now'
       using errcode = 'PT409', detail = 'duplicate_document';

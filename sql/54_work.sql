@@ -48,7 +48,7 @@ begin
 end;
 $$;
 
--- What the document's object holds, as soon as the worker has read it: a second document of the same content ends
+-- What the document's object or address holds, as soon as the worker has read it: a second document of the same content ends
 -- here, with PT409 and the id of the first in hint, before anything is made of it.
 create function public.rag_keep_content(content_hash text)
 returns void
@@ -66,7 +66,7 @@ begin
   update rag.originals
   set content_hash = rag_keep_content.content_hash
   where originals.org_id = held.org_id and originals.document_id = held.document_id
-    and originals.path is not null;
+    and num_nonnulls(originals.url, originals.path) > 0;
 exception when unique_violation then
   raise exception 'somebody brings a document of the same content just now'
     using errcode = 'PT409', detail = 'duplicate_document';

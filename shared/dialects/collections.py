@@ -6,13 +6,25 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from shared.dialects.platform import ErrorBody, Limit, Offset, Order, Pagination, error_body, small
+from shared.dialects.platform import (
+    ErrorBody,
+    Limit,
+    Offset,
+    Order,
+    Pagination,
+    WithoutNul,
+    error_body,
+    small,
+)
+from shared.sizes import Reads, Sizes
 
 __all__ = ["ErrorBody", "Limit", "Offset", "Order", "Pagination", "error_body"]
 
 CollectionOrder = Literal["created_at", "name", "document_count"]
-Name = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=255)]
-Description = Annotated[str, StringConstraints(strict=True, max_length=2000)]
+Name = Annotated[
+    str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=255), WithoutNul
+]
+Description = Annotated[str, StringConstraints(strict=True, max_length=2000), WithoutNul]
 
 
 class Config(BaseModel):
@@ -43,7 +55,7 @@ class NewCollection(BaseModel):
     org_id: UUID | None = None
     private: Annotated[bool, Field(strict=True)] = False
 
-    _small = field_validator("metadata")(small)
+    _small = field_validator("metadata", mode="before")(small)
 
     def wanted(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_none=True)
@@ -57,14 +69,13 @@ class CollectionChanges(BaseModel):
     metadata: dict[str, Any] | None = None
     config: Config | None = None
 
-    _small = field_validator("metadata")(small)
+    _small = field_validator("metadata", mode="before")(small)
 
     def changes(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_none=True)
 
 
 DEFAULTS = {
-    "chunk_size": 512,
     "enable_hybrid_search": True,
     "enable_knowledge_graph": False,
 }
@@ -84,11 +95,13 @@ class Collection(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, row: dict[str, Any], model: str) -> Self:
-        """`model`: what embeds here, unless the collection says otherwise."""
-        config = {**DEFAULTS, "embedding_model": model, **row["config"]}
-        # What the worker does where nobody has said it.
-        config.setdefault("chunk_overlap", min(50, config["chunk_size"] // 10))
+    def of(cls, row: dict[str, Any], model: str, reads: Reads) -> Self:
+        """`model`: what embeds here, unless the collection says otherwise, and how much it reads."""
+        said = row["config"]
+        # What the worker does, whatever is wished for.
+        sizes = Sizes.of(reads, said.get("chunk_size"), said.get("chunk_overlap"))
+        done = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
+        config = {**DEFAULTS, "embedding_model": model, **said, **done}
         return cls(**{**row, "user_id": row["owner_id"], "config": config})
 
 

@@ -9,7 +9,16 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
-from shared.dialects.platform import ErrorBody, Limit, Offset, Order, Pagination, error_body, small
+from shared.dialects.platform import (
+    ErrorBody,
+    Limit,
+    Offset,
+    Order,
+    Pagination,
+    WithoutNul,
+    error_body,
+    small,
+)
 from shared.errors import InvalidRequest
 
 __all__ = ["ErrorBody", "Limit", "Offset", "Order", "Pagination", "error_body"]
@@ -20,10 +29,12 @@ NOT_KEPT = {"Cache-Control": "private, no-store"}
 _CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?charset=[\w-]{1,40})?", re.ASCII)
 DocumentOrder = Literal["created_at", "title", "size_bytes"]
 Status = Literal["processing", "completed", "failed"]
-Text = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=5_000_000)]
-Title = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=512)]
+Text = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=5_000_000), WithoutNul]
+Title = Annotated[
+    str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=512), WithoutNul
+]
 # The caller's own name for a document, unique in its collection.
-ExternalId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500)]
+ExternalId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
 
 
 class NewText(BaseModel):
@@ -37,7 +48,7 @@ class NewText(BaseModel):
     private: Annotated[bool, Field(strict=True)] = False
     external_id: ExternalId | None = None
 
-    _small = field_validator("metadata")(small)
+    _small = field_validator("metadata", mode="before")(small)
 
 
 class NewAddress(BaseModel):
@@ -49,7 +60,7 @@ class NewAddress(BaseModel):
     metadata: dict[str, Any] | None = None
     private: Annotated[bool, Field(strict=True)] = False
 
-    _small = field_validator("metadata")(small)
+    _small = field_validator("metadata", mode="before")(small)
 
 
 class NewUpload(BaseModel):
@@ -65,7 +76,7 @@ class NewUpload(BaseModel):
     private: Annotated[bool, Field(strict=True)] = False
     external_id: ExternalId | None = None
 
-    _small = field_validator("metadata")(small)
+    _small = field_validator("metadata", mode="before")(small)
 
 
 class Upload(BaseModel):
@@ -87,7 +98,7 @@ class DocumentChanges(BaseModel):
     title: Title | None = None
     metadata: dict[str, Any] | None = None
 
-    _small = field_validator("metadata")(small)
+    _small = field_validator("metadata", mode="before")(small)
 
 
 class DocumentError(BaseModel):

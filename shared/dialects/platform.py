@@ -4,7 +4,7 @@ metadata may be."""
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from shared.errors import RagError
 
@@ -55,13 +55,29 @@ def error_body(error: RagError) -> dict[str, Any]:
     return {"error": {"type": kind, "code": code, "message": str(error), "details": details}}
 
 
-def small(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Metadata of at most 10 KB. Raises ValueError."""
-    text = json.dumps(metadata, ensure_ascii=False)
-    # (Half a character is the database's to refuse.)
-    if len(text.encode(errors="surrogatepass")) > MAX_METADATA_BYTES:
+def small(metadata: Any) -> Any:
+    """Metadata that JSON and the database know, of at most 10 KB. Raises ValueError."""
+    try:
+        # Python reads NaN, 1e400 and half characters as if they were JSON, and Postgres stores no NUL.
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        size = len(text.encode())
+    except (ValueError, RecursionError):
+        raise ValueError("must be JSON, with finite numbers and valid Unicode") from None
+    if "\\u0000" in text.replace("\\\\", ""):
+        raise ValueError("must be without NUL characters")
+    if size > MAX_METADATA_BYTES:
         raise ValueError("at most 10 KB")
     return metadata
+
+
+def without_nul(text: str) -> str:
+    """A text that Postgres can store. Raises ValueError."""
+    if "\0" in text:
+        raise ValueError("must be without NUL characters")
+    return text
+
+
+WithoutNul = AfterValidator(without_nul)
 
 
 class Pagination(BaseModel):

@@ -1,6 +1,8 @@
 """What all readers use: what they give back, what they refuse, archives, tables."""
 
+import codecs
 import io
+import re
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +17,15 @@ MAX_CHARACTERS = 20_000_000
 MAX_CELLS = 2_000_000
 MAX_MEMBERS = 10_000
 BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+# Control characters that no text has, which tabs, line ends and form feeds are not.
+_NO_TEXT = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f]")
+# Titles that programs give to what nobody has named, and what they put before those of files.
+_NO_TITLE = re.compile(
+    r"|[(\[]?(untitled|no title|unknown|anonymous|unspecified)( (document|page|presentation))?[)\]]?"
+    r"|untitled[ -]?\d+|(document|presentation|book)\d+|(powerpoint|microsoft powerpoint) presentation",
+    re.IGNORECASE,
+)
+_PROGRAM = re.compile(r"^Microsoft (Office )?(Word|PowerPoint|Excel) - ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +65,12 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def own_title(said: str) -> str | None:
+    """What a document calls itself; None where that is only what its program calls everything."""
+    title = _PROGRAM.sub("", one_line(said))
+    return None if _NO_TITLE.fullmatch(title) else title
+
+
 def locked() -> UnreadableDocument:
     return UnreadableDocument("The file has a password: bring it without.", code="password_protected")
 
@@ -67,12 +84,24 @@ def marked_encoding(data: bytes) -> str | None:
     return next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), None)
 
 
+def is_text(data: bytes, *, whole: bool = True) -> bool:
+    """Whether bytes, or the beginning of some, are plainly text: UTF-8, or UTF-16 by its mark, with nothing
+    in it that only machines write."""
+    decoder = codecs.getincrementaldecoder(marked_encoding(data) or "utf-8")()
+    try:
+        return not _NO_TEXT.search(decoder.decode(data, final=whole))
+    except UnicodeDecodeError:
+        return False
+
+
 def decoded(data: bytes) -> str:
     """A text by its byte-order mark, or as UTF-8. Raises UnreadableDocument."""
     try:
         text = data.decode(marked_encoding(data) or "utf-8")
     except UnicodeDecodeError:
-        raise UnreadableDocument("The file is not text in UTF-8 or UTF-16.", code="not_text") from None
+        raise UnreadableDocument(
+            "The file is not text in UTF-8 or UTF-16: save it as UTF-8.", code="not_text"
+        ) from None
     if "\0" in text:
         raise UnreadableDocument("The file has NUL bytes: it is not text.", code="not_text")
     return text

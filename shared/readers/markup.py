@@ -11,7 +11,7 @@ from html_to_markdown import ConversionOptions, convert
 from lxml import etree
 
 from shared.errors import UnreadableDocument
-from shared.readers.common import Reading, marked_encoding, member_of, one_line, unpacked
+from shared.readers.common import Reading, marked_encoding, member_of, one_line, own_title, unpacked
 
 # What leaves no mark in the text: how words look, and addresses.
 UNMARKED = ["a", "b", "strong", "i", "em", "u", "mark", "iframe", "object", "embed"]
@@ -23,7 +23,7 @@ _CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORE
 def html(data: bytes) -> Reading:
     text = _decoded(data)
     title = _TITLE.search(text[:TITLE_WITHIN])
-    return Reading([(None, markdown(text))], one_line(unescape(title[1])) or None if title else None)
+    return Reading([(None, markdown(text))], own_title(unescape(title[1])) if title else None)
 
 
 def epub(data: bytes) -> Reading:
@@ -38,7 +38,7 @@ def epub(data: bytes) -> Reading:
         chapters = [posixpath.join(folder, unquote(items[place])) for place in spine if items.get(place)]
         texts = [html(member_of(archive, posixpath.normpath(chapter))) for chapter in chapters]
         titles = package.xpath("//*[local-name()='title']/text()")
-    return Reading([part for text in texts for part in text.parts], one_line(titles[0]) if titles else None)
+    return Reading([part for text in texts for part in text.parts], own_title(titles[0]) if titles else None)
 
 
 def xml(data: bytes) -> Reading:

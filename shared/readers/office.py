@@ -10,7 +10,16 @@ import mammoth
 from openpyxl import load_workbook
 from pptx import Presentation
 
-from shared.readers.common import MAX_CELLS, Reading, member_of, one_line, table, too_large, unpacked
+from shared.readers.common import (
+    MAX_CELLS,
+    Reading,
+    member_of,
+    one_line,
+    own_title,
+    table,
+    too_large,
+    unpacked,
+)
 from shared.readers.markup import markdown, tree
 
 STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
@@ -83,4 +92,4 @@ def _title_of(archive: zipfile.ZipFile) -> str | None:
     if "docProps/core.xml" not in archive.namelist():
         return None
     titles = tree(member_of(archive, "docProps/core.xml")).xpath("//*[local-name()='title']/text()")
-    return (one_line(titles[0]) or None) if titles else None
+    return own_title(titles[0]) if titles else None

@@ -12,7 +12,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 from shared.errors import UnreadableDocument
-from shared.readers.common import Reading, locked, one_line
+from shared.readers.common import Reading, locked, own_title
 from shared.readers.picture import is_readable, pages_of
 
 # A line this much larger than most of the text is a heading, if it is short.
@@ -49,11 +49,11 @@ def pdf(data: bytes) -> Reading:
             [_Line(line, None) for line in text.splitlines() if line.strip()] for text in pages_of(document)
         ]
     levels = _heading_levels(chain.from_iterable(pages))
-    title = one_line(document.get_metadata_dict().get("Title") or "")
+    title = own_title(document.get_metadata_dict().get("Title") or "")
     parts: list[tuple[int | None, str]] = [
         (number, _paragraphs(lines, levels)) for number, lines in enumerate(pages, 1)
     ]
-    return Reading(parts, title or None)
+    return Reading(parts, title)
 
 
 def _lines(page: Any) -> list[_Line]:

@@ -135,7 +135,7 @@ create table rag.originals (
   url text check (length(url) <= 2000 and url ~ '^https?://[^[:space:]]+$' and rag.shows_only(url)),
   -- Of the object that a large file is: org/collection/user/anything new/name.
   path text check (path ~ '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/){4}[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$'),
-  -- Of an object it is known once the worker has read it, of an address never.
+  -- Of an object or an address it is known once the worker has read it.
   content_hash text check (content_hash ~ '^[0-9a-f]{64}$'),
   created_at timestamptz not null default now(),
   primary key (org_id, document_id),
@@ -756,8 +756,8 @@ begin
     on conflict (org_id, document_id)
     -- Until an address is fetched anew, what it gave before is kept.
     do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
-      url = excluded.url, path = excluded.path, content_hash = excluded.content_hash,
-      created_at = now();
+      url = excluded.url, path = excluded.path, created_at = now(),
+      content_hash = case when excluded.url is null then excluded.content_hash else present.content_hash end;
   exception when unique_violation then
     raise exception 'somebody brings a document of the same content just now'
       using errcode = 'PT409', detail = 'duplicate_document';
@@ -979,7 +979,7 @@ begin
 end;
 $$;
 
--- What the document's object holds, as soon as the worker has read it: a second document of the same content ends
+-- What the document's object or address holds, as soon as the worker has read it: a second document of the same content ends
 -- here, with PT409 and the id of the first in hint, before anything is made of it.
 create function public.rag_keep_content(content_hash text)
 returns void
@@ -997,7 +997,7 @@ begin
   update rag.originals
   set content_hash = rag_keep_content.content_hash
   where originals.org_id = held.org_id and originals.document_id = held.document_id
-    and originals.path is not null;
+    and num_nonnulls(originals.url, originals.path) > 0;
 exception when unique_violation then
   raise exception 'somebody brings a document of the same content just now'
     using errcode = 'PT409', detail = 'duplicate_document';

@@ -15,6 +15,12 @@ from shared.callers import pipeline
 from shared.config import Settings
 from shared.pipeline import Pipeline
 
+# What Python takes for JSON, or Postgres does not store.
+NO_METADATA = [
+    '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e400}',
+    r'{"a": "\ud800"}', r'{"\ud800": 1}', r'{"a": "\u0000"}',
+]  # fmt: skip
+
 
 def platform_error(answer: httpx.Response, status: int) -> dict[str, Any]:
     """The error of the platform contract's envelope."""
@@ -28,7 +34,7 @@ def platform_error(answer: httpx.Response, status: int) -> dict[str, Any]:
 @contextmanager
 def made(settings: Settings, **changes: Any) -> Iterator[Pipeline]:
     """A pipeline with some settings changed; strings of secrets become secrets."""
-    secret = {"rag_metrics_token", "rag_signing_key", "supabase_jwt_secret"}
+    secret = {"openai_api_key", "rag_metrics_token", "rag_signing_key", "supabase_jwt_secret"}
     update = {
         name: SecretStr(value) if name in secret and value is not None else value
         for name, value in changes.items()

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.actors import NOBODYS, Actor, World, client, vector
+from functions import collections
+from shared.config import Settings
+from tests.actors import NOBODYS, Actor, World, vector
 from tests.conftest import People
+from tests.functions.serving import NO_METADATA, made, served
 from tests.functions.serving import platform_error as error
 
 PATH = "/api/v1/collections"
@@ -64,12 +67,33 @@ def test_what_is_not_said_is_the_deployment_s(people: People):
     assert made["metadata"] == {}
     assert made["description"] is None
     assert made["config"] == {
-        "chunk_size": 512,
-        "chunk_overlap": 50,
+        "chunk_size": 128,
+        "chunk_overlap": 12,
         "embedding_model": "all-MiniLM-L6-v2",
         "enable_hybrid_search": True,
         "enable_knowledge_graph": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "size", "overlap"),
+    [
+        ({}, None, 128, 12),
+        ({"chunk_size": 8000, "chunk_overlap": 4000}, None, 256, 128),
+        ({}, "sk-none", 512, 51),
+        ({"chunk_size": 8000, "chunk_overlap": 4000}, "sk-none", 8000, 4000),
+    ],
+)
+def test_the_config_says_what_is_done(
+    settings: Settings, people: People, config: Row, key: str | None, size: int, overlap: int
+):
+    """By whatever embeds here; nothing of it is loaded."""
+    with made(settings, openai_api_key=key) as core, served(collections.app, core) as app:
+        answer = app.post(PATH, json={"name": "docs", "config": config}, headers=people.ann.headers())
+        shown = answer.json()["config"]
+        assert (shown["chunk_size"], shown["chunk_overlap"]) == (size, overlap)
+        listed = app.get(PATH, headers=people.ann.headers()).json()
+        assert listed["data"][0]["config"] == shown
 
 
 def test_lists_come_in_pages_in_any_order(people: People):
@@ -215,11 +239,24 @@ def test_what_cannot_be_a_collection_is_refused_by_field(people: People, body: R
     assert names(people.ann) == []
 
 
+@pytest.mark.parametrize("metadata", NO_METADATA)
+def test_metadata_that_json_does_not_know_are_refused_by_field(people: People, metadata: str):
+    made = create(people.ann)
+    for method, path in (("POST", PATH), ("PATCH", f"{PATH}/{made['id']}")):
+        refused = error(people.ann.raw(method, path, f'{{"name": "x", "metadata": {metadata}}}'), 400)
+        assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
+    assert listed(people.ann)["data"] == [made]
+
+
+@pytest.mark.parametrize("hidden", [r"a\u0000b", r"a\ud800b"])
+def test_a_description_that_no_database_stores_is_refused_by_field(people: People, hidden: str):
+    refused = error(people.ann.raw("POST", PATH, f'{{"name": "x", "description": "{hidden}"}}'), 400)
+    assert refused["details"] == {"field": "description"}
+
+
 @pytest.mark.parametrize("name", [r"a\u202eb", r"a\u0000b", r"\ud800"])
 def test_a_name_that_hides_something_is_refused(people: People, name: str):
-    headers = {**people.ann.headers(), "Content-Type": "application/json"}
-    body = f'{{"name": "{name}"}}'.encode()
-    answer = client().post(f"{people.ann.stack.url}{PATH}", content=body, headers=headers)
+    answer = people.ann.raw("POST", PATH, f'{{"name": "{name}"}}')
     assert error(answer, 400)["type"] == "invalid_request_error"
 
 

@@ -12,6 +12,7 @@ import pytest
 from shared.documents import MAX_BYTES
 from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
+from tests.functions.serving import NO_METADATA
 from tests.functions.serving import platform_error as error
 
 COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functions/v1/ingest"
@@ -200,9 +201,7 @@ def test_an_external_id_has_1_to_500_characters(people: People, home: str):
         assert refused["details"] == {"field": "external_id"}
     for hidden in ("a\x00b", "\ud800"):
         body = {"collection_id": home, "content": "x", "external_id": hidden}
-        data = json.dumps(body).encode()
-        headers = {**people.ann.headers(), "Content-Type": "application/json"}
-        error(client().post(f"{people.ann.stack.url}{PATH}/text", content=data, headers=headers), 400)
+        error(people.ann.raw("POST", f"{PATH}/text", json.dumps(body)), 400)
     assert len(titles(people.ann, home)) == 1
 
 
@@ -342,11 +341,35 @@ def test_a_file_that_is_too_large_is_refused(people: People, home: str):
     assert titles(people.ann, home) == []
 
 
-@pytest.mark.parametrize("metadata", ["{", "[1]", '"x"', "[" * 100_000, '{"a": "' + "b" * 10_001 + '"}'])
+@pytest.mark.parametrize(
+    "metadata", ["{", "[1]", '"x"', "[" * 100_000, '{"a": "' + "b" * 10_001 + '"}', *NO_METADATA]
+)
 def test_metadata_of_a_form_are_a_small_object(people: People, home: str, metadata: str):
     refused = error(upload(people.ann, home, metadata=metadata), 400)
     assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
     assert titles(people.ann, home) == []
+
+
+@pytest.mark.parametrize("metadata", NO_METADATA)
+def test_metadata_that_json_does_not_know_are_refused_by_field(people: People, home: str, metadata: str):
+    made = accepted(write(people.ann, home))
+    text = f'"collection_id": "{home}", "content": "x"'
+    for method, path, body in (
+        ("POST", f"{PATH}/text", text),
+        ("PATCH", f"{PATH}/{made['id']}", '"title": "x"'),
+    ):
+        refused = error(people.ann.raw(method, path, f'{{{body}, "metadata": {metadata}}}'), 400)
+        assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
+    assert get(people.ann, made)["metadata"] == {}
+
+
+@pytest.mark.parametrize("hidden", [r"a\u0000b", r"a\ud800b"])
+@pytest.mark.parametrize("field", ["content", "title", "external_id"])
+def test_what_no_database_stores_is_refused_by_field(people: People, home: str, field: str, hidden: str):
+    said = {"collection_id": home, "content": "x", field: "HIDDEN"}
+    body = json.dumps(said).replace("HIDDEN", hidden)
+    refused = error(people.ann.raw("POST", f"{PATH}/text", body), 400)
+    assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": field})
 
 
 @pytest.mark.parametrize(
@@ -363,6 +386,27 @@ def test_metadata_of_a_form_are_a_small_object(people: People, home: str, metada
 def test_what_cannot_be_a_text_is_refused_by_field(people: People, body: Row, code: str, field: str):
     refused = error(people.ann.request("POST", f"{PATH}/text", body), 400)
     assert (refused["code"], refused["details"]) == (code, {"field": field})
+
+
+def test_the_title_that_metadata_say_is_the_document_s_where_no_other_is(people: People, home: str):
+    said = {"title": " The\nkiln "}
+    page = {"collection_id": home, "url": "https://docs.example/kilns", "metadata": said}
+    for answer in (
+        upload(people.ann, home, b"one", metadata=json.dumps(said)),
+        write(people.ann, home, "two", metadata=said),
+        people.ann.request("POST", f"{PATH}/url", page),
+    ):
+        assert accepted(answer)["title"] == "The kiln"
+    made = accepted(write(people.ann, home, "three", title="Named", metadata=said))
+    assert made["title"] == "Named"
+    for changes, title in (
+        ({"metadata": {"title": "Ovens"}}, "Ovens"),
+        ({"metadata": {"title": 1}}, "Ovens"),
+        ({"metadata": {"title": " "}}, "Ovens"),
+        ({"metadata": {"title": "Kilns"}, "title": "Said"}, "Said"),
+    ):
+        answer = people.ann.request("PATCH", f"{PATH}/{made['id']}", changes)
+        assert (answer.status_code, answer.json()["title"]) == (200, title)
 
 
 def test_a_form_says_what_it_lacks(people: People, home: str):

@@ -17,6 +17,7 @@ from shared.jobs import Done
 from shared.storage import MAX_BYTES
 from tests.actors import Actor, World, client
 from tests.conftest import People
+from tests.functions.serving import NO_METADATA
 from tests.functions.serving import platform_error as error
 from tests.functions.test_documents import FIELDS, collection
 from tests.uploading import PATH, Uploading, digest, page
@@ -185,6 +186,16 @@ def test_what_cannot_be_uploaded_is_refused_by_field(
     body = {"collection_id": home, "filename": "a.pdf", "size_bytes": 1, **changed}
     assert error(uploading.post(people.ann, "upload", body), 400)["details"] == {"field": field}
     assert uploading.server.asked == []
+
+
+@pytest.mark.parametrize("metadata", NO_METADATA)
+def test_metadata_that_json_does_not_know_are_not_sealed(
+    uploading: Uploading, people: People, home: str, metadata: str
+):
+    body = f'{{"collection_id": "{home}", "filename": "a.pdf", "size_bytes": 1, "metadata": {metadata}}}'
+    headers = {**people.ann.headers(), "Content-Type": "application/json"}
+    answer: Any = uploading.app.post(f"{PATH}/upload", content=body.encode(), headers=headers)
+    assert error(answer, 400)["details"] == {"field": "metadata"}
 
 
 def test_without_a_bucket_nothing_is_uploaded(people: People, home: str):

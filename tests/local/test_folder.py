@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.folder import Unreadable, read_folder, shown
+from local.folder import BEGINNING, Unreadable, kinds_of, read_folder, shown
 from local.processes import StackError
 from shared.documents import MAX_BYTES, external_id_of
 from shared.storage import MAX_BYTES as LARGEST
@@ -24,13 +24,37 @@ def names(at: Path) -> list[str]:
 
 
 def test_every_file_of_a_kind_that_is_read_is_known_by_its_path(tmp_path: Path):
-    here = folder(tmp_path / "docs", "b.txt", "a/guide.PDF", "a/deep/er/x.md", "logo.png", "Makefile")
+    here = folder(tmp_path / "docs", "b.txt", "a/guide.PDF", "a/deep/er/x.md", "old.doc", "Makefile")
+    (here / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (here / "empty").touch()
+    # Of a long one the beginning is looked at, which may end within a character.
+    (here / "long.yaml").write_bytes(b"x" + "°".encode() * BEGINNING)
     found = read_folder(here)
-    assert [file.name for file in found.files] == ["docs/a/deep/er/x.md", "docs/a/guide.PDF", "docs/b.txt"]
-    assert (found.others, found.prefix) == (2, "docs/")
+    assert [file.name for file in found.files] == [
+        "docs/Makefile", "docs/a/deep/er/x.md", "docs/a/guide.PDF", "docs/b.txt", "docs/long.yaml",
+    ]  # fmt: skip
+    assert [file.name for file in found.others] == ["docs/empty", "docs/logo.png", "docs/old.doc"]
+    assert found.prefix == "docs/"
+    everything = read_folder(here, everything=True)
+    assert (len(everything.files), everything.others) == (8, [])
     alone = read_folder(here / "a" / "guide.PDF")
     assert [file.name for file in alone.files] == ["a/guide.PDF"]
     assert alone.prefix is None
+
+
+def test_what_is_passed_over_is_named_with_what_would_read_it(tmp_path: Path):
+    for name in ("a.PNG", "b.png", "c.mp3", "\x1b[1mcore", "d.doc"):
+        (tmp_path / name).write_bytes(b"\0")
+    folder(tmp_path, "a.md")
+    others = read_folder(tmp_path).others
+    assert kinds_of(others) == (
+        ".png 2, [1mcore 1, .mp3 1, .doc 1; "
+        "pictures are read where tesseract is installed (--all sends them); "
+        "sound and film are read where RAG_TRANSCRIPTION_KEY is set (--all sends them)"
+    )
+    for number in range(20):
+        (tmp_path / f"x.{number}").write_bytes(b"\0")
+    assert kinds_of(read_folder(tmp_path).others).count(", ") == 12
 
 
 def test_the_folder_may_be_named_in_any_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -54,7 +78,8 @@ def test_what_is_hidden_or_leads_out_is_passed_over(tmp_path: Path):
 
 
 def test_nothing_to_read_is_said(tmp_path: Path):
-    for path in (tmp_path, tmp_path / "missing", folder(tmp_path, "a.png") / "a.png"):
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    for path in (tmp_path, tmp_path / "missing", tmp_path / "a.png"):
         with pytest.raises(StackError, match=r"nothing to read|No such file"):
             read_folder(path)
 

@@ -42,9 +42,9 @@ def pdf_of_pictures() -> bytes:
     return made.getvalue()
 
 
-def docx() -> bytes:
+def docx(*, title: str = "Kiln handbook") -> bytes:
     document = Document()
-    document.core_properties.title = "Kiln handbook"
+    document.core_properties.title = title
     document.add_heading("Firing", 1)
     document.add_paragraph(FIRING)
     document.add_paragraph("Wear gloves", style="List Bullet")

@@ -50,6 +50,38 @@ def test_texts_are_read(data: bytes, name: str | None, sent_as: str | None, text
 
 
 @pytest.mark.parametrize(
+    ("name", "sent_as"),
+    [(f"a{ending}", None) for ending in (
+        ".yaml", ".toml", ".ini", ".rst", ".jsonl", ".tex", ".org", ".diff", ".vtt", ".eml", ".lua", ".r",
+        ".vue", ".proto", ".tf", ".ps1", ".bat", ".nobody",
+    )]
+    + [("LICENSE", None), ("Makefile", "application/octet-stream"), (None, None), ("a.mp4", "video/mp4")],
+)  # fmt: skip
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_what_is_plainly_text_is_read_whatever_it_is_called(
+    name: str | None, sent_as: str | None, encoding: str
+):
+    text = "degrees: 1280 °C\n\tclay: yes\f"
+    found = convert(text.encode(encoding), name, sent_as)
+    assert (found.text, found.kind) == (text.rstrip("\f"), "text")
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "text", "kind"),
+    [
+        (b"<svg><title>Kiln</title></svg>", "a.svg", "svg:\n  title: Kiln", "xml"),
+        (b'{"cells": []}', "a.ipynb", '{\n "cells": []\n}', "json"),
+        (b"<!DOCTYPE html>\n<p>Kiln \xe9", None, "Kiln \u00e9", "html"),
+    ],
+)
+def test_what_texts_are_is_known_by_their_ends_and_beginnings(
+    data: bytes, name: str | None, text: str, kind: str
+):
+    found = convert(data, name, None)
+    assert (found.text, found.kind) == (text, kind)
+
+
+@pytest.mark.parametrize(
     "text",
     ["a;b\n1;2\n", "a\tb\n1\t2\n", '"a","b"\r\n"1","2"\r\n', "a,b\n\n1,2", "a,,b\n1,,2\n"],
     ids=["semicolons", "tabs", "quoted", "empty row", "empty column"],
@@ -171,9 +203,12 @@ def test_what_a_file_is_its_bytes_say(data: bytes, name: str, kind: str):
         (b"{\\rtf1", "a.rtf"),
         (files.archive({"a.txt": "words"}), "a.zip"),
         (b"words", "a.exe"),
-        (b"words", None),
+        (b"\x7fELF\2\1", None),
+        (b"\0asm\1", "a.wasm"),
+        (b"caf\xe9", "a.yaml"),
+        (b"words\x1b[0m", "a.cfg"),
     ],
-    ids=["Office of old", "RTF", "an archive", "a program", "no name"],
+    ids=["Office of old", "RTF", "an archive", "a program", "no name", "bytes", "Latin-1", "a terminal's"],
 )
 def test_what_is_not_read_here_is_named_with_what_is(data: bytes, name: str | None):
     with pytest.raises(UnsupportedFileType, match="PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV"):
@@ -254,6 +289,27 @@ PICTURES = [
     b"\x89PNG\r\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"II*\0", b"MM\0*", b"RIFF....WEBP",
     b"\0\0\0\x18ftypheic",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv"])
+def test_a_text_in_another_encoding_is_refused_with_what_to_do(name: str):
+    with pytest.raises(UnreadableDocument, match="save it as UTF-8") as refused:
+        convert("Größe,1".encode("cp1252"), name, None)
+    assert refused.value.code == "not_text"
+
+
+@pytest.mark.parametrize(
+    ("title", "own"),
+    [
+        ("untitled", None), ("(untitled)", None), ("Untitled Document", None), ("unknown", None),
+        ("(anonymous)", None), ("PowerPoint Presentation", None), ("Untitled-1", None), ("Document1", None),
+        ("Microsoft Word - kiln.docx", "kiln.docx"), ("Microsoft Word - Document1", None),
+        ("Unknown kilns", "Unknown kilns"), ("Kilns (untitled)", "Kilns (untitled)"), (" ", None),
+    ],
+)  # fmt: skip
+def test_what_a_program_calls_everything_is_no_title(title: str, own: str | None):
+    for data in (files.pdf(1, title=title), files.docx(title=title), f"<title>{title}</title>x".encode()):
+        assert convert(data, "a.html", None).title == own
 
 
 @pytest.mark.parametrize("data", SOUNDS)

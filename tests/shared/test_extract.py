@@ -70,7 +70,7 @@ def corpus(embedder: Embedder) -> tuple[list[Match], np.ndarray]:
             "lang": document.lang,
             "occurred_at": document.occurred_at,
         }
-        chunks, passages = passages_of(embedder, document.title, text, document.lang)
+        chunks, passages, _ = passages_of(embedder, document.title, text, document.lang)
         matches += [match(item.text, name, start=item.start, **fields) for item in chunks]
         read += passages
     return matches, np.array(embed(embedder, read))

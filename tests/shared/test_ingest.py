@@ -71,7 +71,7 @@ def test_title_and_chunk_together_fit_the_embedder_s_window(embedder: Embedder, 
     """Korean syllables count three each for the local model: 120 of them are more than it reads."""
     title = LONG_TITLES[name].strip()
     text = " ".join(f"Sentence number {number} about the kettle and its 1.7 litres." for number in range(80))
-    chunks, passages = passages_of(embedder, title, text, "en")
+    chunks, passages, _ = passages_of(embedder, title, text, "en")
     assert len(chunks) == len(passages) > 1
     for item, passage in zip(chunks, passages, strict=True):
         assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
@@ -93,7 +93,7 @@ TABLE = "| oven | degrees |\n| --- | --- |\n" + "\n".join(f"| kiln {n} | {n * 10
 def test_passages_that_begin_within_a_table_begin_with_its_head(
     embedder: Embedder, plan: Plan, size: int | None
 ):
-    chunks, passages = passages_of(embedder, "Ovens", TABLE, "en", size=size, plan=plan)
+    chunks, passages, _ = passages_of(embedder, "Ovens", TABLE, "en", size=size, plan=plan)
     assert len(chunks) > 2
     assert passages[0] == f"Ovens\n{chunks[0].text}"
     for item, passage in zip(chunks[1:], passages[1:], strict=True):
@@ -105,13 +105,13 @@ def test_passages_that_begin_within_a_table_begin_with_its_head(
 def test_a_head_for_which_there_is_no_room_is_left_out(embedder: Embedder):
     long = f"| {'oven ' * 250}|\n|---|\n" + "| kiln |\n" * 90
     for plan in (Plan(), Plan(document_type="table")):
-        chunks, passages = passages_of(embedder, "Ovens", long, "en", plan=plan)
+        chunks, passages, _ = passages_of(embedder, "Ovens", long, "en", plan=plan)
         assert passages == [f"Ovens\n{item.text}" for item in chunks]
 
 
 def test_what_is_left_of_an_answer_is_read_with_its_question(embedder: Embedder):
     text = "Q: How hot is it?\nA: " + "It is very hot in there, and it stays so. " * 60
-    _, passages = passages_of(embedder, "Ovens", text, "en", plan=Plan(document_type="qa"))
+    _, passages, _ = passages_of(embedder, "Ovens", text, "en", plan=Plan(document_type="qa"))
     assert len(passages) > 2
     assert all(passage.startswith("Ovens\nQ: How hot is it?\n") for passage in passages)
 

@@ -12,7 +12,7 @@ SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
 LAYERS = (
     ("types", "errors", "config", "trace", "patience", "networks"),
-    ("logs", "spans", "tokens", "sentences", "minilm", "postgrest", "jwks", "clean", "outline"),
+    ("logs", "spans", "tokens", "sentences", "sizes", "minilm", "postgrest", "jwks", "clean", "outline"),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "seals", "keys", "keyring", "links", "limit", "storage"),
     ("readers.common", "readers.picture", "readers.pdf", "readers.markup", "readers.office"),
@@ -108,6 +108,7 @@ def test_a_dialect_only_renders(module: str):
             "errors",
             "policy",
             "keys",
+            "sizes",
             "dialects.rag",
             "dialects.platform",
         }

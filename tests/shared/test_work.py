@@ -242,6 +242,15 @@ def test_an_address_that_says_nothing_of_itself_is_read_by_its_name(
     assert (done["filename"], done["content_type"], done["title"]) == ("a b.md", None, "Kilns")
 
 
+def test_an_address_that_names_nothing_is_read_as_the_text_that_it_gives(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    site.replies(Reply(body=b"The kiln is hot.", headers={"Content-Type": ""}))
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(f"{site.url}/kiln"))
+    assert abroad.work() == Done(claimed=1, completed=1)
+    assert seen(core, people.ann, brought)["processing_info"]["service_used"] == "text"
+
+
 def test_an_address_brought_again_is_fetched_anew_and_takes_its_own_place(
     core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
 ):
@@ -257,6 +266,52 @@ def test_an_address_brought_again_is_fetched_anew_and_takes_its_own_place(
     assert seen(core, people.ann, first)["title"] == "Mine"
 
 
+HOT = "<p>The kiln is hot.</p>"
+
+
+def test_addresses_of_the_same_content_are_one_document(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    hot = page(HOT)
+    site.replies(hot, hot)
+    caller = people.ann.principal
+    first, second = (
+        documents.bring_address(core.database, caller, home, Page(f"{site.url}/{name}")) for name in "ab"
+    )
+    assert abroad.work() == Done(claimed=2, completed=1, failed=1)
+    assert seen(core, people.ann, first)["status"] == "completed"
+    assert seen(core, people.ann, second)["error_code"] == "duplicate_document"
+    with pytest.raises(Conflict) as refused:
+        bring(core, people.ann, home, HOT)
+    assert refused.value.details["document_id"] == first["id"]
+
+
+def test_an_address_that_gives_the_same_again_is_no_twin_of_itself(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    hot = page(HOT)
+    site.replies(hot, hot)
+    for _ in range(2):
+        brought = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
+        # Nor does anybody bring that until it is fetched anew.
+        if seen(core, people.ann, brought)["chunk_count"]:
+            with pytest.raises(Conflict):
+                bring(core, people.ann, home, HOT)
+        assert abroad.work() == Done(claimed=1, completed=1)
+    assert seen(core, people.ann, brought)["error_code"] is None
+
+
+def test_an_address_of_what_was_uploaded_before_says_so(
+    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+):
+    hot = page(HOT)
+    site.replies(hot)
+    bring(core, people.ann, home, HOT)
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
+    assert abroad.work() == Done(claimed=2, completed=1, failed=1)
+    assert seen(core, people.ann, brought)["error_code"] == "duplicate_document"
+
+
 @pytest.mark.parametrize(
     ("reply", "code"),
     [
@@ -264,7 +319,7 @@ def test_an_address_brought_again_is_fetched_anew_and_takes_its_own_place(
         (Reply(body=b"GIF89a", headers={"Content-Type": "text/html"}), "unsupported_file_type"),
         (Reply(body=b"\0\1", headers={"Content-Type": "text/plain"}), "not_text"),
         (Reply(body=b"no", headers={"Content-Type": "application/pdf"}), "processing_failed"),
-        (Reply(body=b"x", headers={"Content-Type": "video/mp4"}), "unsupported_file_type"),
+        (Reply(body=b"\0", headers={"Content-Type": "video/mp4"}), "unsupported_file_type"),
         (Reply(status=302, body=b"", headers={"Location": "http://169.254.169.254/"}), "url_not_allowed"),
     ],
     ids=["not there", "not what it says", "no text", "broken", "unknown", "inside"],
@@ -298,6 +353,17 @@ def test_an_address_that_does_not_answer_is_tried_again(
     assert (waiting["status"], waiting["error_code"]) == ("processing", "url_unreachable")
     assert_due(world, brought)
     assert abroad.work() == Done(claimed=1, completed=1)
+
+
+def test_an_address_that_never_answers_promises_no_further_attempt(
+    core: Pipeline, people: People, world: World, abroad: Worker, home: str
+):
+    url = "http://127.0.0.1:1/"
+    brought = documents.bring_address(core.database, people.ann.principal, home, Page(url))
+    world.sql("update rag.jobs set attempts = %s where document_id = %s", ATTEMPTS - 1, brought["id"])
+    assert abroad.work() == Done(claimed=1, failed=1)
+    ended = seen(core, people.ann, brought)
+    assert (ended["status"], ended["error_message"]) == ("failed", "The address could not be reached.")
 
 
 def test_an_address_inside_is_refused_whoever_wrote_it_down(
@@ -480,7 +546,20 @@ def test_the_collection_says_how_its_documents_are_cut(core: Pipeline, people: P
     text = " ".join(f"Kiln number {number} is hot today and will be tomorrow." for number in range(20))
     brought = bring(core, people.ann, collection, text)
     worker.work()
-    assert seen(core, people.ann, brought)["chunk_count"] >= 8
+    done = seen(core, people.ann, brought)
+    assert done["chunk_count"] >= 8
+    assert (done["processing_info"]["chunk_size"], done["processing_info"]["chunk_overlap"]) == (32, 0)
+
+
+def test_what_is_larger_than_the_embedder_reads_says_so(core: Pipeline, people: People, worker: Worker):
+    wanted = {"name": "long", "config": {"chunk_size": 8000}}
+    collection = collections.create(core.database, people.ann.principal, wanted)["id"]
+    brought = bring(core, people.ann, collection, "The kiln is hot today. " * 100)
+    worker.work()
+    info = seen(core, people.ann, brought)["processing_info"]
+    # The title stands before each.
+    assert 240 < info["chunk_size"] < core.embedder.window
+    assert info["chunk_overlap"] == info["chunk_size"] // 10
 
 
 def test_what_is_changed_while_a_document_is_worked_on_stays_changed(
