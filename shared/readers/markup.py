@@ -16,6 +16,8 @@ from shared.readers.common import Reading, marked_encoding, member_of, one_line,
 # What leaves no mark in the text: how words look, and addresses.
 UNMARKED = ["a", "b", "strong", "i", "em", "u", "mark", "iframe", "object", "embed"]
 TITLE_WITHIN = 100_000
+# Elements within each other. Of what stands more than 1,024 deep html-to-markdown says nothing.
+MAX_DEPTH = 1000
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _CHARSET = re.compile(rb"<meta[^>]{1,200}charset=[\"']?([\w-]{2,40})", re.IGNORECASE)
 
@@ -74,11 +76,40 @@ def tree(data: bytes) -> Any:
 
 
 def markdown(text: str) -> str:
-    """Of HTML: what shows of it. No scripts, no styles, nothing hidden, no menus, no addresses."""
+    """Of HTML: what shows of it. No scripts, no styles, nothing hidden, no menus, no addresses. Raises
+    UnreadableDocument for one of which a part would be missing."""
+    if text.count("<") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        raise UnreadableDocument(
+            f"Elements stand within each other more than {MAX_DEPTH:,} deep: that cannot be read whole.",
+            code="nested_too_deeply",
+        )
     options = ConversionOptions(
         extract_metadata=False, compact_tables=True, skip_images=True, strip_tags=UNMARKED
     )
     return "\n".join(line.rstrip() for line in (convert(text, options).content or "").splitlines())
+
+
+def _depth(text: str) -> int:
+    """How deep elements stand within each other, those that end without saying so ended."""
+    parser = etree.HTMLParser(target=_Depth(), encoding="utf-8", huge_tree=True)
+    return int(etree.HTML(text.encode(errors="replace"), parser))
+
+
+class _Depth:
+    """What a parser tells of elements, counted: no tree is made."""
+
+    def __init__(self) -> None:
+        self._now = self._most = 0
+
+    def start(self, _tag: str, _attributes: object) -> None:
+        self._now += 1
+        self._most = max(self._most, self._now)
+
+    def end(self, _tag: str) -> None:
+        self._now -= 1
+
+    def close(self) -> int:
+        return self._most
 
 
 def _decoded(data: bytes) -> str:

@@ -312,6 +312,28 @@ def test_what_a_program_calls_everything_is_no_title(title: str, own: str | None
         assert convert(data, "a.html", None).title == own
 
 
+@pytest.mark.parametrize("depth", [1_050, 50_000])
+@pytest.mark.parametrize(("begin", "end"), [("<div>", "</div>"), ("<ul><li>", "</ul>"), ("<b>", "")])
+def test_a_page_of_which_a_part_would_be_missing_is_refused(depth: int, begin: str, end: str):
+    page = f"<p>top</p>{begin * depth}deep{end * depth}"
+    with pytest.raises(UnreadableDocument, match="cannot be read whole") as refused:
+        convert(page.encode(), "a.html", None)
+    assert refused.value.code == "nested_too_deeply"
+
+
+@pytest.mark.parametrize("many", ["<p>x", "<li>x", "<tr><td>x", "<dt>x<dd>y", "<br>x", "<img src=a>x"])
+@pytest.mark.parametrize("within", ["", "<ul>", "<table>", "<?xml version='1.0' encoding='utf-8'?><html>"])
+def test_what_ends_without_saying_so_is_not_deep(within: str, many: str):
+    assert "the end" in convert(f"{within}{many * 3000}<p>the end".encode(), "a.html", None).text
+
+
+def test_as_deep_as_pages_are_they_are_read_whole():
+    page = "<div>" * 900 + "deep" + "</div>" * 900 + "<p>after"
+    text = convert(page.encode(), "a.html", None).text
+    assert "deep" in text
+    assert "after" in text
+
+
 @pytest.mark.parametrize("data", SOUNDS)
 def test_sound_is_refused_with_what_would_read_it(data: bytes):
     with pytest.raises(UnsupportedFileType, match="RAG_TRANSCRIPTION_KEY"):

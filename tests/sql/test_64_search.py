@@ -182,3 +182,6 @@ def test_collections_without_hybrid_search_are_searched_by_meaning(world: World,
     )
     assert found(collection_ids=[home, other[0][0]]) == by_both
     assert found() == by_both
+    # By word, when that is asked for, all the same.
+    filters = {"model": MODEL, "collection_id": home}
+    assert passages.search(world, shelf.ann, "pump", mode="keyword", filters=filters)
