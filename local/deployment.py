@@ -84,9 +84,11 @@ class Deployment:
         pauses = iter(PAUSES)
         while not self._stopped.is_set():
             try:
+                # In one piece: of a file that somebody still writes, as much as there was.
                 with file.opened() as opened:
-                    headers = {"Content-Length": str(file.size), "Content-Type": "application/octet-stream"}
-                    answer = httpx.put(url, content=opened, headers=headers, timeout=60)
+                    data = opened.read()
+                headers = {"Content-Type": "application/octet-stream"}
+                answer = httpx.put(url, content=data, headers=headers, timeout=60)
             except httpx.TransportError as error:
                 if (pause := next(pauses, None)) is None:
                     raise StackError(f"no connection for uploads ({type(error).__name__})") from None

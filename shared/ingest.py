@@ -206,7 +206,7 @@ def passages_of(
     question that the chunk goes on with, where there is room for it, then the chunk. And how it was cut.
 
     Chunks have at most `size` tokens, or as many as the embedder likes; with the title never beyond its
-    window. `overlap` is a tenth of that unless it is said.
+    window. `overlap` is a tenth of that unless it is said, and no more than fifty.
     """
     label = short_title(embedder, title)
     room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")

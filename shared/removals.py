@@ -12,30 +12,33 @@ from shared.types import Principal
 
 log = logging.getLogger("rag")
 AT_ONCE = 20
-# After which the rest is the next call's.
-SECONDS = 15.0
+# After which the rest is the next call's: so long, or so many in a row that could not be deleted.
+SECONDS, FAILURES = 15.0, 3
 
 
 def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
-    """How many went. What could not be deleted is due again later. Raises a RagError when nothing can be
-    claimed."""
-    removed, until = 0, time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        rows = database.call(the_worker(signer), "rag_claim_removals", {"wanted": AT_ONCE})
-        for row in rows:
-            try:
-                _remove(database, signer, storage, row["org_id"], row["path"])
-            except RagError as error:
-                # The others would fare no better; their turn comes.
-                log.warning("an object could not be removed: %s (%s)", error.code, error.because)
-                return removed
-            removed += 1
-        if len(rows) < AT_ONCE:
-            break
+    """How many went. What could not be deleted or claimed is due again later, and the log says so."""
+    removed, failed, until = 0, 0, time.monotonic() + SECONDS
+    try:
+        while rows := database.call(the_worker(signer), "rag_claim_removals", {"wanted": AT_ONCE}):
+            for row in rows:
+                if failed == FAILURES or time.monotonic() > until:
+                    return removed
+                if _is_removed(database, signer, storage, row["org_id"], row["path"]):
+                    removed, failed = removed + 1, 0
+                else:
+                    failed += 1
+    except RagError as error:
+        log.warning("nothing was removed: %s (%s)", error.code, error.because)
     return removed
 
 
-def _remove(database: Database, signer: Signer, storage: Storage, org_id: str, path: str) -> None:
+def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: str, path: str) -> bool:
     token = signer.token(CALL_SECONDS, rag={"object": path})
-    storage.remove(Principal("", token), path)
-    database.call(the_worker(signer), "rag_end_removal", {"org_id": org_id, "path": path}, again=True)
+    try:
+        storage.remove(Principal("", token), path)
+        database.call(the_worker(signer), "rag_end_removal", {"org_id": org_id, "path": path}, again=True)
+    except RagError as error:
+        log.warning("an object could not be removed: %s (%s)", error.code, error.because)
+        return False
+    return True

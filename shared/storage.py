@@ -45,8 +45,9 @@ class Storage:
 
     def size_of(self, caller: Principal, path: str) -> int:
         """In bytes. Raises NotFound, also for an object that the caller may not see."""
-        size = self._ask(caller, "GET", f"object/info/{self._bucket}/{path}").get("size")
-        if not isinstance(size, int):
+        said = self._ask(caller, "GET", f"object/info/{self._bucket}/{path}")
+        size = said.get("size") if isinstance(said, dict) else None
+        if type(size) is not int:
             raise StorageFailed(because="no size")
         return size
 
@@ -89,9 +90,12 @@ class Storage:
         if not answer.is_success:
             raise _error_of(answer)
         try:
-            return answer.json()
+            said = answer.json()
         except ValueError:
-            raise StorageFailed(because="no JSON") from None
+            said = None
+        if not isinstance(said, dict | list):
+            raise StorageFailed(because="no JSON")
+        return said
 
     def _absolute(self, answer: Any, name: str) -> str:
         """Storage answers with addresses below its own, which carry a token."""
@@ -114,13 +118,13 @@ def _error_of(answer: httpx.Response) -> RagError:
     missing bucket or missing policies are this deployment's faults, and no object's."""
     try:
         said = answer.json()
-        status, named = (
-            str(said.get("statusCode") or answer.status_code),
-            {said.get("error"), said.get("code")},
-        )
-    except (ValueError, AttributeError):
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
         return StorageFailed(because=f"storage {answer.status_code}")
-    if status == "404" and named & {"not_found", "NoSuchKey"}:
+    status = str(said.get("statusCode") or answer.status_code)
+    named = [said.get("error"), said.get("code")]
+    if status == "404" and ("not_found" in named or "NoSuchKey" in named):
         return NotFound("There is no such file.", code="object_not_found")
     return StorageFailed(because=f"storage {status[:3]}")
 

@@ -20,7 +20,8 @@ from shared.sign import Signer
 from shared.storage import MAX_BYTES, Storage
 from shared.types import Principal
 
-PURPOSE = "uploads of originals"
+# Of this form: a ticket of another is none.
+PURPOSE = "uploads of originals, 1"
 Row = dict[str, Any]
 
 

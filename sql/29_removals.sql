@@ -12,6 +12,8 @@ create table rag.removals (
   owner_id uuid,
   -- Until then whoever uploads it may make a document of it; null once it was one.
   expected_until timestamptz,
+  -- Until then the link that it was uploaded by may store it once more: it is deleted again when that is over.
+  storable_until timestamptz,
   due_at timestamptz not null default now(),
   attempts integer not null default 0,
   created_at timestamptz not null default now(),
@@ -79,8 +81,8 @@ returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  insert into rag.removals (org_id, path, collection_id, owner_id)
-  values (old.org_id, old.path, old.collection_id, old.owner_id)
+  insert into rag.removals (org_id, path, collection_id, owner_id, storable_until)
+  values (old.org_id, old.path, old.collection_id, old.owner_id, old.created_at + interval '3 hours')
   on conflict do nothing;
   return null;
 end;
@@ -134,7 +136,8 @@ begin
 end;
 $$;
 
--- For the worker: objects to delete now. Each comes again, later and later, until rag_end_removal.
+-- For the worker: objects to delete now, of each org as many as of any other. Each comes again, later and later,
+-- until rag_end_removal.
 create function public.rag_claim_removals(wanted integer default 20)
 returns table (org_id uuid, path text)
 language plpgsql volatile security invoker set search_path = ''
@@ -146,13 +149,22 @@ begin
   where removals.due_at <= clock_timestamp()
     and originals.org_id = removals.org_id and originals.path = removals.path;
   return query
-  with due as materialized (
-    select removals.org_id, removals.path
+  with placed as (
+    select removals.org_id, removals.path, removals.due_at, row_number() over (
+      partition by removals.org_id order by removals.due_at) as turn
     from rag.removals
     where removals.due_at <= clock_timestamp()
-    order by removals.due_at
+  ), due as materialized (
+    select locked.org_id, locked.path
+    from (select placed.* from placed order by placed.turn, placed.due_at limit 4 * wanted) as placed
+    cross join lateral (
+      select removals.org_id, removals.path
+      from rag.removals
+      where removals.org_id = placed.org_id and removals.path = placed.path
+        and removals.due_at <= clock_timestamp()
+      for update skip locked
+    ) as locked
     limit wanted
-    for update skip locked
   )
   update rag.removals as claimed
   set attempts = claimed.attempts + 1,
@@ -163,13 +175,21 @@ begin
 end;
 $$;
 
--- The object is gone.
+-- The object is gone, and for good once nobody can store it any more.
 create function public.rag_end_removal(org_id uuid, path text)
 returns void
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  delete from rag.removals
-  where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path;
+begin
+  update rag.removals
+  set due_at = storable_until, attempts = 0
+  where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path
+    and storable_until > clock_timestamp();
+  if not found then
+    delete from rag.removals
+    where removals.org_id = rag_end_removal.org_id and removals.path = rag_end_removal.path;
+  end if;
+end;
 $$;
 
 revoke all on function rag.remove_object(), rag.take_upload(rag.collections, text),

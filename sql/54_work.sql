@@ -48,8 +48,8 @@ begin
 end;
 $$;
 
--- What the document's object or address holds, as soon as the worker has read it: a second document of the same content ends
--- here, with PT409 and the id of the first in hint, before anything is made of it.
+-- What the document's object or address holds, as soon as the worker has read it: a second document of the same
+-- content ends here, with PT409 and the id of the first in hint, before anything is made of it.
 create function public.rag_keep_content(content_hash text)
 returns void
 language plpgsql volatile security invoker set search_path = ''

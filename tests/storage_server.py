@@ -32,8 +32,8 @@ INSERT = (
 
 
 class StorageServer:
-    """Use as a context manager. `fault`, if set, is what every route of Storage answers with; `asked` are its
-    requests, each with the claims of the caller's token."""
+    """Use as a context manager. `fault`, if set, is what every route of Storage answers with, and `stuck` an
+    object that does not go; `asked` are its requests, each with the claims of the caller's token."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
@@ -42,6 +42,7 @@ class StorageServer:
         self._secret = secrets.token_hex(32)
         self.objects: dict[str, bytes] = {}
         self.fault: int | None = None
+        self.stuck: str | None = None
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -190,11 +191,12 @@ class StorageServer:
         return in_json({"message": "Successfully moved"})
 
     def _delete(self, asked: Asked) -> Answer:
+        wanted = json.loads(asked.body)["prefixes"]
+        if self.stuck in wanted:
+            raise StorageError(500, "Internal", "stuck")
         with self._rows.as_caller(asked) as (connection, _):
             statement = "delete from storage.objects where bucket_id = %s and name = any (%s) returning name"
-            rows = connection.execute(
-                statement, [asked.bucket, json.loads(asked.body)["prefixes"]]
-            ).fetchall()
+            rows = connection.execute(statement, [asked.bucket, wanted]).fetchall()
         for (gone,) in rows:
             self.objects.pop(f"{asked.bucket}/{gone}", None)
         return in_json([{"name": gone} for (gone,) in rows])

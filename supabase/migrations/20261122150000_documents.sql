@@ -122,8 +122,8 @@ revoke all on function rag.keep_documents() from public, anon, service_role;
 grant execute on function rag.keep_documents() to authenticated;
 
 -- What a document was made of, as it was brought: a file's bytes, a text's, an address, or an object of Supabase
--- Storage. Kept, so that it can be converted once more and handed back. Written with the document and its job in one transaction, read by the
--- worker and by whoever may read the document.
+-- Storage. Kept, so that it can be converted once more and handed back. Written with the document and its job in one
+-- transaction, read by the worker and by whoever may read the document.
 
 create table rag.originals (
   org_id uuid not null,
@@ -979,8 +979,8 @@ begin
 end;
 $$;
 
--- What the document's object or address holds, as soon as the worker has read it: a second document of the same content ends
--- here, with PT409 and the id of the first in hint, before anything is made of it.
+-- What the document's object or address holds, as soon as the worker has read it: a second document of the same
+-- content ends here, with PT409 and the id of the first in hint, before anything is made of it.
 create function public.rag_keep_content(content_hash text)
 returns void
 language plpgsql volatile security invoker set search_path = ''

@@ -80,7 +80,7 @@ def test_what_is_not_said_is_the_deployment_s(people: People):
     [
         ({}, None, 128, 12),
         ({"chunk_size": 8000, "chunk_overlap": 4000}, None, 256, 128),
-        ({}, "sk-none", 512, 51),
+        ({}, "sk-none", 512, 50),
         ({"chunk_size": 8000, "chunk_overlap": 4000}, "sk-none", 8000, 4000),
     ],
 )

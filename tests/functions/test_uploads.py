@@ -369,7 +369,51 @@ def test_an_object_goes_with_its_document(
     assert len(uploading.kept) == 2
     assert uploading.remove() == 1
     assert uploading.kept == {uploading.path_of(other)}
+    # Until nobody can store it once more.
+    assert world.sql("select due_at = storable_until from rag.removals") == [(True,)]
+    world.sql("update rag.removals set due_at = now(), storable_until = now()")
+    assert uploading.remove() == 1
     assert world.sql("select count(*) from rag.removals") == [(0,)]
+
+
+def test_an_object_that_is_stored_once_more_by_its_link_goes_again(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    data = page("The kiln is hot.")
+    begun = uploading.begin(people.ann, home, len(data)).json()
+    assert client().put(begun["upload_url"], content=data).status_code == 200
+    row: Row = uploading.finish(people.ann, begun["upload"]).json()
+    delete_document(people.ann, world, row)
+    assert uploading.remove() == 1
+    assert client().put(begun["upload_url"], content=data).status_code == 200
+    assert len(uploading.kept) == 1
+    world.sql("update rag.removals set due_at = now(), storable_until = now()")
+    assert uploading.remove() == 1
+    assert uploading.kept == set()
+
+
+def test_one_object_that_does_not_go_keeps_no_other(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    stuck, *others = [uploading.bring(people.ann, home, page(f"Kiln {number}")) for number in range(4)]
+    path = uploading.path_of(stuck)
+    for row in (stuck, *others):
+        delete_document(people.ann, world, row)
+    uploading.server.stuck = path
+    assert uploading.remove() == 3
+    assert uploading.kept == {path}
+
+
+def test_of_each_org_as_many_objects_go_as_of_any_other(
+    uploading: Uploading, people: People, world: World, home: str
+):
+    for number in range(3):
+        row = uploading.bring(people.ann, home, page(f"Kiln {number}"))
+        delete_document(people.ann, world, row)
+    theirs = uploading.bring(people.bob, collection(people.bob, "docs"), page("The oven is cold."))
+    delete_document(people.bob, world, theirs)
+    claimed = world.as_role("rag_worker", "select org_id::text from rag_claim_removals(2)")
+    assert {org for (org,) in claimed} == {people.acme.id, people.bolt.id}
 
 
 def test_an_object_goes_although_whose_it_was_has_left(
