@@ -31,6 +31,8 @@ SLUGS = {
 ALWAYS = "health"
 # Cloud Run kills a container ten seconds after it asked it to end.
 DRAIN_SECONDS = 8
+# Longer than clients and balancers keep their connections, or they meet one that is just being closed.
+KEEP_ALIVE_SECONDS = 75
 
 
 class Functions:
@@ -97,6 +99,7 @@ def main() -> None:
         lifespan="on",
         ws="none",
         timeout_graceful_shutdown=DRAIN_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         # The platform logs requests itself, and these would show query strings.
         access_log=False,
         server_header=False,

@@ -262,6 +262,8 @@ class Stack:
 
     def _gateway_command(self) -> list[str]:
         options = ["--host", "127.0.0.1", "--port", str(self.state.port), "--log-level", "warning"]
+        # Longer than clients keep theirs, or they meet one that is just being closed.
+        options += ["--timeout-keep-alive", "75"]
         return [sys.executable, "-m", "uvicorn", "local.gateway:app", *options]
 
     def _gateway_environment(self) -> dict[str, str]:
