@@ -25,8 +25,8 @@ class Sizes:
 
     @classmethod
     def of(cls, reads: Reads, size: int | None, overlap: int | None) -> "Sizes":
-        """Of what is wanted, what is done. Unless it is said the overlap is a tenth, and no more than fifty; it
-        is a half at most."""
+        """Of what is wanted, what is done. The overlap is a tenth and at most fifty, or what is said and at
+        most a half."""
         size = min(size or reads.passage_tokens, reads.window)
         return cls(size, min(50, size // 10) if overlap is None else min(overlap, size // 2))
 
