@@ -214,9 +214,10 @@ def test_by_a_poisoned_document(library: Library, world: World, poison: str):
         assert found(library, people.alf, mode=mode) == {"acme"}
         assert found(library, people.ann, mode=mode) == {"acme", "ann"}
     asked = {"query_text": text[:10_000], "mode": "keyword", "filters": {"model": model}, "expand_context": 3}
-    assert people.alf.rpc("rag_search", asked).status_code == 200
+    answer = people.alf.rpc("rag_search", asked)
+    assert answer.status_code == 200, answer.text
     similar = people.alf.rpc("rag_similar", {"document_id": library.acme_document})
-    assert similar.status_code == 200
+    assert similar.status_code == 200, similar.text
 
 
 @every_mode
