@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from shared.dialects.platform import (
     ErrorBody,
@@ -12,9 +12,9 @@ from shared.dialects.platform import (
     Offset,
     Order,
     Pagination,
+    WithMetadata,
     WithoutNul,
     error_body,
-    small,
 )
 from shared.sizes import Reads, Sizes
 
@@ -45,31 +45,25 @@ class Config(BaseModel):
         return self
 
 
-class NewCollection(BaseModel):
+class NewCollection(WithMetadata):
     """`org_id` may be left out by members of one org; a private collection is its maker's own."""
 
     name: Name
     description: Description | None = None
-    metadata: dict[str, Any] | None = None
     config: Config | None = None
     org_id: UUID | None = None
     private: Annotated[bool, Field(strict=True)] = False
-
-    _small = field_validator("metadata", mode="before")(small)
 
     def wanted(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class CollectionChanges(BaseModel):
+class CollectionChanges(WithMetadata):
     """Null, as if it were not there, leaves a field as it is."""
 
     name: Name | None = None
     description: Description | None = None
-    metadata: dict[str, Any] | None = None
     config: Config | None = None
-
-    _small = field_validator("metadata", mode="before")(small)
 
     def changes(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_none=True)

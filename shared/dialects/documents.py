@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
 
-from pydantic import BaseModel, Field, StringConstraints, field_validator
+from pydantic import BaseModel, Field, StringConstraints
 
 from shared.dialects.platform import (
     ErrorBody,
@@ -15,6 +15,7 @@ from shared.dialects.platform import (
     Offset,
     Order,
     Pagination,
+    WithMetadata,
     WithoutNul,
     error_body,
     small,
@@ -37,46 +38,37 @@ Title = Annotated[
 ExternalId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
 
 
-class NewText(BaseModel):
-    """A private document is seen by its owner and the org's admins. It takes the place of the one that was
-    brought under its `external_id` before, which is found until this is read."""
+class NewDocument(WithMetadata):
+    """What is said of every document that is brought. A private one is seen by its owner and the org's
+    admins."""
 
     collection_id: str
-    content: Text
     title: Title | None = None
-    metadata: dict[str, Any] | None = None
     private: Annotated[bool, Field(strict=True)] = False
+
+
+class NewText(NewDocument):
+    """It takes the place of the one that was brought under its `external_id` before, which is found until
+    this is read."""
+
+    content: Text
     external_id: ExternalId | None = None
 
-    _small = field_validator("metadata", mode="before")(small)
 
-
-class NewAddress(BaseModel):
+class NewAddress(NewDocument):
     """A page or a file of the public internet, fetched by the worker."""
 
-    collection_id: str
     url: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
-    title: Title | None = None
-    metadata: dict[str, Any] | None = None
-    private: Annotated[bool, Field(strict=True)] = False
-
-    _small = field_validator("metadata", mode="before")(small)
 
 
-class NewUpload(BaseModel):
+class NewUpload(NewDocument):
     """A file that is too large for a request, before it is uploaded: the fields of POST /documents, and its
     name and size."""
 
-    collection_id: str
     filename: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2000)]
     size_bytes: Annotated[int, Field(strict=True, ge=1, le=2**53)]
     content_type: Annotated[str, StringConstraints(strict=True, max_length=255)] | None = None
-    title: Title | None = None
-    metadata: dict[str, Any] | None = None
-    private: Annotated[bool, Field(strict=True)] = False
     external_id: ExternalId | None = None
-
-    _small = field_validator("metadata", mode="before")(small)
 
 
 class Upload(BaseModel):
@@ -92,13 +84,10 @@ class Uploaded(BaseModel):
     upload: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100_000)]
 
 
-class DocumentChanges(BaseModel):
+class DocumentChanges(WithMetadata):
     """Null, as if it were not there, leaves a field as it is."""
 
     title: Title | None = None
-    metadata: dict[str, Any] | None = None
-
-    _small = field_validator("metadata", mode="before")(small)
 
 
 class DocumentError(BaseModel):

@@ -4,7 +4,7 @@ metadata may be."""
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, field_validator
 
 from shared.errors import RagError
 
@@ -78,6 +78,14 @@ def without_nul(text: str) -> str:
 
 
 WithoutNul = AfterValidator(without_nul)
+
+
+class WithMetadata(BaseModel):
+    """Null is none, or as they were."""
+
+    metadata: dict[str, Any] | None = None
+
+    _small = field_validator("metadata", mode="before")(small)
 
 
 class Pagination(BaseModel):
