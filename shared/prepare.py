@@ -89,7 +89,6 @@ class Preparer:
         document = {
             **said,
             "content": converted.text,
-            "content_hash": hashlib.sha256(data).hexdigest(),
             "embedding_model": self._embedder.model,
             "processing_info": {
                 "service_used": converted.kind,
@@ -105,20 +104,23 @@ class Preparer:
 
     def _original(self, job: Job, opened: Row, said: Row) -> bytes:
         """What the document is made of. What is only known now is added to what was said of it."""
-        if not opened["url"] and not opened["path"]:
-            self._jobs.report(job, "converting")
-            return base64.b64decode(opened["bytes"])
-        self._jobs.report(job, "fetching")
+        is_elsewhere = bool(opened["url"] or opened["path"])
+        if is_elsewhere:
+            self._jobs.report(job, "fetching")
         if opened["path"]:
             data = self._object(job, opened["path"], opened["file_bytes"])
-            said["size_bytes"] = len(data)
-        else:
+        elif opened["url"]:
             fetched = fetch(opened["url"], self._networks, opened["file_bytes"])
             data = fetched.data
             # Kept as the original that it was made of.
             said |= {"content_type": fetched.content_type, "filename": fetched.filename}
-            said |= {"size_bytes": len(data), "bytes": base64.b64encode(data).decode()}
-        self._jobs.call(job, "rag_keep_content", {"content_hash": hashlib.sha256(data).hexdigest()})
+            said["bytes"] = base64.b64encode(data).decode()
+        else:
+            data = base64.b64decode(opened["bytes"])
+        said["content_hash"] = hashlib.sha256(data).hexdigest()
+        if is_elsewhere:
+            said["size_bytes"] = len(data)
+            self._jobs.call(job, "rag_keep_content", {"content_hash": said["content_hash"]})
         self._jobs.report(job, "converting")
         return data
 

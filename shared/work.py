@@ -7,7 +7,6 @@ The passages of several documents are embedded together.
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from shared.embed import Embedder, embed
 from shared.errors import RagError
@@ -22,7 +21,6 @@ from shared.transcribe import Transcriber
 READING_SECONDS = 60
 # How many passages are embedded between two looks at the clock.
 EMBEDDED_AT_ONCE = 64
-Row = dict[str, Any]
 
 
 class Worker:
