@@ -54,17 +54,10 @@ class Deployment:
         """The answer's JSON. A request whose answer was lost is made again. Raises Refused, or StackError
         where the next request would fare no better."""
         pauses = iter(PAUSES)
-        while not self._stopped.is_set():
-            try:
-                answer = self._client.request(method, path, **content)
-            except httpx.UnsupportedProtocol as error:
-                raise StackError(f"{self._client.base_url}: {error}") from None
-            except httpx.TransportError as error:
-                if (pause := next(pauses, None)) is None:
-                    kind = type(error).__name__
-                    raise StackError(f"no connection to {self._client.base_url} ({kind})") from None
-                self._rest(pause, "the connection was lost")
-                continue
+        while True:
+            answer = self._answer(
+                lambda: self._client.request(method, path, **content), str(self._client.base_url), pauses
+            )
             if answer.is_success:
                 return self._json(answer)
             refused = Refused(answer)
@@ -76,30 +69,42 @@ class Deployment:
             if wait > LONGEST_WAIT:
                 raise StackError(f"{refused} The limit is open again in {wait / 3600:.1f} hours.")
             self._rest(wait, str(refused))
-        raise StackError("stopped")
 
     def upload(self, url: str, file: File) -> None:
         """PUT the file where the API said, which takes no credential. Raises Refused, Unreadable, StackError
         where the next would fare no better."""
+        # In one piece: of a file that somebody still writes, as much as there is.
+        with file.opened() as opened:
+            data = opened.read()
+        headers = {"Content-Type": "application/octet-stream"}
         pauses = iter(PAUSES)
-        while not self._stopped.is_set():
-            try:
-                # In one piece: of a file that somebody still writes, as much as there was.
-                with file.opened() as opened:
-                    data = opened.read()
-                headers = {"Content-Type": "application/octet-stream"}
-                answer = httpx.put(url, content=data, headers=headers, timeout=60)
-            except httpx.TransportError as error:
-                if (pause := next(pauses, None)) is None:
-                    raise StackError(f"no connection for uploads ({type(error).__name__})") from None
-                self._rest(pause, "the connection was lost")
-                continue
+        while True:
+            answer = self._answer(
+                lambda: httpx.put(url, content=data, headers=headers, timeout=60),
+                "the store of files",
+                pauses,
+            )
             # An attempt whose answer was lost may have done it.
             if answer.is_success or answer.status_code == 409 or '"409"' in answer.text:
                 return
             if answer.status_code < 500 or (pause := next(pauses, None)) is None:
                 raise Refused(answer)
             self._rest(pause, "the upload failed")
+
+    def _answer(
+        self, send: Callable[[], httpx.Response], where: str, pauses: Iterator[float]
+    ) -> httpx.Response:
+        """Of whatever status, after a pause for each connection that was lost. Raises StackError where there
+        is none, and once nothing new is asked."""
+        while not self._stopped.is_set():
+            try:
+                return send()
+            except httpx.UnsupportedProtocol as error:
+                raise StackError(f"{where}: {error}") from None
+            except httpx.TransportError as error:
+                if (pause := next(pauses, None)) is None:
+                    raise StackError(f"no connection to {where} ({type(error).__name__})") from None
+                self._rest(pause, "the connection was lost")
         raise StackError("stopped")
 
     def pages(self, path: str, **query: str) -> Iterator[Row]:

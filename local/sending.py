@@ -122,11 +122,8 @@ class Sending:
         elif (
             row
             and row["status"] == "processing"
-            and (row["content_hash"], row["size_bytes"])
-            == (
-                UNKNOWN,
-                file.size,
-            )
+            and row["content_hash"] == UNKNOWN
+            and row["size_bytes"] == file.size
         ):
             self.awaited[row["id"]] = file
         elif row is None or row["status"] == "failed" or row["content_hash"] != digest:
