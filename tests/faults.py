@@ -1,6 +1,9 @@
 """What happens to the processes of a stack, on purpose, and how they are there again."""
 
+import time
 from functools import partial
+
+import psycopg
 
 from local.processes import Child, answers, wait_for_end, wait_until
 from local.stack import Stack
@@ -29,3 +32,13 @@ def wait_for_postgrest(stack: Stack) -> None:
     """Until it answers, which it only does when Postgres answers it."""
     ready = partial(answers, f"http://127.0.0.1:{stack.state.postgrest_port}/")
     wait_until(ready, stack.state.children["postgrest"], stack.folder / "logs" / "postgrest.log")
+
+
+def wait_for_waiters(stack: Stack, number: int) -> None:
+    """Until so many statements wait for a lock."""
+    count = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    deadline = time.monotonic() + 5
+    with psycopg.connect(stack.database_url(), autocommit=True) as connection:
+        while connection.execute(count).fetchone() != (number,):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)

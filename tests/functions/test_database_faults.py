@@ -22,7 +22,7 @@ from shared.limit import Spending
 from shared.pipeline import Pipeline
 from shared.types import Query
 from tests.actors import Actor, World
-from tests.faults import start_postgres, start_postgrest
+from tests.faults import start_postgres, start_postgrest, wait_for_waiters
 
 POOL = 3
 
@@ -141,16 +141,6 @@ def allow_statements(stack: Stack, time_out: str) -> None:
         connection.execute(f"alter role authenticated set statement_timeout = '{time_out}'".encode())
     stack.state.children["postgrest"].stop()
     start_postgrest(stack)
-
-
-def wait_for_waiters(stack: Stack, number: int) -> None:
-    """Until so many statements wait for a lock."""
-    count = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-    deadline = time.monotonic() + 5
-    with psycopg.connect(stack.database_url(), autocommit=True) as connection:
-        while connection.execute(count).fetchone() != (number,):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
 
 
 def test_a_pool_without_a_free_connection_is_an_error_within_the_time_out(

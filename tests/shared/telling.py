@@ -1,6 +1,5 @@
 """Documents that are brought while webhooks listen, and what became of it."""
 
-import time
 from typing import Any
 
 from shared import documents, webhooks
@@ -56,12 +55,3 @@ def at_once(world: World) -> None:
 def failing_for(world: World, interval: str) -> None:
     """Nothing has arrived at any address for so long, and each has been tried all the while."""
     world.sql("update rag.endpoints set failing_since = now() - %s::interval, rests_until = now()", interval)
-
-
-def wait_for_a_lock(world: World) -> None:
-    """Until somebody waits for one."""
-    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-    deadline = time.monotonic() + 5
-    while world.sql(waiting) == [(0,)]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

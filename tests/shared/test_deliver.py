@@ -17,6 +17,7 @@ from shared.pipeline import Pipeline
 from shared.work import Worker
 from tests.actors import World
 from tests.conftest import People
+from tests.faults import wait_for_waiters
 from tests.shared.telling import (
     OF_DOCUMENTS,
     Row,
@@ -25,7 +26,6 @@ from tests.shared.telling import (
     failing_for,
     listen,
     states,
-    wait_for_a_lock,
     waiting,
 )
 from tests.stand_in import Reply, StandIn
@@ -300,7 +300,7 @@ def test_whoever_changes_a_webhook_and_the_worker_do_not_wait_for_each_other_for
         changing.execute("update rag.webhooks set enabled = true where id = %s", [made.row["id"]])
         gone = {**ended, "response_status": 410, "error": "refused"}
         ending = beside.submit(courier._call, "rag_end_delivery", gone)
-        wait_for_a_lock(world)
+        wait_for_waiters(world.stack, 1)
         changing.execute("update rag.endpoints set url = url where webhook_id = %s", [made.row["id"]])
         changing.commit()
         assert ending.result() is True

@@ -17,13 +17,13 @@ from shared.pipeline import Pipeline
 from shared.work import Worker
 from tests.actors import World
 from tests.conftest import People
+from tests.faults import wait_for_waiters
 from tests.shared.telling import (
     OF_COLLECTIONS,
     OF_DOCUMENTS,
     bring,
     listen,
     told,
-    wait_for_a_lock,
     waiting,
 )
 from tests.stand_in import StandIn
@@ -181,7 +181,7 @@ def test_a_webhook_that_is_deleted_meanwhile_keeps_nobody_from_writing(
     with psycopg.connect(people.ann.stack.database_url()) as deleting, ThreadPoolExecutor(1) as beside:
         deleting.execute("delete from rag.webhooks where id = %s", [going.row["id"]])
         writing = beside.submit(bring, core, people.ann, home)
-        wait_for_a_lock(world)
+        wait_for_waiters(world.stack, 1)
         deleting.commit()
         writing.result()
     assert world.sql("select webhook_id::text from rag.deliveries") == [(staying.row["id"],)]
