@@ -14,6 +14,8 @@ create table rag.collections (
   -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
   -- deployment's to choose.
   config jsonb not null default '{}' check (jsonb_typeof(config) = 'object' and pg_column_size(config) <= 2000),
+  -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
+  loads text check (length(loads) between 1 and 255),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (org_id, id),
@@ -56,33 +58,73 @@ create policy "a bound key stays in its collection" on rag.collections
 
 grant select, insert, update, delete on rag.collections to authenticated;
 
--- The id of the named collection, made when it is new. A user's own collection comes before the org's.
-create function rag.ensure_collection(org_id uuid, owner_id uuid, name text)
+-- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
+-- no user: every other name is the org's to use.
+create function rag.user_named(name text)
+returns uuid
+language sql immutable security invoker set search_path = ''
+as $$
+  select substring(user_named.name from '(?i):u:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$')::uuid;
+$$;
+
+-- Raises PT403 for a name that says it is another user's own, unless an admin asks.
+create function rag.check_user_named(org_id uuid, name text)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if name ~ ':u:[^:]*$' and rag.user_named(name) is distinct from auth.uid()
+    and check_user_named.org_id not in (select rag.admin_org_ids())
+  then
+    raise exception 'this name belongs to another user' using errcode = 'PT403', detail = 'another_users_name';
+  end if;
+end;
+$$;
+
+-- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
+-- says, else the caller's own before the org's. One that is being loaded has no name yet.
+create function rag.collection_named(org_id uuid, name text)
+returns setof rag.collections
+language sql stable security invoker set search_path = ''
+as $$
+  select collections.*
+  from rag.collections
+  where collections.org_id = collection_named.org_id and collections.name = collection_named.name
+    and collections.loads is null
+    and case when rag.user_named(collection_named.name) is null
+      then collections.owner_id is null or collections.owner_id = auth.uid()
+      else collections.owner_id = rag.user_named(collection_named.name) end
+  order by collections.owner_id nulls last
+  limit 1;
+$$;
+
+-- The same, made when it is new.
+create function rag.ensure_collection(org_id uuid, name text)
 returns rag.collections
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
-  found_collection rag.collections;
+  home rag.collections;
 begin
+  perform rag.check_user_named(ensure_collection.org_id, ensure_collection.name);
   for attempt in 1..2 loop
-    select * into found_collection
-    from rag.collections
-    where org_id = ensure_collection.org_id
-      and name = ensure_collection.name
-      and (owner_id is null or owner_id = ensure_collection.owner_id)
-    order by owner_id nulls last
-    limit 1;
+    select * into home from rag.collection_named(ensure_collection.org_id, ensure_collection.name);
     exit when found;
+    if ensure_collection.name ~ ':u:[^:]*$' and rag.user_named(ensure_collection.name) is null then
+      raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
+    end if;
     perform rag.require_room_for_a_collection(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
-    insert into rag.collections (org_id, name)
-    values (ensure_collection.org_id, ensure_collection.name)
+    insert into rag.collections (org_id, owner_id, name)
+    values (ensure_collection.org_id, rag.user_named(ensure_collection.name), ensure_collection.name)
     on conflict do nothing;
   end loop;
-  return found_collection;
+  return home;
 end;
 $$;
 
-revoke all on function rag.ensure_collection(uuid, uuid, text) from public, anon, service_role;
-grant execute on function rag.ensure_collection(uuid, uuid, text) to authenticated;
+revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text),
+  rag.ensure_collection(uuid, text) from public, anon, service_role;
+grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text),
+  rag.ensure_collection(uuid, text) to authenticated;

@@ -98,7 +98,6 @@ as $$
 declare
   held constant rag.jobs := rag.held_job();
   input record;
-  chunk_count integer;
   -- What was changed since the document was brought is not changed back.
   changed constant boolean := (
     select documents.updated_at > held.created_at
@@ -130,12 +129,12 @@ begin
     where originals.org_id = held.org_id and originals.document_id = held.document_id
       and originals.url is not null;
   end if;
-  chunk_count := rag.replace_chunks(held.org_id, held.document_id, chunks, input.embedding_model);
+  perform rag.replace_chunks(held.org_id, array[(held.document_id, chunks, input.embedding_model)::rag.chunked]);
   update rag.jobs
   set state = 'done', lease = null, step = null, error_code = null, error_message = null,
     finished_at = clock_timestamp()
   where jobs.org_id = held.org_id and jobs.id = held.id;
-  return chunk_count;
+  return jsonb_array_length(chunks);
 end;
 $$;
 

@@ -1,12 +1,25 @@
--- The write path of every API: a document and its chunks go in, are replaced or go away in one
+-- The write path of every API: documents and their chunks go in, are replaced or go away in one
 -- transaction, so that no reader ever sees half of one. The callers are the functions of this project,
 -- as their user; row security checks every row that is written.
+
+-- A document as it comes, and its place among those that come with it.
+create type rag.new_document as (
+  place integer, id uuid, owner_id uuid, external_id text, source_type text, title text, uri text, lang text,
+  occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb, content text,
+  content_hash text, embedding_model text, chunks jsonb
+);
+
+-- What became of it.
+create type rag.stored as (place integer, document_id uuid, replaced boolean, chunk_count integer);
+
+-- The chunks that a document is to have, as an array of {content, span_start, span_end, token_count, embedding,
+-- metadata} in reading order.
+create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
 
 -- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
 -- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
 -- of one external_id are two documents: to make one private, put it as private and delete the shared one.
--- chunks: an array of {content, span_start, span_end, token_count, embedding, metadata} in reading order.
 create function public.rag_put_document(document jsonb, chunks jsonb)
 returns table (document_id uuid, replaced boolean, chunk_count integer)
 language plpgsql volatile security invoker set search_path = ''
@@ -15,88 +28,197 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
-  input record;
+  org_id constant uuid := rag_put_document.document ->> 'org_id';
   home rag.collections;
-  stored record;
 begin
-  select * into input from jsonb_to_record(document) as fields (
-    org_id uuid, external_id text, collection text, private boolean, source_type text, title text,
-    uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
-    metadata jsonb, content text, content_hash text, embedding_model text);
-
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
-  if input.org_id is null or input.org_id not in (select rag.current_org_ids()) then
+  if org_id is null or org_id not in (select rag.current_org_ids()) then
     raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
   end if;
-
-  if octet_length(input.content) > (rag.tier_of(input.org_id)).file_bytes then
-    raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
-  end if;
-  home := rag.ensure_collection(input.org_id, auth.uid(), coalesce(input.collection, 'default'));
-
-  insert into rag.documents as present (org_id, collection_id, owner_id, external_id, source_type, title,
-    uri, lang, occurred_at, origin, author, state, labels, metadata, content, content_hash)
-  values (input.org_id, home.id, case when input.private then auth.uid() else home.owner_id end,
-    input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
-    input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
-    coalesce(input.metadata, '{}'), input.content, input.content_hash)
-  on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
-  do update set source_type = excluded.source_type, title = excluded.title, uri = excluded.uri,
-    lang = excluded.lang, occurred_at = excluded.occurred_at, origin = excluded.origin,
-    author = excluded.author, state = excluded.state, labels = excluded.labels, metadata = excluded.metadata,
-    content = excluded.content, content_hash = excluded.content_hash, status = 'completed', error_code = null,
-    error_message = null, updated_at = clock_timestamp()
-  -- An inserted row has no xmax, one that was there was locked by this transaction.
-  returning present.*, present.xmax::text <> '0' as was_there into stored;
-
-  if not stored.was_there then
-    perform rag.require_room_for_a_document(home);
-  else
-    -- What was brought before and is still to be worked on is older than this.
-    delete from rag.jobs
-    where jobs.org_id = stored.org_id and jobs.document_id = stored.id and jobs.state in ('waiting', 'running');
-    delete from rag.originals where originals.org_id = stored.org_id and originals.document_id = stored.id;
-  end if;
-  -- The upsert holds the row: a second writer of the same document waits for it, then replaces these.
-  chunk_count := rag.replace_chunks(stored.org_id, stored.id, chunks, input.embedding_model);
-  document_id := stored.id;
-  replaced := stored.was_there;
-  return next;
+  home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
+  return query
+  select stored.document_id, stored.replaced, stored.chunk_count
+  from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
+    rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
 end;
 $$;
 
--- The document's chunks, in the place of those that it had; how many. It repeats the document's row in them.
-create function rag.replace_chunks(org_id uuid, document_id uuid, chunks jsonb, embedding_model text)
-returns integer
+-- The documents as rows. Where they are private the caller is their owner.
+create function rag.new_documents(home rag.collections, documents jsonb)
+returns rag.new_document[]
+language sql volatile security invoker set search_path = ''
+as $$
+  select array_agg((item.place, gen_random_uuid(),
+    case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
+    coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
+    fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
+    fields.content_hash, fields.embedding_model, item.body -> 'chunks')::rag.new_document order by item.place)
+  from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
+    jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
+      uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
+      metadata jsonb, content text, content_hash text, embedding_model text);
+$$;
+
+-- Store them, each in the place of the one of its name and owner; no two have the same. only_present: of those that
+-- are not there nothing is stored, nor said.
+create function rag.put_documents(home rag.collections, new rag.new_document[],
+  only_present boolean default false)
+returns setof rag.stored
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  made uuid[] := '{}';
+  present uuid[];
+  stored rag.stored[];
+begin
+  if exists (
+    select from unnest(new) as input
+    where octet_length(input.content) > (rag.tier_of(home.org_id)).file_bytes
+  ) then
+    raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
+  end if;
+  if not only_present then
+    made := rag.insert_documents(home, new);
+  end if;
+
+  -- Locked in one order, so that of two who replace the same documents one waits for the other.
+  present := array(
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id
+      and documents.id = any (array(select found.document_id from rag.documents_meant(home, new) as found))
+    order by documents.id
+    for update);
+  select array_agg((found.place, found.document_id, found.document_id <> all (made),
+    jsonb_array_length(input.chunks))::rag.stored order by found.place) into stored
+  from rag.documents_meant(home, new) as found
+  join unnest(new) as input on input.place = found.place
+  where found.document_id = any (present);
+
+  perform rag.replace_documents(home.org_id, new, array(
+    select kept from unnest(stored) as kept where kept.replaced));
+  perform rag.replace_chunks(home.org_id, array(
+    select (kept.document_id, input.chunks, input.embedding_model)::rag.chunked
+    from unnest(stored) as kept
+    join unnest(new) as input on input.place = kept.place));
+  return query select kept.* from unnest(stored) as kept;
+end;
+$$;
+
+-- Which documents they are: by their own ids, or by name and owner. Each way is a look-up in an index of its own, which
+-- one condition for all of them would not be.
+create function rag.documents_meant(home rag.collections, new rag.new_document[])
+returns table (place integer, document_id uuid)
+language sql stable security invoker set search_path = ''
+as $$
+  select input.place, found.id
+  from unnest(new) as input
+  cross join lateral (
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id and documents.id = input.id
+    union
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id
+      and documents.owner_id = input.owner_id and documents.external_id = input.external_id
+    union
+    select documents.id
+    from rag.documents
+    where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
+      and input.owner_id is null and documents.external_id = input.external_id
+  ) as found;
+$$;
+
+-- Those that are new; their ids.
+create function rag.insert_documents(home rag.collections, new rag.new_document[])
+returns uuid[]
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  stored rag.documents;
-  chunk_count integer;
+  made uuid[];
 begin
-  select documents.* into stored
-  from rag.documents
-  where documents.org_id = replace_chunks.org_id and documents.id = replace_chunks.document_id;
+  with inserted as (
+    insert into rag.documents (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang,
+      occurred_at, origin, author, state, labels, metadata, content, content_hash)
+    select home.org_id, input.id, home.id, input.owner_id, input.external_id, input.source_type, input.title,
+      input.uri, input.lang, input.occurred_at, input.origin, input.author, input.state, input.labels,
+      input.metadata, input.content, input.content_hash
+    from unnest(new) as input
+    order by input.external_id
+    on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null do nothing
+    returning documents.id
+  )
+  select coalesce(array_agg(inserted.id), '{}') into made from inserted;
+  if made <> '{}' then
+    perform rag.require_room_for_a_document(home);
+  end if;
+  return made;
+end;
+$$;
+
+-- What was said of them before is gone, and so is what was brought and is still to be worked on: it is older.
+create function rag.replace_documents(org_id uuid, new rag.new_document[], present rag.stored[])
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if present = '{}' then
+    return;
+  end if;
+  update rag.documents as renewed
+  set source_type = input.source_type, title = input.title, uri = input.uri, lang = input.lang,
+    occurred_at = input.occurred_at, origin = input.origin, author = input.author, state = input.state,
+    labels = input.labels, metadata = input.metadata, content = input.content,
+    content_hash = input.content_hash, status = 'completed', error_code = null, error_message = null,
+    updated_at = clock_timestamp()
+  from unnest(present) as kept
+  join unnest(new) as input on input.place = kept.place
+  where renewed.org_id = replace_documents.org_id and renewed.id = kept.document_id;
+
+  delete from rag.jobs
+  using unnest(present) as kept
+  where jobs.org_id = replace_documents.org_id and jobs.document_id = kept.document_id
+    and jobs.state in ('waiting', 'running');
+  delete from rag.originals
+  using unnest(present) as kept
+  where originals.org_id = replace_documents.org_id and originals.document_id = kept.document_id;
+end;
+$$;
+
+-- Documents' chunks, in the place of those that they had. Whoever calls this holds the documents' rows: a second
+-- writer waits for them, and then replaces these. It repeats the document's row in them.
+create function rag.replace_chunks(org_id uuid, documents rag.chunked[])
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
   if exists (
-    select from jsonb_array_elements(replace_chunks.chunks) as item (body)
+    select from unnest(replace_chunks.documents) as chunked
+    join rag.documents as stored
+      on stored.org_id = replace_chunks.org_id and stored.id = chunked.document_id
+    cross join jsonb_array_elements(chunked.chunks) as item (body)
     where (item.body ->> 'span_end')::integer > length(stored.content)
   ) then
     raise exception 'a chunk ends behind its document' using errcode = 'PT400', detail = 'span_outside';
   end if;
 
-  delete from rag.chunks where chunks.org_id = stored.org_id and chunks.document_id = stored.id;
+  delete from rag.chunks
+  using unnest(replace_chunks.documents) as chunked
+  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
 
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
     span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, item.position - 1,
     fields.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
-    stored.lang, stored.occurred_at, replace_chunks.embedding_model, fields.embedding,
+    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
     coalesce(fields.metadata, '{}')
-  from jsonb_array_elements(replace_chunks.chunks) with ordinality as item (body, position),
-    jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
-      token_count integer, embedding extensions.halfvec(1536), metadata jsonb);
-  get diagnostics chunk_count = row_count;
-  return chunk_count;
+  from unnest(replace_chunks.documents) as chunked
+  join rag.documents as stored on stored.org_id = replace_chunks.org_id and stored.id = chunked.document_id
+  cross join jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
+  cross join jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
+    token_count integer, embedding extensions.halfvec(1536), metadata jsonb);
 end;
 $$;
 
@@ -114,8 +236,12 @@ as $$
 $$;
 
 revoke all on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid),
-  rag.replace_chunks(uuid, uuid, jsonb, text)
+  rag.new_documents(rag.collections, jsonb), rag.put_documents(rag.collections, rag.new_document[], boolean),
+  rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
+  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[])
   from public, anon, service_role;
 grant execute on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid),
-  rag.replace_chunks(uuid, uuid, jsonb, text)
+  rag.new_documents(rag.collections, jsonb), rag.put_documents(rag.collections, rag.new_document[], boolean),
+  rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
+  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[])
   to authenticated;

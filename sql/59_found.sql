@@ -7,6 +7,8 @@ create type rag.hit as (
   span_end integer, similarity double precision, word_score double precision, score double precision
 );
 
+-- external_id: the caller's name for the document. place: where in the document the chunk stands, as far as that is
+-- known (page_number, page_end, section).
 -- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
 -- compared, by word alone. considered: how many; by the index, those that it handed out.
 create type rag.found as (
@@ -14,7 +16,7 @@ create type rag.found as (
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-  exact boolean, considered integer
+  exact boolean, considered integer, external_id text, place jsonb
 );
 
 -- Raises PT400 for a page that nobody gets.
@@ -61,10 +63,18 @@ begin
   select hit.chunk_id, hit.document_id, hit.org_id, hit.ordinal, hit.content, hit.span_start, hit.span_end,
     hit.similarity, hit.word_score, hit.score, documents.collection_id, documents.source_type,
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
-    documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered
+    documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
+    documents.external_id, stood.place
   from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+  -- Offset 0 keeps this a look-up of each.
+  cross join lateral (
+    select chunks.metadata as place
+    from rag.chunks
+    where chunks.org_id = hit.org_id and chunks.id = hit.chunk_id
+    offset 0
+  ) as stood
   order by hit.place;
 end;
 $$;

@@ -84,7 +84,7 @@ def test_through_match_by_postgrests_own_filters(library: Library):
         ("pg_read_file", {"filename": "/etc/passwd"}),
         ("current_org_ids", {}),
         ("memberships", {}),
-        ("ensure_collection", {"org_id": None, "owner_id": None, "name": "x"}),
+        ("ensure_collection", {"org_id": None, "name": "x"}),
         ("vector_dims", {"": "[1]"}),
         ("uid", {}),
         ("fold_term_counts", {"org_id": None, "collection_id": None, "owner_id": None, "terms": ["x"]}),

@@ -169,7 +169,7 @@ def test_another_orgs_collections_are_not_there(people: People, world: World, st
         "insert into rag.collections (org_id, name) values (%(org)s, 'planted')",
         "insert into rag.collections (org_id, owner_id, name) values (%(org)s, %(self)s, 'planted')",
         "update rag.collections set org_id = %(org)s",
-        "select rag.ensure_collection(%(org)s, null, 'planted')",
+        "select rag.ensure_collection(%(org)s, 'planted')",
     ],
 )
 def test_no_collection_gets_into_another_org(people: People, world: World, statement: str):
