@@ -23,7 +23,7 @@ from shared import spans
 from shared.callers import pipeline_of_process
 from shared.config import on_lambda, read_frame
 from shared.edge import MAX_BODY_BYTES, Barrier, BodyLimit, Cors, Edge
-from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
+from shared.errors import BodyTooLarge, InvalidRequest, Malformed, MethodNotAllowed, NotFound, RagError
 from shared.logs import configure
 from shared.pipeline import Pipeline
 from shared.trace import Trace
@@ -63,11 +63,12 @@ def create_app(
     searches: bool = True,
     max_body_bytes: int = MAX_BODY_BYTES,
     too_large: str | None = None,
+    malformed: int = 400,
 ) -> FastAPI:
     """The app of a function, named by its slug, whose errors wear the dialect's envelope. Routes are added
     by the function's file. One that neither searches nor answers starts without what only that needs.
     `errors` are the statuses that its description names beside its success; `too_large` is what it says of
-    a body that is."""
+    a body that is, and `malformed` the status of one that does not have the form."""
     configure()
     app = FastAPI(
         title=function,
@@ -81,7 +82,8 @@ def create_app(
             for status in errors
         },
     )
-    app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
+    if malformed != 422:  # which FastAPI describes by itself
+        app.openapi = partial(_described, app.openapi)  # type: ignore[method-assign]
     app.router.route_class = _Route
     app.state.function, app.state.searches = function, searches
 
@@ -99,7 +101,7 @@ def create_app(
         return handle
 
     app.add_exception_handler(RagError, rendered(lambda error: error))
-    app.add_exception_handler(RequestValidationError, rendered(_invalid))
+    app.add_exception_handler(RequestValidationError, rendered(partial(_invalid, malformed)))
     app.add_exception_handler(HTTPException, rendered(_http))
     # The last added is the outermost.
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, message=too_large)
@@ -179,15 +181,17 @@ def lambda_handler(app: FastAPI) -> Callable[[dict[str, Any], Any], dict[str, An
     return handler
 
 
-def _invalid(invalid: RequestValidationError) -> RagError:
+def _invalid(status: int, invalid: RequestValidationError) -> RagError:
     """Name the field and the rule; never echo the value."""
-    fault = invalid.errors()[0]
+    faults = [{name: fault[name] for name in ("type", "loc", "msg")} for fault in invalid.errors()]
+    fault = faults[0]
     if fault["type"] == "json_invalid":
-        return InvalidRequest("The body is not valid JSON.")
+        return Malformed("The body is not valid JSON.", status, faults)
     # Without the part of the request that it stands in.
     place = ".".join(str(step) for step in fault["loc"][1:]) or "body"
     details = {"field": place, "missing": fault["type"] == "missing"}
-    return InvalidRequest(f"{place}: {fault['msg'].removeprefix('Value error, ')}", details=details)
+    message = f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+    return Malformed(message, status, faults, details=details)
 
 
 def _http(raised: HTTPException) -> RagError:

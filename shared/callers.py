@@ -55,13 +55,29 @@ def _of_the_rag_pair(request: Request, core: Core, authorization: Authorization 
 Caller = Annotated[Principal, Depends(_of_the_rag_pair)]
 
 
-def with_scope(*scopes: Scope) -> Any:
-    """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes, within the
-    limit of all functions but the rag pair. Raises Forbidden too."""
+async def in_authorization(authorization: Authorization = None) -> str | None:
+    """The credential where all APIs take it."""
+    return authorization
 
-    def allowed(request: Request, core: Core, authorization: Authorization = None) -> Principal:
+
+async def in_either_header(
+    authorization: Authorization = None, x_api_key: Annotated[str | None, Header()] = None
+) -> str | None:
+    """The credential where gateways of agents put it: there, or in a header of its own."""
+    return authorization or (f"Bearer {x_api_key}" if x_api_key else None)
+
+
+def with_scope(*scopes: Scope, credential: Any = in_authorization, anonymous: bool = False) -> Any:
+    """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes, within the
+    limit of all functions but the rag pair; with `anonymous`, and where the settings allow it, whoever asks
+    without a credential too. Raises Forbidden too."""
+
+    def allowed(
+        request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
+    ) -> Principal:
         with step("authenticate"):
-            caller = _key_or_user(core, authorization)
+            nobody = core.anonymous() if anonymous and credential is None else None
+            caller = nobody or _key_or_user(core, credential)
         _limit(request, core, caller, "api", core.settings.rag_api_rate_limit)
         if not caller.may(*scopes):
             raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")

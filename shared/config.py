@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from limits import parse_many
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
@@ -172,6 +173,10 @@ class Settings(FrameSettings):
 
     # Networks of one's own that addresses brought as documents may lead to, besides the public internet.
     rag_fetch_networks: Annotated[str, AfterValidator(_networks)] = ""
+
+    # Who anybody is in the index API without a credential: a member of that org, made for this. Both or none.
+    rag_index_anonymous_org: UUID | None = None
+    rag_index_anonymous_user: UUID | None = None
 
     # Spans, when there is a collector to send them to.
     otel_exporter_otlp_endpoint: Address | None = None

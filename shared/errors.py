@@ -3,7 +3,7 @@ the envelope. A class's docstring is its default message and is read by callers:
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,6 +46,17 @@ class InvalidRequest(RagError):
 
     status = 400
     code = "invalid_request"
+
+
+class Malformed(InvalidRequest):
+    """The request is not valid."""
+
+    def __init__(self, message: str, status: int, faults: Sequence[Mapping[str, Any]], **more: Any) -> None:
+        """`status` is the API's own for it; `faults` say where and what, for envelopes that list them, and
+        never what was sent."""
+        super().__init__(message, **more)
+        self.status = status
+        self.faults = faults
 
 
 class Unauthorized(RagError):

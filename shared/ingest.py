@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from shared.chunk import Chunk, chunk
 from shared.clean import clean, clean_line, hides_something, shows_nothing
 from shared.embed import Embedder, embed
-from shared.errors import InvalidRequest
+from shared.errors import InvalidRequest, about
 from shared.outline import Outline
 from shared.postgrest import Database
 from shared.sizes import Reads, Sizes
@@ -26,6 +27,8 @@ from shared.types import Principal
 TITLE_TOKENS = 32
 SPECIAL_TOKENS = 2
 MAX_LABELS, MAX_LABEL = 100, 100
+# How many chunks travel in one call, unless a document has more: a megabyte or two.
+CHUNKS_AT_ONCE = 256
 # Which metadata values may fill a field: those that the columns take.
 _FIELDS = {
     "source_type": re.compile(r"[A-Za-z0-9_-]{1,64}"),
@@ -85,9 +88,10 @@ class NewDocument:
 
     With an `external_id` it replaces what was stored under that name before; a private and a shared one of
     the same name are two. A private document is seen by its owner and the org's admins. A `uri` is http(s).
+    Without an org it is for the caller's only one, or the one that their token says.
     """
 
-    org_id: str
+    org_id: str | None
     title: str
     text: str
     external_id: str | None = None
@@ -117,6 +121,22 @@ class Stored:
     replaced: bool
     chunks: int
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Stored":
+        return cls(row["document_id"], row["replaced"], row["chunk_count"])
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a collection's documents are cut into chunks, in tokens; None: as the embedder likes it."""
+
+    size: int | None = None
+    overlap: int | None = None
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> "Cut":
+        return cls(config.get("chunk_size"), config.get("chunk_overlap"))
+
 
 def ingest(database: Database, embedder: Embedder, caller: Principal, document: NewDocument) -> Stored:
     """Store a document, or replace the one of the same external_id; searchable when this returns.
@@ -125,19 +145,76 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
     that is not the caller's, EmbeddingFailed, or another RagError; whatever it raises, what was there before
     is untouched.
     """
-    document = document.with_fields_of_metadata()
-    text, title = clean(document.text), clean_line(document.title)
-    if shows_nothing(title) or shows_nothing(text):
-        raise InvalidRequest("A document needs a title and some text.")
-    # By what is said of it alone: how well documents are found was measured so.
-    plan = Plan.of(document.metadata)
-    chunks, passages, _ = passages_of(embedder, title, text, document.lang, plan=plan)
-    vectors = embed(embedder, passages)
-    arguments = {
-        "document": {
-            "org_id": document.org_id,
+    (row,) = prepared(embedder, [document])
+    chunks = row.pop("chunks")
+    own = {"org_id": document.org_id, "collection": document.collection}
+    arguments = {"document": {**row, **own}, "chunks": chunks}
+    (stored,) = database.call(caller, "rag_put_document", arguments, patient=True)
+    return Stored.of(stored)
+
+
+def ingest_many(
+    database: Database,
+    embedder: Embedder,
+    caller: Principal,
+    collection: str,
+    documents: Sequence[NewDocument],
+    *,
+    cut: Cut = Cut(),  # it is frozen
+    only_present: bool = False,
+) -> list[Stored | None]:
+    """The same for many of different external_ids, in the one collection of the caller's only org, or of the
+    one that their token says; what became of each, in order. The collection is made when it is new. With
+    `only_present` those that are not there yet are passed over, and None; no collection is NotFound.
+
+    They are stored by hundreds, each hundred or none of it: after an error the first ones may be in place.
+    """
+    rows = prepared(embedder, documents, cut)
+    stored: list[Stored | None] = []
+    for together in _by_chunks(rows) or [[]]:
+        arguments = {"collection": collection, "documents": together, "only_present": only_present}
+        found = {
+            row["place"]: Stored.of(row)
+            for row in database.call(caller, "rag_put_documents", arguments, patient=True)
+        }
+        stored += [found.get(place) for place in range(1, len(together) + 1)]
+    return stored
+
+
+def prepared(embedder: Embedder, documents: Sequence[NewDocument], cut: Cut = Cut()) -> list[dict[str, Any]]:
+    """The documents as the database takes them, each with its chunks; all of them are embedded together.
+    Raises InvalidRequest, saying which one, and EmbeddingFailed."""
+    made = [_Prepared.of(embedder, document, number, cut) for number, document in enumerate(documents)]
+    vectors = iter(embed(embedder, [passage for one in made for passage in one.passages]))
+    return [
+        {**one.row, "chunks": rows_of(one.chunks, list(islice(vectors, len(one.chunks))), one.outline)}
+        for one in made
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A document that has been read and cut, and is to be embedded."""
+
+    row: dict[str, Any]
+    chunks: list[Chunk]
+    passages: list[str]
+    outline: Outline
+
+    @classmethod
+    def of(cls, embedder: Embedder, document: NewDocument, number: int, cut: Cut) -> "_Prepared":
+        document = document.with_fields_of_metadata()
+        text, title = clean(document.text), clean_line(document.title)
+        if shows_nothing(title) or shows_nothing(text):
+            raise InvalidRequest("A document needs a title and some text.", details={"document": number})
+        # By what is said of it alone: how well documents are found was measured so.
+        with about(document=number):
+            plan = Plan.of(document.metadata)
+            chunks, passages, _ = passages_of(
+                embedder, title, text, document.lang, size=cut.size, overlap=cut.overlap, plan=plan
+            )
+        row = {
             "external_id": document.external_id,
-            "collection": document.collection,
             "private": document.private,
             "source_type": document.source_type or "doc",
             "title": title,
@@ -150,13 +227,28 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
             "labels": document.labels,
             "metadata": document.metadata,
             "content": text,
-            "content_hash": hashlib.sha256(text.encode()).hexdigest(),
+            "content_hash": content_hash(text),
             "embedding_model": embedder.model,
-        },
-        "chunks": rows_of(chunks, vectors, Outline(text, headings=headings(text, plan))),
-    }
-    (row,) = database.call(caller, "rag_put_document", arguments, patient=True)
-    return Stored(row["document_id"], row["replaced"], row["chunk_count"])
+        }
+        return cls(row, chunks, passages, Outline(text, headings=headings(text, plan)))
+
+
+def content_hash(text: str) -> str:
+    """The SHA-256 of a text that has been cleaned."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _by_chunks(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """In order, as many at once as have some hundred chunks together."""
+    groups: list[list[dict[str, Any]]] = []
+    room = 0
+    for row in rows:
+        if len(row["chunks"]) > room or not groups:
+            groups.append([])
+            room = CHUNKS_AT_ONCE
+        groups[-1].append(row)
+        room -= len(row["chunks"])
+    return groups
 
 
 def delete(database: Database, caller: Principal, document_id: str) -> bool:
@@ -259,7 +351,8 @@ def rows_of(
             "token_count": item.tokens,
             "metadata": outline.place(item.start, item.end),
             # Stored in half precision, which keeps three significant digits: more would only travel.
-            "embedding": [float(f"{value:.5g}") for value in vector],
+            # As text, which is read as it stands: as JSON each number would be read twice.
+            "embedding": f"[{','.join(f'{value:.5g}' for value in vector)}]",
         }
         for item, vector in zip(chunks, vectors, strict=True)
     ]

@@ -100,4 +100,6 @@ def _match(row: dict[str, Any]) -> Match:
         author=row["author"],
         state=row["state"],
         labels=tuple(row["labels"]),
+        document_name=row["external_id"] or row["document_id"],
+        place=row["place"],
     )

@@ -27,7 +27,7 @@ from shared.policy import JUDGED, cite, judge, thresholds_for
 from shared.postgrest import Database
 from shared.remember import embed_query
 from shared.rerank import Reranked, Reranker, rerank, reranker_for
-from shared.sign import Signer, signer_for
+from shared.sign import Signer, anonymous, signer_for
 from shared.storage import Storage, storage_for
 from shared.trace import step
 from shared.transcribe import Transcriber, transcriber_for
@@ -104,11 +104,17 @@ class Pipeline:
         not the first request. Raises ConfigurationError."""
         if "thresholds" in vars(self):
             return
-        _ = self.thresholds, self.generator, self.reranker
+        _ = self.thresholds, self.generator, self.reranker, self.anonymous()
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
         if self.settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
+        if self.settings.rag_index_anonymous_org:
+            log.warning(
+                "RAG_INDEX_ANONYMOUS_ORG is set: ANYBODY who reaches this may read, write and delete "
+                "the indexes of org %s WITHOUT A CREDENTIAL; keep it on a private network",
+                self.settings.rag_index_anonymous_org,
+            )
         if self.settings.lovable_api_key is None:
             log.warning("LOVABLE_API_KEY is not set: answers are extracted sentences")
 
@@ -136,6 +142,20 @@ class Pipeline:
     def networks(self) -> Networks:
         """Where addresses that callers name may lead."""
         return Networks(self.settings.fetch_networks)
+
+    def anonymous(self) -> Principal | None:
+        """Whom requests to the index API without a credential act as; None where there is nobody. Raises
+        ConfigurationError for half a setting, or without a key to sign with."""
+        org, user = self.settings.rag_index_anonymous_org, self.settings.rag_index_anonymous_user
+        if org is user is None:
+            return None
+        if org is None or user is None:
+            raise ConfigurationError(
+                "RAG_INDEX_ANONYMOUS_ORG: set it together with RAG_INDEX_ANONYMOUS_USER, a member of that org"
+            )
+        if self.signer is None:
+            raise ConfigurationError("RAG_INDEX_ANONYMOUS_ORG: needs RAG_SIGNING_KEY, or SUPABASE_JWT_SECRET")
+        return anonymous(self.signer, org, user)
 
     def require_signer(self) -> Signer:
         """Raises ApiKeysOff where there is nothing to sign with."""

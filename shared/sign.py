@@ -9,6 +9,7 @@ import hmac
 import json
 import time
 from typing import Any
+from uuid import UUID
 
 from jose import jwk, jwt
 from jose.exceptions import JOSEError
@@ -16,7 +17,7 @@ from jose.exceptions import JOSEError
 from shared.config import Settings
 from shared.errors import ConfigurationError, DatabaseFailed, Unauthorized
 from shared.postgrest import Database
-from shared.types import Principal
+from shared.types import Principal, Scope
 
 LIFETIME_SECONDS = 60
 # A token for one call is used at once.
@@ -47,6 +48,14 @@ class Signer:
         purpose, so that no seal is a token's signature."""
         key = hmac.digest(self._secret, f"seal: {purpose}".encode(), "sha256")
         return hmac.digest(key, data, "sha256")
+
+
+def anonymous(signer: Signer, org: UUID, user: UUID) -> Principal:
+    """Whoever asks the index API without a credential, where that is switched on: a member of one org, with
+    what it takes to use indexes and nothing else."""
+    scopes = frozenset(Scope) - {Scope.ADMIN}
+    claims = {"org": str(org), "scopes": sorted(scopes)}
+    return Principal(str(user), signer.token(sub=str(user), rag=claims), scopes)
 
 
 def the_worker(signer: Signer) -> Principal:

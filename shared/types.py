@@ -90,7 +90,8 @@ class Match:
 
     `similarity` is the cosine to the query, clamped to 0..1, None where the query was not embedded; `score`
     is what ordered the list, 0..1, non-increasing; `span` is [start, end) in characters of the document's
-    text.
+    text. `document_name` is the caller's own name for the document, or its id where it has none; `place` is
+    where in it the chunk stands, as far as that is known (page_number, page_end, section).
     """
 
     chunk_id: str
@@ -112,6 +113,8 @@ class Match:
     author: str | None
     state: str | None
     labels: tuple[str, ...]
+    document_name: str
+    place: dict[str, Any]
 
 
 class Confidence(StrEnum):

@@ -30,7 +30,8 @@ create table rag.request_counts (
   user_id uuid not null,
   -- The deployed functions; whoever adds one says so here.
   function text not null check (
-    function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks')),
+    function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
+      'index-query', 'index-snapshots', 'chat-completions', 'knowledge')),
   outcome text not null check (outcome in ('admitted', 'limited')),
   total bigint not null check (total > 0),
   primary key (user_id, function, outcome)
@@ -167,14 +168,32 @@ $$;
 
 -- What /metrics shows, summed over all users. For the functions' own token alone, which has no user and
 -- says what it is for; everybody else gets nothing.
+--
+-- value: of a counter what it counts, of a histogram the sum of all values; total: how many those were, and buckets
+-- how many of them were at most as large as each of the bounds.
 create function public.rag_metrics()
-returns table (name text, labels jsonb, value double precision)
+returns table (
+  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
+)
 language sql stable security invoker set search_path = ''
 as $$
-  select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total)
+  select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total), sum(total),
+    '{}'::double precision[], '{}'::bigint[]
   from rag.request_counts
   where (select rag.reads_metrics())
-  group by function, outcome;
+  group by function, outcome
+  union all
+  select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
+    rag.bounds_of(measures.name), array(
+      select sum(all_of.buckets[place])::bigint
+      from generate_subscripts(rag.bounds_of(measures.name), 1) as place
+      cross join rag.measures as all_of
+      where all_of.name = measures.name and all_of.label = measures.label
+      group by place
+      order by place)
+  from rag.measures
+  where (select rag.reads_metrics())
+  group by measures.name, measures.label;
 $$;
 
 revoke all on function rag.limits_of_caller(text, integer, integer),

@@ -5,6 +5,7 @@ alter table rag.collections add column loads text check (length(loads) between 1
 
 alter type rag.found add attribute external_id text, add attribute place jsonb;
 
+drop function public.rag_metrics();
 drop function rag.ensure_collection(uuid, uuid, text);
 drop function rag.replace_chunks(uuid, uuid, jsonb, text);
 
@@ -151,7 +152,8 @@ create type rag.stored as (place integer, document_id uuid, replaced boolean, ch
 -- metadata} in reading order.
 create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
 
--- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
+-- document: title, content, content_hash and embedding_model; optionally org_id (needed by members of several),
+-- external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
 -- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
 -- of one external_id are two documents: to make one private, put it as private and delete the shared one.
@@ -163,14 +165,11 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
-  org_id constant uuid := rag_put_document.document ->> 'org_id';
-  home rag.collections;
+  -- Row security would refuse the rows of another org as well, but with an error that reads like a fault of ours.
+  home constant rag.collections := rag.ensure_collection(
+    rag.org_meant((rag_put_document.document ->> 'org_id')::uuid),
+    coalesce(rag_put_document.document ->> 'collection', 'default'));
 begin
-  -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
-  if org_id is null or org_id not in (select rag.current_org_ids()) then
-    raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
-  end if;
-  home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
   return query
   select stored.document_id, stored.replaced, stored.chunk_count
   from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
@@ -628,3 +627,106 @@ grant execute on function rag.name_of(rag.documents), rag.require_collection(tex
   public.rag_find_documents(text, text[]), public.rag_put_documents(text, jsonb, boolean),
   public.rag_list_named(text, integer, integer, integer, jsonb), public.rag_delete_named(text, text[])
   to authenticated;
+
+alter table rag.request_counts
+  drop constraint request_counts_function_check,
+  add constraint request_counts_function_check check (
+    function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
+      'index-query', 'index-snapshots', 'chat-completions', 'knowledge'));
+
+-- What the index and knowledge APIs did, counted and timed where every instance can see it: what /metrics sums over
+-- all users. Each user has rows of their own, so that nobody waits for others, and writes no others.
+
+-- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
+create function rag.bounds_of(measure text)
+returns double precision[]
+language sql immutable security invoker set search_path = ''
+as $$
+  select case
+    when bounds_of.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_latency_seconds$'
+      then '{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60}'
+    when bounds_of.measure = 'gateway_knowledge_retrieval_score'
+      then '{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}'
+    when bounds_of.measure ~ '^gateway_knowledge_(chunks_retrieved|documents_ingested|documents_deleted|query_tokens)_total$'
+      or bounds_of.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_requests_total$'
+      then '{}'
+  end::double precision[];
+$$;
+
+create table rag.measures (
+  user_id uuid not null,
+  name text not null check (rag.bounds_of(name) is not null),
+  -- success or failure of a request, prompt or completion of tokens.
+  label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
+  -- Of a counter: what it counts. Of a histogram: the sum of all values.
+  sum double precision not null check (sum >= 0 and sum < 'infinity'),
+  -- How often; and how often up to each bound.
+  total bigint not null check (total > 0),
+  buckets bigint[] not null,
+  primary key (user_id, name, label)
+);
+
+alter table rag.measures enable row level security;
+alter table rag.measures force row level security;
+
+create policy "callers measure their own requests, metrics read all" on rag.measures
+  for all to authenticated
+  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
+  with check (user_id = (select auth.uid()));
+
+grant select, insert, update on rag.measures to authenticated;
+
+-- Add up to twenty measures of the caller's: [{name, label, value}], no two of one name and label.
+create function public.rag_measure(measures jsonb)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.measures as present (user_id, name, label, sum, total, buckets)
+  select auth.uid(), fields.name, coalesce(fields.label, ''), fields.value, 1,
+    array(select (fields.value <= bound)::integer from unnest(rag.bounds_of(fields.name)) as bound)
+  from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
+  cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
+  order by fields.name, fields.label
+  on conflict on constraint measures_pkey do update set
+    sum = present.sum + excluded.sum,
+    total = present.total + 1,
+    buckets = array(
+      select had + new from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, new, place)
+      order by place);
+$$;
+
+revoke all on function rag.bounds_of(text), public.rag_measure(jsonb) from public, anon, service_role;
+grant execute on function rag.bounds_of(text), public.rag_measure(jsonb) to authenticated;
+
+-- What /metrics shows, summed over all users. For the functions' own token alone, which has no user and
+-- says what it is for; everybody else gets nothing.
+--
+-- value: of a counter what it counts, of a histogram the sum of all values; total: how many those were, and buckets
+-- how many of them were at most as large as each of the bounds.
+create function public.rag_metrics()
+returns table (
+  name text, labels jsonb, value double precision, total bigint, bounds double precision[], buckets bigint[]
+)
+language sql stable security invoker set search_path = ''
+as $$
+  select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total), sum(total),
+    '{}'::double precision[], '{}'::bigint[]
+  from rag.request_counts
+  where (select rag.reads_metrics())
+  group by function, outcome
+  union all
+  select measures.name, jsonb_build_object('label', measures.label), sum(measures.sum), sum(measures.total),
+    rag.bounds_of(measures.name), array(
+      select sum(all_of.buckets[place])::bigint
+      from generate_subscripts(rag.bounds_of(measures.name), 1) as place
+      cross join rag.measures as all_of
+      where all_of.name = measures.name and all_of.label = measures.label
+      group by place
+      order by place)
+  from rag.measures
+  where (select rag.reads_metrics())
+  group by measures.name, measures.label;
+$$;
+
+revoke all on function public.rag_metrics() from public, anon, service_role;
+grant execute on function public.rag_metrics() to authenticated;

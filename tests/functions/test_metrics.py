@@ -32,7 +32,7 @@ def read(client: TestClient) -> str:
 
 def counters(text: str) -> dict[tuple[str, str], float]:
     """By function and outcome."""
-    (family,) = text_string_to_metric_families(text)
+    family = next(iter(text_string_to_metric_families(text)))
     assert (family.name, family.type) == ("rag_requests", "counter")
     assert family.documentation
     found = {}

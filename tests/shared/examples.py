@@ -41,6 +41,8 @@ def match(
             "author": None,
             "state": None,
             "labels": (),
+            "document_name": document,
+            "place": {},
             **fields,
         }
     )

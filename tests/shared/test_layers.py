@@ -21,11 +21,12 @@ LAYERS = (
     ("splitting.marks", "splitting.parts", "splitting.legal", "splitting.academic", "splitting.questions"),
     ("splitting.document_types", "splitting.grammars", "splitting.plan", "splitting.split"),
     ("embed", "remember", "chunk", "match", "policy", "extract"),
-    ("generate", "ids", "ingest", "rerank", "collections", "documents", "uploads", "removals"),
+    ("generate", "ids", "ingest", "rerank", "collections", "documents", "named", "indexes", "measures"),
+    ("uploads", "removals"),
     ("jobs", "prepare", "work"),
     ("webhooks", "deliver"),
-    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform"),
-    ("dialects.collections", "dialects.documents", "dialects.webhooks"),
+    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform", "dialects.detail"),
+    ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index"),
     ("callers", "edge", "app"),
 )
 ORDER = [module for layer in LAYERS for module in layer]
@@ -111,6 +112,7 @@ def test_a_dialect_only_renders(module: str):
             "sizes",
             "dialects.rag",
             "dialects.platform",
+            "dialects.detail",
         }
 
 

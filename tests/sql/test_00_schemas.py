@@ -16,6 +16,7 @@ EXPOSED = {
     "rag_find_documents(text,text[])",
     "rag_list_named(text,integer,integer,integer,jsonb)",
     "rag_list_names()",
+    "rag_measure(jsonb)",
     "rag_put_documents(text,jsonb,boolean)",
     "is_org_member(uuid)",
     "rag_add_document(uuid,jsonb)",
@@ -71,6 +72,7 @@ INTERNAL = {
     "rag.documents_named(rag.collections,text[])",
     "rag.insert_documents(rag.collections,rag.new_document[])",
     "rag.name_of(rag.documents)",
+    "rag.bounds_of(text)",
     "rag.new_documents(rag.collections,jsonb)",
     "rag.put_documents(rag.collections,rag.new_document[],boolean)",
     "rag.replace_documents(uuid,rag.new_document[],rag.stored[])",
@@ -188,6 +190,7 @@ GRANTS = {
     # No delete: a count that could be deleted could be started again.
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
     "request_counts": {"SELECT", "INSERT", "UPDATE"},
+    "measures": {"SELECT", "INSERT", "UPDATE"},
     "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
 }
 # What is told, by whoever makes it happen; when, and what becomes of it, is not theirs to say.
@@ -332,6 +335,7 @@ UNIQUE_ACROSS_ORGS = {
     "api_keys_hash": "a key is looked up before anybody knows its org; whoever knows a hash knows the key",
     "rate_limits_pkey": "a caller has one budget, whichever orgs they belong to; who it is the token says",
     "request_counts_pkey": "a user's own requests, whichever orgs they belong to",
+    "measures_pkey": "the same of what their requests did",
     "query_embeddings_pkey": "a user's own questions, seen by nobody else, whichever orgs they belong to",
 }
 MEMBERSHIP = (
@@ -389,6 +393,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag.replace_documents(uuid,rag.new_document[],rag.stored[])",
         "rag_put_documents(text,jsonb,boolean)",
         "rag_delete_named(text,text[])",
+        "rag_measure(jsonb)",
         "rag.count_changed_terms()",
         "rag.count_hits(uuid,text,integer,integer,integer)",
         "rag.ensure_collection(uuid,text)",

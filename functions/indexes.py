@@ -1,0 +1,94 @@
+"""indexes: KAITO RAGEngine's indexes and their documents, which are searchable when they are answered for."""
+
+from typing import Annotated, Any
+
+from fastapi import Query
+from starlette.responses import JSONResponse
+
+from shared import collections, indexes, named
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, with_scope
+from shared.dialects import index as wire
+from shared.documents import MAX_BYTES
+from shared.indexes import Text
+from shared.measures import measured
+from shared.types import Principal, Scope
+
+app = create_app(
+    wire,
+    "indexes",
+    errors=(400, 401, 403, 404, 413, 422, 429, 500, 503),
+    max_body_bytes=MAX_BYTES,
+    malformed=422,
+)
+
+Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE, anonymous=True)]
+Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)]
+Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE, anonymous=True)]
+MaxTextLength = Annotated[int, Query(ge=1, le=2**31 - 1)]
+
+
+@app.post("/index", response_model=list[wire.Document])
+def create(caller: Writer, core: Core, body: wire.Indexing) -> Any:
+    with measured(core.database, caller, "index"):
+        texts = [Text.new(document.text, document.metadata) for document in body.documents]
+        rows = indexes.add(core.database, core.embedder, caller, body.index_name, texts)
+        return JSONResponse([wire.Document.of(row).model_dump() for row in rows])
+
+
+@app.get("/indexes", response_model=list[str])
+def index(caller: Reader, core: Core) -> Any:
+    with measured(core.database, caller, "indexes"):
+        return JSONResponse(named.names(core.database, caller))
+
+
+@app.get("/indexes/{index_name:path}/documents")
+def documents(
+    caller: Reader,
+    core: Core,
+    index_name: str,
+    limit: Annotated[int, Query(ge=1, le=100)] = 10,
+    offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    max_text_length: MaxTextLength = 1000,
+    metadata_filter: str | None = None,
+) -> wire.Documents:
+    with measured(core.database, caller, "indexes_document"):
+        wanted = named.Wanted(limit, offset, max_text_length, wire.filters_of(metadata_filter))
+        rows, total = named.documents(core.database, caller, index_name, wanted)
+        shown = [wire.Document.of(row) for row in rows]
+        return wire.Documents(documents=shown, count=len(shown), total_items=total)
+
+
+@app.post("/indexes/{index_name:path}/documents")
+def change(caller: Writer, core: Core, index_name: str, body: wire.Changes) -> wire.Changed:
+    with measured(core.database, caller, "indexes_update_document"):
+        texts = [Text(document.doc_id, document.text, document.metadata) for document in body.documents]
+        changed = indexes.change(core.database, core.embedder, caller, index_name, texts)
+        return wire.Changed(
+            updated_documents=[wire.Document.of(row) for row in changed.updated],
+            unchanged_documents=[wire.Document.of(row) for row in changed.unchanged],
+            not_found_documents=[wire.Document.of(row) for row in changed.absent],
+        )
+
+
+@app.post("/indexes/{index_name:path}/documents/delete")
+def delete_documents(caller: Writer, core: Core, index_name: str, body: wire.Deletion) -> wire.Deleted:
+    with measured(core.database, caller, "indexes_delete_document"):
+        gone = named.delete(core.database, caller, index_name, body.doc_ids)
+        wanted = list(dict.fromkeys(body.doc_ids))
+        return wire.Deleted(
+            deleted_doc_ids=[doc_id for doc_id in wanted if doc_id in gone],
+            not_found_doc_ids=[doc_id for doc_id in wanted if doc_id not in gone],
+        )
+
+
+@app.delete("/indexes/{index_name:path}")
+def delete(caller: Manager, core: Core, index_name: str) -> wire.Done:
+    with measured(core.database, caller, "delete_index"):
+        collections.delete(
+            core.database, caller, named.find(core.database, caller, index_name)["id"], cascade=True
+        )
+        return wire.Done(message=f"Successfully deleted index {index_name}.")
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,109 @@
+"""Documents of an index as its API's clients change them: each is named by the SHA-256 of the text that it
+came with, for ever, whatever its text becomes."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.clean import clean
+from shared.documents import first_words, title_of
+from shared.embed import Embedder
+from shared.ingest import Cut, NewDocument, content_hash, ingest_many
+from shared.named import Row, find, find_or_none, present
+from shared.postgrest import Database
+from shared.types import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A document as it comes. `name`: what it is to be called, or is called already."""
+
+    name: str
+    text: str
+    metadata: dict[str, Any]
+
+    @classmethod
+    def new(cls, text: str, metadata: dict[str, Any]) -> "Text":
+        return cls(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text, metadata)
+
+    def row(self) -> Row:
+        text = clean(self.text)
+        return {
+            "name": self.name,
+            "content": text,
+            "content_hash": content_hash(text),
+            "metadata": self.metadata,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What became of changes, as rows of what is there now; of the absent ones what was sent."""
+
+    updated: list[Row]
+    unchanged: list[Row]
+    absent: list[Row]
+
+
+def add(
+    database: Database, embedder: Embedder, caller: Principal, index: str, texts: Sequence[Text]
+) -> list[Row]:
+    """The documents as they are now, in order. The index is made when it is new. A text that is there stays
+    as it is; one whose document says something else by now takes its place again. Raises as ingest."""
+    home = find_or_none(database, caller, index)
+    wanted = {text.name: text for text in texts}
+    there = present(database, caller, index, list(wanted)) if home and wanted else {}
+    rows = {name: text.row() for name, text in wanted.items()}
+    same = {name: row for name, row in there.items() if _says(row, rows[name])}
+    new = [text for name, text in wanted.items() if name not in same]
+    ingest_many(database, embedder, caller, index, _documents(new), cut=_cut(home))
+    return [same.get(text.name) or rows[text.name] for text in texts]
+
+
+def change(
+    database: Database, embedder: Embedder, caller: Principal, index: str, texts: Iterable[Text]
+) -> Changed:
+    """Give documents other texts and metadata; those that are not there stay so. Of several changes of one
+    document the last counts. Raises NotFound for the index, and as ingest."""
+    home = find(database, caller, index)
+    rows = {text.name: text.row() for text in texts}
+    wanted = {text.name: text for text in texts}
+    there = present(database, caller, index, list(wanted)) if wanted else {}
+    same = [
+        name
+        for name, row in there.items()
+        if _says(row, rows[name]) and row["metadata"] == wanted[name].metadata
+    ]
+    other = [wanted[name] for name in there if name not in same]
+    stored = ingest_many(
+        database, embedder, caller, index, _documents(other), cut=_cut(home), only_present=True
+    )
+    # One that was deleted in the meantime is not made anew.
+    updated = [text.name for text, kept in zip(other, stored, strict=True) if kept]
+    return Changed(
+        [rows[name] for name in updated],
+        [rows[name] for name in same],
+        [row for name, row in rows.items() if name not in {*updated, *same}],
+    )
+
+
+def _says(row: Mapping[str, Any], other: Row) -> bool:
+    return bool(row["content_hash"] == other["content_hash"])
+
+
+def _cut(home: Row | None) -> Cut:
+    return Cut.of(home["config"]) if home else Cut()
+
+
+def _documents(texts: Iterable[Text]) -> list[NewDocument]:
+    return [
+        NewDocument(
+            None,
+            title_of(None, text.metadata) or first_words(text.text),
+            text.text,
+            external_id=text.name,
+            metadata=text.metadata,
+        )
+        for text in texts
+    ]

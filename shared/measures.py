@@ -1,0 +1,51 @@
+"""What the index and knowledge APIs did, counted and timed in the database, where every instance can see it;
+metrics.py shows the sums."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from shared.errors import RagError
+from shared.postgrest import Database
+from shared.types import Principal
+
+log = logging.getLogger("rag")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One value of a metric. `label`: success or failure of a request, prompt or completion of tokens."""
+
+    name: str
+    value: float
+    label: str = ""
+
+
+def add(database: Database, caller: Principal, *measures: Measure) -> None:
+    """Count them in one call. What was done is done: no request fails because it could not be counted."""
+    try:
+        database.call(caller, "rag_measure", {"measures": [asdict(measure) for measure in measures]})
+    except RagError as error:
+        log.warning("measures were lost: %s", error.because)
+
+
+@contextmanager
+def measured(database: Database, caller: Principal, operation: str) -> Iterator[None]:
+    """Count and time what is done in here, and whether it raised."""
+    started = time.perf_counter()
+    outcome = "failure"
+    try:
+        yield
+        outcome = "success"
+    finally:
+        add(database, caller, *of_request(operation, outcome, time.perf_counter() - started))
+
+
+def of_request(operation: str, outcome: str, seconds: float) -> tuple[Measure, Measure]:
+    """What there is to say of every request of the index API."""
+    return (
+        Measure(f"rag_{operation}_requests_total", 1, outcome),
+        Measure(f"rag_{operation}_latency_seconds", seconds, outcome),
+    )

@@ -1,0 +1,63 @@
+-- What the index and knowledge APIs did, counted and timed where every instance can see it: what /metrics sums over
+-- all users. Each user has rows of their own, so that nobody waits for others, and writes no others.
+
+-- Where the buckets of a histogram end; of a counter there are none. Null for what nobody measures.
+create function rag.bounds_of(measure text)
+returns double precision[]
+language sql immutable security invoker set search_path = ''
+as $$
+  select case
+    when bounds_of.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_latency_seconds$'
+      then '{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60}'
+    when bounds_of.measure = 'gateway_knowledge_retrieval_score'
+      then '{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}'
+    when bounds_of.measure ~ '^gateway_knowledge_(chunks_retrieved|documents_ingested|documents_deleted|query_tokens)_total$'
+      or bounds_of.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_requests_total$'
+      then '{}'
+  end::double precision[];
+$$;
+
+create table rag.measures (
+  user_id uuid not null,
+  name text not null check (rag.bounds_of(name) is not null),
+  -- success or failure of a request, prompt or completion of tokens.
+  label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
+  -- Of a counter: what it counts. Of a histogram: the sum of all values.
+  sum double precision not null check (sum >= 0 and sum < 'infinity'),
+  -- How often; and how often up to each bound.
+  total bigint not null check (total > 0),
+  buckets bigint[] not null,
+  primary key (user_id, name, label)
+);
+
+alter table rag.measures enable row level security;
+alter table rag.measures force row level security;
+
+create policy "callers measure their own requests, metrics read all" on rag.measures
+  for all to authenticated
+  using (user_id = (select auth.uid()) or (select rag.reads_metrics()))
+  with check (user_id = (select auth.uid()));
+
+grant select, insert, update on rag.measures to authenticated;
+
+-- Add up to twenty measures of the caller's: [{name, label, value}], no two of one name and label.
+create function public.rag_measure(measures jsonb)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.measures as present (user_id, name, label, sum, total, buckets)
+  select auth.uid(), fields.name, coalesce(fields.label, ''), fields.value, 1,
+    array(select (fields.value <= bound)::integer from unnest(rag.bounds_of(fields.name)) as bound)
+  from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
+  cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
+  order by fields.name, fields.label
+  on conflict on constraint measures_pkey do update set
+    sum = present.sum + excluded.sum,
+    total = present.total + 1,
+    buckets = array(
+      select had + new from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, new, place)
+      order by place);
+$$;
+
+revoke all on function rag.bounds_of(text), public.rag_measure(jsonb) from public, anon, service_role;
+grant execute on function rag.bounds_of(text), public.rag_measure(jsonb) to authenticated;
