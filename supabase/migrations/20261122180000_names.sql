@@ -730,3 +730,15 @@ $$;
 
 revoke all on function public.rag_metrics() from public, anon, service_role;
 grant execute on function public.rag_metrics() to authenticated;
+
+-- Raises PT400 for a page that nobody gets.
+create or replace function rag.check_top_k(top_k integer)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if top_k is null or top_k not between 1 and 300 then
+    raise exception 'top_k must be between 1 and 300' using errcode = 'PT400', detail = 'invalid_top_k';
+  end if;
+end;
+$$;
