@@ -121,6 +121,9 @@ def test_no_request_gets_a_5xx_or_an_answer_that_is_not_described(
     @fuzzing
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
+        if any(not str(value).strip(".") for value in (case.path_parameters or {}).values()):
+            # The client takes dots in a path for a way elsewhere: this would not be asked of the operation.
+            return
         answer = case.call(base_url=deployed.url, headers=deployed.credentials[who])
         case.validate_response(answer, checks=CHECKS)
         seen.add(answer.status_code)

@@ -298,7 +298,7 @@ def test_a_page_that_nobody_gets_is_422_and_says_which(people: People, field: st
     assert set(said[0]) == {"type", "loc", "msg"}
 
 
-@pytest.mark.parametrize("name", ["", None, 7, "x" * 256, "nul\0", ".", ".."])
+@pytest.mark.parametrize("name", ["", None, 7, "x" * 256, "nul\0", ".", "..", "..."])
 def test_an_index_that_cannot_be_called_so_is_422(people: People, name: Any):
     answer = people.ann.post("/index", {"index_name": name, "documents": []})
     assert detail(answer, 422)[0]["loc"] == ["body", "index_name"]
