@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from shared import named
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, with_scope
 from shared.dialects import index as wire
@@ -18,8 +17,7 @@ Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, 
 @app.post("/query")
 def query(caller: Asker, core: Core, body: wire.Questioned) -> wire.Answered:
     with measured(core.database, caller, "query"):
-        home = named.find(core.database, caller, body.index_name)
-        asked = Query(body.query, body.top_k, Filters(collection_ids=(home["id"],)), Mode.HYBRID)
+        asked = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
         # An index may hold one good passage among any others: that one suffices for an answer.
         return wire.Answered.of(core.answer(caller, asked, body.sampling(), judged=1))
 
@@ -29,8 +27,7 @@ def retrieve(caller: Asker, core: Core, body: wire.Retrieval) -> wire.Retrieved:
     with measured(core.database, caller, "retrieve"):
         if not body.query.strip():
             raise InvalidRequest("query: must not be blank")
-        home = named.find(core.database, caller, body.index_name)
-        filters = Filters(collection_ids=(home["id"],), metadata=body.metadata_filter)
+        filters = Filters(collection=body.index_name, metadata=body.metadata_filter)
         asked = Query(body.query, body.max_node_count, filters, Mode.HYBRID)
         return wire.Retrieved.of(body.query, core.search(caller, asked))
 
