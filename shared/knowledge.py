@@ -124,7 +124,8 @@ def query(
     matches: tuple[Match, ...] = ()
     if any(homes.values()):
         # By meaning, in the order of the cosine: that is what confidence was measured on.
-        answer = core.answer(caller, _query(homes, asked, Mode.SEMANTIC, rerank=False))
+        # A namespace may hold one good passage among any others: that one suffices.
+        answer = core.answer(caller, _query(homes, asked, Mode.SEMANTIC, rerank=False), judged=1)
         draft, matches = answer.draft, answer.matches
     counted: list[Measure] = []
     if draft:

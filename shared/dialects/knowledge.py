@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringCo
 from shared.dialects import detail
 from shared.dialects.detail import ErrorBody
 from shared.dialects.platform import WithoutNul, small
-from shared.dialects.rag import INSUFFICIENT
 from shared.errors import NotFound, RagError, Unauthorized
+from shared.policy import INSUFFICIENT
 from shared.types import Draft, Passage
 
 __all__ = ["ErrorBody", "error_body"]
@@ -26,6 +26,8 @@ def _said(error: RagError) -> str:
         return "Invalid or missing credentials"
     if isinstance(error, NotFound) and error.code in ("collection_not_found", "document_not_found"):
         return "Document not found"
+    if error.code == "org_required":
+        return "You belong to several orgs: an API key says which is meant."
     if "document" in error.details:
         return f"documents.{error.details['document']}: {error}"
     return str(error)
@@ -44,7 +46,8 @@ def _blank(text: str) -> str:
     return text
 
 
-Namespace = Annotated[str, StringConstraints(min_length=1, max_length=255), WithoutNul]
+# Not dots alone: in a path, clients take them for a way elsewhere.
+Namespace = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"[^.]"), WithoutNul]
 DocumentId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
 NewId = Annotated[DocumentId, AfterValidator(_addressable)]
 Line = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000), WithoutNul]

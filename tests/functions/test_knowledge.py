@@ -10,7 +10,7 @@ from functions import knowledge
 from shared.clean import clean
 from shared.config import Settings
 from shared.dialects.knowledge import NOTHING
-from shared.dialects.rag import INSUFFICIENT
+from shared.policy import INSUFFICIENT
 from tests.actors import World, client
 from tests.conftest import People
 from tests.functions.knowing import (
@@ -111,7 +111,7 @@ def test_a_namespace_s_name_goes_round(people: People, namespace: str):
     assert ids(people.ann, namespace) == []
 
 
-@pytest.mark.parametrize("namespace", ["", "x" * 256, "\0"])
+@pytest.mark.parametrize("namespace", ["", "x" * 256, "\0", "..."])
 def test_a_name_that_cannot_be_one_is_422(people: People, namespace: str):
     for method, rest, body in (
         ("POST", "documents", {"documents": [{"text": REFUNDS}]}), ("GET", "documents", None),
@@ -279,9 +279,9 @@ def test_a_text_with_nothing_to_read_is_400_and_says_which(people: People, text:
 
 def test_an_answer_is_the_core_s_with_the_chunks_that_it_is_from(people: People):
     ingest(people.ann, {"text": REFUNDS, "source": "faq.md"}, {"text": SHIPPING})
-    question = "What is our refund policy from purchase?"
-    answer = ask(people.ann, question, top_k=1, include_citations=True)
+    answer = ask(people.ann, top_k=1, include_citations=True)
     assert set(answer) == {"answer", "chunks"}
+    assert "30 days" in answer["answer"]
     assert [chunk["text"] for chunk in answer["chunks"]] == [REFUNDS]
     assert answer["chunks"][0]["citations"][0]["source"] == "faq.md"
     withheld = ask(people.ann, "Who won the cup in 1954?")
