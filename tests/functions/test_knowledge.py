@@ -30,8 +30,8 @@ from tests.functions.serving import NO_METADATA, made, served
 from tests.stand_in import StandIn
 
 NAMES = [
-    "support-corpus", "with spaces", "a/b/documents", "documents", "namespaces", "größe ✓ 日本", "50%+?#&",
-    "a:b:c", "é" * 255,
+    "support-corpus", "with spaces", "line\nend\n", "a/b/documents", "documents", "namespaces", "größe ✓ 日本",
+    "50%+?#&", "a:b:c", "é" * 255,
 ]  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def test_a_name_that_cannot_be_one_is_422(people: People, namespace: str):
 
 
 @pytest.mark.parametrize(
-    "name", ["faq", "docs/faq.md", "/a//b/", "documents", "a b ✓ %2F?#", "x" * 500, "a.b"]
+    "name", ["faq", "docs/faq.md", "/a//b/", "documents", "a b ✓ %2F?#", "a\nb", "x" * 500, "a.b"]
 )
 def test_a_document_s_own_id_goes_round_and_is_replaced(people: People, name: str):
     assert ingest(people.ann, {"text": REFUNDS, "document_id": name, "metadata": {"v": 1}}) == [name]
