@@ -67,7 +67,7 @@ def denied_of(value: str) -> dict[str, frozenset[str]]:
     wrong = 'JSON such as {"knowledge": ["a_key"]}; for knowledge and memory'
     try:
         said = json.loads(value or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError(wrong) from None
     if not isinstance(said, dict) or not said.keys() <= {"knowledge", "memory"}:
         raise ValueError(wrong)

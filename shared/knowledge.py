@@ -197,5 +197,6 @@ def _note(
         *counted,
         documents=len({match.document_id for match in own}),
         chunks=len(own),
-        top_score=own[0].score if own else None,
+        # A sum of shares may be a little more.
+        top_score=min(own[0].score, 1.0) if own else None,
     )
