@@ -27,6 +27,7 @@ LAYERS = (
     ("webhooks", "deliver"),
     ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform", "dialects.detail"),
     ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index"),
+    ("dialects.knowledge", "knowledge", "agent_tool"),
     ("callers", "edge", "app"),
 )
 ORDER = [module for layer in LAYERS for module in layer]
