@@ -55,7 +55,7 @@ $$;
 
 -- The same with filters, as long as they leave no more than `bound`; considered: how many they leave, counted no
 -- further than that. The commonest, one source type, keeps its plan; others are planned for the filters at
--- hand.
+-- hand. Texts are fetched of those that are kept: with all of them the rows would not fit into memory.
 create function rag.nearest_of_filtered(needle extensions.halfvec, scope rag.scope, wanted integer,
   bound bigint, out hits rag.hit[], out considered integer)
 language plpgsql stable security invoker set search_path = ''
@@ -70,8 +70,7 @@ begin
       select found.*
       from unnest(scope.org_ids) as orgs (one_org)
       cross join lateral (
-        select org_id, document_id, ordinal, id, content, span_start, span_end,
-          (embedding operator(extensions.<=>) needle) + 0 as distance
+        select org_id, id, (embedding operator(extensions.<=>) needle) + 0 as distance
         from rag.chunks
         where org_id = one_org and embedding_model = scope.model and source_type = one_type
         offset 0
@@ -82,14 +81,19 @@ begin
         greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
         order by distance, id), (select count(*) from visible)
       into hits, considered
-    from (select * from visible order by distance, id limit wanted) as nearest;
+    from (select * from visible order by distance, id limit wanted) as nearest
+    cross join lateral (
+      select document_id, ordinal, content, span_start, span_end
+      from rag.chunks
+      where chunks.org_id = nearest.org_id and chunks.id = nearest.id
+      offset 0
+    ) as text;
     return;
   end if;
 
   execute format($query$
     with visible as materialized (
-      select org_id, document_id, ordinal, id, content, span_start, span_end,
-        (embedding operator(extensions.<=>) $2) + 0 as distance
+      select org_id, id, (embedding operator(extensions.<=>) $2) + 0 as distance
       from rag.chunks
       where %s
       limit $4 + 1
@@ -98,6 +102,12 @@ begin
         greatest(0, least(1, 1 - distance)), null, greatest(0, least(1, 1 - distance)))::rag.hit
         order by distance, id), (select count(*) from visible)
     from (select * from visible order by distance, id limit $3) as nearest
+    cross join lateral (
+      select document_id, ordinal, content, span_start, span_end
+      from rag.chunks
+      where chunks.org_id = nearest.org_id and chunks.id = nearest.id
+      offset 0
+    ) as text
   $query$, rag.chunk_conditions(scope))
     into hits, considered using scope, needle, wanted, bound;
 end;
