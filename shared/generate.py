@@ -7,7 +7,7 @@ document can close them and speak as instructions; the model gets no tools.
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shared.config import Settings
 from shared.embed import Embedder, embed
@@ -17,12 +17,15 @@ from shared.extract import extract
 from shared.patience import openai_client, within
 from shared.policy import fit
 from shared.tokens import count_tokens
-from shared.types import Citation, Draft, Match, Query
+from shared.types import Citation, Draft, Match, Query, Sampling, Usage
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
 DEFAULT_RETRY_AFTER = "30"
+# Answers that keep to the context, where the caller asks for nothing else.
+TEMPERATURE = 0.2
+UNSAID = Sampling()
 
 SYSTEM = (
     "You answer questions from excerpts of the user's documents. Each stands between a line "
@@ -44,7 +47,13 @@ class Generator(Protocol):
     @property
     def model(self) -> str: ...
 
-    def write(self, query: Query, matches: Sequence[Match], citations: Sequence[Citation]) -> Draft:
+    def write(
+        self,
+        query: Query,
+        matches: Sequence[Match],
+        citations: Sequence[Citation],
+        sampling: Sampling = UNSAID,
+    ) -> Draft:
         """Raises GenerationFailed, GenerationTimedOut or GenerationBusy."""
         ...
 
@@ -58,9 +67,18 @@ class Extractive:
         self._embedder = embedder
         self._context_tokens = context_tokens
 
-    def write(self, query: Query, matches: Sequence[Match], citations: Sequence[Citation]) -> Draft:
+    def write(
+        self,
+        query: Query,
+        matches: Sequence[Match],
+        citations: Sequence[Citation],
+        sampling: Sampling = UNSAID,
+    ) -> Draft:
+        """Sentences are as they are: no sampling changes them."""
         context = fit(matches, self._context_tokens, lambda match: count_tokens(match.text))
-        return extract(query, context, citations, lambda texts: embed(self._embedder, texts))
+        draft = extract(query, context, citations, lambda texts: embed(self._embedder, texts))
+        read = count_tokens(query.text) + sum(count_tokens(match.text) for match in context)
+        return replace(draft, usage=Usage(read, count_tokens(draft.text)))
 
 
 class Gateway:
@@ -72,10 +90,17 @@ class Gateway:
         self.model = model
         self._context_tokens = context_tokens
 
-    def write(self, query: Query, matches: Sequence[Match], citations: Sequence[Citation]) -> Draft:
+    def write(
+        self,
+        query: Query,
+        matches: Sequence[Match],
+        citations: Sequence[Citation],
+        sampling: Sampling = UNSAID,
+    ) -> Draft:
         from openai import APITimeoutError, OpenAIError, RateLimitError
 
         nonce = secrets.token_hex(8)
+        system = SYSTEM.format(nonce=nonce)
         user = QUESTION.format(context=self.context(matches, nonce), question=query.text)
         try:
             # A caller waits for this: trying again is theirs to decide, and a 429 says when.
@@ -83,10 +108,10 @@ class Gateway:
                 answer = self._client.chat.completions.create(
                     model=self.model,
                     messages=[
-                        {"role": "system", "content": SYSTEM.format(nonce=nonce)},
+                        {"role": "system", "content": system},
                         {"role": "user", "content": user},
                     ],
-                    temperature=0.2,
+                    **{"temperature": TEMPERATURE, **sampling.said()},
                 )
         except RateLimitError as busy:
             wait = busy.response.headers.get("retry-after", "")
@@ -104,7 +129,8 @@ class Gateway:
             raise GenerationFailed from malformed
         if not isinstance(text, str) or not text.strip():
             raise GenerationFailed
-        return Draft(text.strip(), self.model)
+        usage = usage_of(answer.usage) or Usage(count_tokens(system) + count_tokens(user), count_tokens(text))
+        return Draft(text.strip(), self.model, usage)
 
     def close(self) -> None:
         self._client.close()
@@ -127,6 +153,14 @@ class Gateway:
                 cut = replace(cut, text=cut.text[: len(cut.text) * self._context_tokens // price - 1])
             chosen = (cut,)
         return "".join(map(excerpt, chosen)).rstrip("\n")
+
+
+def usage_of(said: Any) -> Usage | None:
+    """What a gateway says that it counted; None where it says nothing of use."""
+    read, written = getattr(said, "prompt_tokens", None), getattr(said, "completion_tokens", None)
+    if not (type(read) is type(written) is int and read >= 0 and written >= 0):
+        return None
+    return Usage(read, written)
 
 
 def generator_for(settings: Settings, embedder: Embedder) -> Generator:

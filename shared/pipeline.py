@@ -18,7 +18,7 @@ from shared.auth import Verifier
 from shared.config import Settings
 from shared.embed import Embedder, embedder_for
 from shared.errors import ApiKeysOff, ConfigurationError, InvalidRequest, StorageOff
-from shared.generate import Generator, generator_for
+from shared.generate import UNSAID, Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
 from shared.match import holds, is_identifier, match, widen
@@ -39,6 +39,7 @@ from shared.types import (
     Page,
     Principal,
     Query,
+    Sampling,
     Thresholds,
 )
 
@@ -229,7 +230,7 @@ class Pipeline:
         with step("match"):
             return match(self.database, caller, vector, self.embedder.model, query)
 
-    def answer(self, caller: Principal, query: Query) -> Answer:
+    def answer(self, caller: Principal, query: Query, sampling: Sampling = UNSAID) -> Answer:
         """An answer with citations, or, below medium confidence, the citations alone. Raises a RagError."""
         started = time.perf_counter()
         # Confidence is judged on five whatever the caller wants to see.
@@ -242,7 +243,7 @@ class Pipeline:
         draft = None
         if judgement.confidence is not Confidence.LOW:
             with step("generate"):
-                draft = self.generator.write(query, matches, citations)
+                draft = self.generator.write(query, matches, citations, sampling)
         return Answer(matches, judgement, citations, draft, datetime.now(UTC), _milliseconds_since(started))
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The nouns that the six steps hand on. Wire names appear in `dialects/` only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -149,11 +149,37 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a model is to write, as far as the caller says; what is None is the generator's own choice."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    stop: str | tuple[str, ...] | None = None
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+
+    def said(self) -> dict[str, Any]:
+        """What is not None, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How many tokens were read and written: a gateway's own count, or ours, which is an upper bound."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
-    """What a generator wrote, and which generator it was."""
+    """What a generator wrote, which generator it was, and what it took."""
 
     text: str
     model: str
+    usage: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)

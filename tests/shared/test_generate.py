@@ -11,7 +11,7 @@ from shared.errors import GenerationBusy, GenerationFailed, GenerationTimedOut, 
 from shared.generate import Extractive, Gateway, Generator, generator_for
 from shared.policy import cite
 from shared.tokens import count_tokens
-from shared.types import Draft, Match, Query
+from shared.types import Draft, Match, Query, Sampling, Usage
 from tests.shared.examples import match, opened, settings
 from tests.stand_in import Reply, Request, StandIn
 
@@ -93,15 +93,48 @@ def test_the_request_holds_the_model_the_key_and_the_contract_s_instructions(api
 
 def test_another_model_can_be_chosen(api: StandIn):
     api.replies(says("Yes."))
-    assert write(api, KETTLE, rag_gateway_model="openai/gpt-5-mini") == Draft("Yes.", "openai/gpt-5-mini")
+    draft = write(api, KETTLE, rag_gateway_model="openai/gpt-5-mini")
+    assert (draft.text, draft.model) == ("Yes.", "openai/gpt-5-mini")
     assert api.requests[0].json["model"] == "openai/gpt-5-mini"
 
 
 def test_the_model_s_words_are_the_answer_without_the_white_space_around_them(api: StandIn):
     api.replies(says("\n At 100 degrees,\n\nsays the Kettle manual. \n"))
-    assert write(api, KETTLE) == Draft(
-        "At 100 degrees,\n\nsays the Kettle manual.", "google/gemini-2.5-flash"
+    draft = write(api, KETTLE)
+    assert (draft.text, draft.model) == (
+        "At 100 degrees,\n\nsays the Kettle manual.",
+        "google/gemini-2.5-flash",
     )
+
+
+def test_the_model_writes_as_the_caller_says_and_otherwise_close_to_the_context(api: StandIn):
+    assert asked(api, KETTLE).json["temperature"] == 0.2
+    said = Sampling(temperature=0.7, max_tokens=2048, stop=("END",), seed=7, presence_penalty=0.5)
+    gateway(api).write(QUESTION, [KETTLE], cite([KETTLE]), said)
+    request = api.requests[-1].json
+    assert {name: request[name] for name in set(request) - {"model", "messages"}} == {
+        "temperature": 0.7,
+        "max_tokens": 2048,
+        "stop": ["END"],
+        "seed": 7,
+        "presence_penalty": 0.5,
+    }
+
+
+def test_usage_is_what_the_gateway_counted(api: StandIn):
+    counted = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
+    api.replies(Reply(json={**says("Yes.").json, "usage": counted}))
+    assert write(api, KETTLE).usage == Usage(120, 30)
+
+
+@pytest.mark.parametrize(
+    "usage", [None, {}, 7, {"prompt_tokens": None}, {"prompt_tokens": "9", "completion_tokens": -1}]
+)
+def test_usage_is_counted_here_where_the_gateway_says_none(api: StandIn, usage: Any):
+    api.replies(Reply(json={**says("Yes.").json, "usage": usage}))
+    draft = write(api, KETTLE)
+    system, user = contents(api.requests[-1])
+    assert draft.usage == Usage(count_tokens(system) + count_tokens(user), count_tokens("Yes."))
 
 
 def test_chunks_stand_between_markers_in_order_with_their_titles(api: StandIn):
@@ -273,6 +306,8 @@ def test_without_a_key_answers_are_extracted_and_labelled_so(embedder: Embedder)
     assert writer.model == "extractive"
     draft = writer.write(QUESTION, [KETTLE, TOASTER], cite([KETTLE, TOASTER]))
     assert draft.model == "extractive"
+    read = sum(map(count_tokens, (QUESTION.text, KETTLE.text, TOASTER.text)))
+    assert draft.usage == Usage(read, count_tokens(draft.text))
     assert draft.text.startswith('According to "Kettle manual": The kettle switches off at 100 degrees. [1]')
 
 
