@@ -9,6 +9,11 @@ from shared.types import Citation, Confidence, Judgement, Match, Thresholds
 JUDGED = 5
 MAX_CITATIONS = 5
 SNIPPET_CHARACTERS = 200
+# Said in an answer's place where confidence withholds it (contract).
+INSUFFICIENT = (
+    "I don't have enough relevant information to answer this question confidently. "
+    "Here are the most relevant sources I found:"
+)
 
 # Similarities mean something only within one embedding model. The contract's numbers serve OpenAI's; the
 # local model's were fitted by `make eval`, on questions that its report (in bench/results) does not use.

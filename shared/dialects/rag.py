@@ -7,13 +7,9 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from shared.errors import RagError
-from shared.policy import snippet
+from shared.policy import INSUFFICIENT, snippet
 from shared.types import Answer, Citation, Filters, Found, Match, Query
 
-INSUFFICIENT = (
-    "I don't have enough relevant information to answer this question confidently. "
-    "Here are the most relevant sources I found:"
-)
 SourceType = Literal["transcript", "email", "doc", "faq", "web"]
 
 

@@ -1,5 +1,6 @@
 """Apps in this process, on a pipeline of a test's choosing; and a proxy that counts what passes."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
+import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
@@ -34,7 +36,9 @@ def platform_error(answer: httpx.Response, status: int) -> dict[str, Any]:
 @contextmanager
 def made(settings: Settings, **changes: Any) -> Iterator[Pipeline]:
     """A pipeline with some settings changed; strings of secrets become secrets."""
-    secret = {"openai_api_key", "rag_metrics_token", "rag_signing_key", "supabase_jwt_secret"}
+    secret = {
+        "openai_api_key", "rag_metrics_token", "rag_signing_key", "supabase_jwt_secret", "lovable_api_key",
+    }  # fmt: skip
     update = {
         name: SecretStr(value) if name in secret and value is not None else value
         for name, value in changes.items()
@@ -54,6 +58,20 @@ def served(app: FastAPI, core: Pipeline) -> Iterator[TestClient]:
         yield TestClient(app)
     finally:
         app.dependency_overrides.clear()
+
+
+@contextmanager
+def live(app: FastAPI, core: Pipeline) -> Iterator[str]:
+    """The same behind a real server, whose clients see a stream as it comes and may leave; its address."""
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, ws="none"))
+    with served(app, core), socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(10)
 
 
 @contextmanager
