@@ -65,24 +65,26 @@ class Asked:
         )
         # Postgres stores no NUL, and nobody half a character.
         asked = asked.replace("\0", "").encode("utf-8", "replace").decode()
-        if not asked.strip():
+        if not (asked := asked.strip()):
             raise InvalidRequest("There must be a user prompt since the latest assistant message.")
         return asked
 
 
 def text_of(content: Any) -> str | None:
     """A message's text; None for what is not text alone."""
+    texts = _texts(content)
+    return None if None in texts else "\n".join(filter(None, texts))
+
+
+def _texts(content: Any) -> list[str | None]:
+    """The texts of its parts, None for each that is something else."""
     if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    texts: list[str] = []
-    for part in content:
-        text = part if isinstance(part, str) else part.get("text") if part.get("type") == "text" else None
-        if not isinstance(text, str):
-            return None
-        texts.append(text)
-    return "\n".join(texts)
+        return []
+    parts = content if isinstance(content, list) else [content]
+    texts = [
+        part.get("text") if isinstance(part, dict) and part.get("type") == "text" else part for part in parts
+    ]
+    return [text if isinstance(text, str) else None for text in texts]
 
 
 def grounded(asked: Asked, matches: Sequence[Match], context_tokens: int, history_tokens: int) -> Body:
@@ -126,5 +128,5 @@ def _remembered(head: Sequence[Message], budget: int) -> list[Message]:
 
 
 def cost(message: Message) -> int:
-    content = message.get("content")
-    return FRAME_TOKENS + count_tokens(text_of(content) or "" if isinstance(content, str | list) else "")
+    """In tokens, of its text; what pictures cost, only their model knows."""
+    return FRAME_TOKENS + sum(count_tokens(text) for text in _texts(message.get("content")) if text)

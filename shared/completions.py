@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import chat, chat_replies, measures, named
 from shared.chat import Asked, Body
+from shared.embed import Embedder
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT
 from shared.tokens import count_tokens
@@ -83,8 +84,8 @@ def _prepare(core: Pipeline, caller: Principal, asked: Asked) -> _Prepared:
     if asked.index is None or asked.bypasses:
         core.require_chat_gateway()
         return _Prepared(asked.request, None)
-    question = asked.question()[-chat.QUESTION_CHARACTERS :]
     home = named.find(core.database, caller, asked.index)
+    question = _cut(core.embedder, asked.question())
     query = Query(question, asked.top_k, Filters(collection_ids=(home["id"],)), Mode.HYBRID)
     if gateway is None:
         return _extracted(core, caller, asked, query)
@@ -92,6 +93,14 @@ def _prepare(core: Pipeline, caller: Principal, asked: Asked) -> _Prepared:
     settings = core.settings
     request = chat.grounded(asked, matches, settings.rag_context_tokens, settings.rag_history_tokens)
     return _Prepared(request, matches)
+
+
+def _cut(embedder: Embedder, question: str) -> str:
+    """The end of it, as much as the database and an embedding service take."""
+    question = question[-chat.QUESTION_CHARACTERS :]
+    while embedder.remote and (tokens := embedder.count_tokens(question)) > embedder.window:
+        question = question[-(len(question) * embedder.window // tokens) :]
+    return question
 
 
 def _extracted(core: Pipeline, caller: Principal, asked: Asked, query: Query) -> _Prepared:

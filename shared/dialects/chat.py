@@ -26,6 +26,14 @@ KINDS = {
     429: "rate_limit_error",
 }
 
+# What they say of themselves with each request, which browsers ask about first.
+CLIENT_HEADERS = (
+    "openai-organization", "openai-project", "user-agent", "x-stainless-arch", "x-stainless-async",
+    "x-stainless-custom-poll-interval", "x-stainless-helper-method", "x-stainless-lang", "x-stainless-os",
+    "x-stainless-package-version", "x-stainless-poll-helper", "x-stainless-retry-count",
+    "x-stainless-runtime", "x-stainless-runtime-version", "x-stainless-timeout",
+)  # fmt: skip
+
 Penalty = Annotated[float, Field(strict=True, ge=-2, le=2)]
 Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 Text = Annotated[str, StringConstraints(strict=True)]

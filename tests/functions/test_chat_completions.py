@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from fastapi.testclient import TestClient
@@ -17,6 +18,7 @@ from tests.functions.chatting import (
     KETTLE,
     MODEL_ANSWER,
     PATH,
+    PICTURE,
     QUESTION,
     SECRET,
     ask,
@@ -24,11 +26,10 @@ from tests.functions.chatting import (
     index,
     user,
 )
-from tests.functions.serving import served
+from tests.functions.serving import made, served
 from tests.stand_in import Reply, StandIn
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
-PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 
 
 @pytest.fixture
@@ -175,98 +176,6 @@ def test_the_question_is_what_the_user_said_since_the_last_answer(
     assert answer["source_nodes"][0]["text"] == KETTLE
 
 
-def test_a_long_question_with_odd_characters_is_asked_all_the_same(
-    people: People, core: Pipeline, local: TestClient
-):
-    index(core, people.ann, "kettles", KETTLE)
-    for text in ("word " * 4000 + QUESTION, f"\0{QUESTION}", [{"type": "text", "text": QUESTION}]):
-        answer = ask(local, people.ann, [user(text)], index_name="kettles")
-        assert answer.status_code == 200, answer.text
-    raw = b'{"index_name": "kettles", "messages": [{"role": "user", "content": "\\ud800 kettle degrees"}]}'
-    headers = {**people.ann.headers(), "Content-Type": "application/json"}
-    assert local.post(PATH, content=raw, headers=headers).status_code == 200
-
-
-ROLELESS = "Invalid request format: messages must contain 'role'."
-NO_USER = "There must be a user prompt since the latest assistant message."
-
-
-@pytest.mark.parametrize("name", [None, "kettles"])
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ({"messages": [{"content": "Hello"}]}, ROLELESS),
-        ({"messages": [{"role": None, "content": "Hello"}]}, ROLELESS),
-        ({"messages": [{"role": ["user"], "content": "Hello"}]}, ROLELESS),
-        ({"messages": [{"role": "user"}]}, "messages must contain 'content' for role 'user'."),
-        ({"messages": [{"role": "system", "content": None}]}, "must contain 'content' for role 'system'."),
-        ({"messages": [{"role": "user", "content": 7}]}, "'content' must be a text or a list of parts."),
-        ({"messages": [{"role": "user", "content": [7]}]}, "'content' must be a text or a list of parts."),
-        ({"messages": []}, "Invalid request format: messages: "),
-        ({"messages": None}, "Invalid request format: messages: "),
-        ({"messages": "Hello"}, "Invalid request format: messages: "),
-        ({"messages": ["Hello"]}, "Invalid request format: messages.0: "),
-        ({"temperature": 2.1}, "Invalid request format: temperature: "),
-        ({"temperature": "hot"}, "Invalid request format: temperature: "),
-        ({"temperature": True}, "Invalid request format: temperature: "),
-        ({"top_k": 0}, "Invalid request format: top_k: "),
-        ({"top_k": 101}, "Invalid request format: top_k: "),
-        ({"top_k": 1.5}, "Invalid request format: top_k: "),
-        ({"max_tokens": 0}, "Invalid request format: max_tokens: "),
-        ({"stream": "yes"}, "Invalid request format: stream: "),
-        ({"stop": [7]}, "Invalid request format: stop"),
-        ({"index_name": 7}, "Invalid request format: index_name: "),
-        ({"index_name": ""}, "Invalid request format: index_name: "),
-        ({"model": {}}, "Invalid request format: model: "),
-        ({"tools": "all"}, "Invalid request format: tools: "),
-    ],
-)  # fmt: skip
-def test_a_request_that_is_none_is_refused_with_400(
-    people: People, local: TestClient, name: str | None, body: Any, said: str
-):
-    answer = ask(local, people.ann, **{"index_name": name, **body})
-    assert answer.status_code == 400, answer.text
-    assert said in answer.json()["detail"]
-    assert answer.json()["error"]["message"] == answer.json()["detail"]
-
-
-def test_a_request_without_messages_or_without_the_form_of_json_is_refused(people: People, local: TestClient):
-    headers = {**people.ann.headers(), "Content-Type": "application/json"}
-    deep = b'{"messages": [{"role": "user", "content": "x"}], "a": ' + b"[" * 99_999 + b"]" * 99_999 + b"}"
-    nan = b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}'
-    hidden = b'{"messages": [{"role": "user", "content": "x"}], "logit_bias": {"1": 1e400}}'
-    for raw in (b"{}", b"[]", b"null", b"{", b"", deep, nan, hidden):
-        answer = local.post(PATH, content=raw, headers=headers)
-        assert answer.status_code == 400, (raw[:60], answer.text)
-        assert answer.json()["detail"]
-
-
-@pytest.mark.parametrize(
-    "messages",
-    [
-        [{"role": "system", "content": "Be brief."}],
-        [user(), {"role": "assistant", "content": "At 100 degrees."}],
-        [user(" \n")],
-        [user("")],
-        [user([])],
-    ],
-)
-def test_an_index_is_asked_nothing_without_a_question(
-    people: People, core: Pipeline, local: TestClient, messages: Any
-):
-    index(core, people.ann, "kettles", KETTLE)
-    answer = ask(local, people.ann, messages, index_name="kettles")
-    assert (answer.status_code, answer.json()["detail"]) == (400, NO_USER)
-
-
-def test_a_megabyte_is_taken_and_more_is_413(people: People, settings: Settings, gateway: StandIn):
-    with chatting(settings, gateway) as client:
-        assert ask(client, people.ann, [user("x" * 1_000_000)]).status_code == 200
-        answer = ask(client, people.ann, [user("x" * 2_000_000)])
-    assert answer.status_code == 413
-    assert answer.json()["detail"] == "The request body is too large."
-
-
 def test_an_index_that_is_not_there_is_404_in_the_contract_s_words(people: People, local: TestClient):
     answer = ask(local, people.ann, index_name="nowhere")
     assert (answer.status_code, answer.json()["detail"]) == (404, "No such index: 'nowhere' exists.")
@@ -320,6 +229,33 @@ def test_half_a_character_from_a_model_is_shown_as_none(people: People, settings
         server.replies(Reply(body=message))
         answer = ask(client, people.ann)
     assert answer.json()["choices"][0]["message"]["content"] == "a?"
+
+
+def test_a_browser_may_send_what_openai_s_client_says_of_itself(people: People, local: TestClient):
+    headers = {
+        "Origin": "https://app.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,x-stainless-lang,x-stainless-retry-count",
+    }
+    answer = local.options(PATH, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert "x-stainless-lang" in answer.headers["access-control-allow-headers"]
+
+
+def test_nobody_chats_as_the_anonymous_user_unless_there_is_one(
+    people: People, core: Pipeline, settings: Settings, local: TestClient
+):
+    index(core, people.ann, "kettles", KETTLE)
+    body = {"messages": [user()], "index_name": "kettles"}
+    assert local.post(PATH, json=body).status_code == 401
+    somebody = {
+        "rag_index_anonymous_org": UUID(people.acme.id),
+        "rag_index_anonymous_user": UUID(people.alf.id),
+    }
+    with made(settings, **somebody) as opened, served(chat_completions.app, opened) as client:
+        assert KETTLE in client.post(PATH, json=body).text
+        bearer = {"Authorization": "Bearer nonsense"}
+        assert client.post(PATH, json=body, headers=bearer).status_code == 401
 
 
 def test_chats_are_counted_by_outcome_where_every_instance_sees_it(
