@@ -64,7 +64,10 @@ def served(app: FastAPI, core: Pipeline) -> Iterator[TestClient]:
 def live(app: FastAPI, core: Pipeline) -> Iterator[str]:
     """The same behind a real server, whose clients see a stream as it comes and may leave; its address."""
     server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, ws="none"))
-    with served(app, core), socket.create_server(("127.0.0.1", 0)) as listening:
+    # (Said to be TCP: else asyncio leaves Nagle's algorithm on, and each answer waits 40 ms.)
+    kind = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    with served(app, core), socket.socket(*kind) as listening:
+        listening.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:

@@ -34,7 +34,7 @@ LAYERS = (
     ("splitting.document_types", "splitting.grammars", "splitting.plan", "splitting.split"),
     ("embed", "remember", "chunk", "match", "policy", "extract"),
     ("generate", "ids", "ingest", "rerank", "collections", "documents", "named", "indexes", "measures"),
-    ("chat", "chat_replies", "chat_gateway"),
+    ("chat", "chat_replies", "chat_reading", "chat_gateway"),
     ("uploads", "removals"),
     ("jobs", "prepare", "work"),
     ("webhooks", "deliver"),
