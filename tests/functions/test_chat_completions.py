@@ -212,7 +212,7 @@ def test_an_index_that_is_not_there_is_404_in_the_contract_s_words(people: Peopl
 def test_a_model_s_fault_has_a_proper_status_and_leaks_nothing(
     people: People, settings: Settings, reply: Reply, status: int, code: str, stream: bool
 ):
-    with StandIn() as server, chatting(settings, server, rag_gateway_timeout_seconds=0.7) as client:
+    with StandIn() as server, chatting(settings, server, rag_gateway_timeout_seconds=1.0) as client:
         server.replies(reply)
         answer = ask(client, people.ann, stream=stream)
         assert len(server.requests) == 1

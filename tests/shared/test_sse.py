@@ -87,7 +87,7 @@ def test_silence_is_filled_with_comments_and_nothing_is_lost():
 
     got = run(answered(slow(), seconds=0.1))
     assert [part for part in got if part != KEEP_ALIVE] == [b"data: 0\n\n", b"data: 1\n\n", b"data: 2\n\n"]
-    assert 3 <= got.count(KEEP_ALIVE) <= 6
+    assert got.count(KEEP_ALIVE) >= 3
 
 
 @pytest.mark.parametrize("silent", [True, False], ids=["in silence", "in the middle of talk"])
