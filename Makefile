@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export SUPABASE_TELEMETRY_DISABLED := 1
 
-.PHONY: help demo serve test check format migration package bench eval clean
+.PHONY: help demo serve test check format migration openapi package bench eval clean
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
@@ -12,10 +12,11 @@ help:
 	@echo "make test       every test"
 	@echo "make check      format, lint, types, tests: what CI runs"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
+	@echo "make openapi    writes openapi/, what each function says of itself; a test compares it"
 	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
-	@echo "                hybrid ingest work)"
+	@echo "                hybrid ingest work index)"
 	@echo "make eval DATA=dir      how well documents are found, and the confidence thresholds, by labelled sets"
 
 demo: .venv/ready node_modules/ready
@@ -41,6 +42,9 @@ format: .venv/ready-dev
 
 migration: .venv/ready node_modules/ready
 	$(BIN)/python -m local migration $(name)
+
+openapi: .venv/ready
+	@$(BIN)/python -m local openapi
 
 package: .venv/ready node_modules/ready
 	@$(BIN)/python -m local.package

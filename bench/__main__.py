@@ -16,6 +16,7 @@ from bench import (
     growth,
     http_path,
     hybrid,
+    indexes,
     ingest,
     match,
     picture,
@@ -40,6 +41,7 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "hybrid": hybrid.measure,
     "ingest": ingest.measure,
     "work": work.measure,
+    "index": indexes.measure,
 }
 PARTS = [*STAGED, *ALONE]
 

@@ -19,7 +19,9 @@ def health(core: Core) -> JSONResponse:
     reachable = core.database.is_reachable()
     settings = core.settings
     report: dict[str, Any] = {
-        "status": "ok" if reachable else "unavailable",
+        # KAITO's words; its clients ask for detail too.
+        "status": "Healthy" if reachable else "Unhealthy",
+        "detail": None if reachable else "The database does not answer.",
         "database": "reachable" if reachable else "unreachable",
         "embedder": {
             "model": core.embedder.model,

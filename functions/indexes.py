@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Path, Query
 from starlette.responses import JSONResponse
 
 from shared import collections, indexes, named
@@ -25,6 +25,7 @@ app = create_app(
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE, anonymous=True)]
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE, anonymous=True)]
+Name = Annotated[wire.IndexName, Path()]
 MaxTextLength = Annotated[int, Query(ge=1, le=2**31 - 1)]
 
 
@@ -46,7 +47,7 @@ def index(caller: Reader, core: Core) -> Any:
 def documents(
     caller: Reader,
     core: Core,
-    index_name: str,
+    index_name: Name,
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
     offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
     max_text_length: MaxTextLength = 1000,
@@ -60,7 +61,7 @@ def documents(
 
 
 @app.post("/indexes/{index_name:path}/documents")
-def change(caller: Writer, core: Core, index_name: str, body: wire.Changes) -> wire.Changed:
+def change(caller: Writer, core: Core, index_name: Name, body: wire.Changes) -> wire.Changed:
     with measured(core.database, caller, "indexes_update_document"):
         texts = [Text(document.doc_id, document.text, document.metadata) for document in body.documents]
         changed = indexes.change(core.database, core.embedder, caller, index_name, texts)
@@ -72,7 +73,7 @@ def change(caller: Writer, core: Core, index_name: str, body: wire.Changes) -> w
 
 
 @app.post("/indexes/{index_name:path}/documents/delete")
-def delete_documents(caller: Writer, core: Core, index_name: str, body: wire.Deletion) -> wire.Deleted:
+def delete_documents(caller: Writer, core: Core, index_name: Name, body: wire.Deletion) -> wire.Deleted:
     with measured(core.database, caller, "indexes_delete_document"):
         gone = named.delete(core.database, caller, index_name, body.doc_ids)
         wanted = list(dict.fromkeys(body.doc_ids))
@@ -83,7 +84,7 @@ def delete_documents(caller: Writer, core: Core, index_name: str, body: wire.Del
 
 
 @app.delete("/indexes/{index_name:path}")
-def delete(caller: Manager, core: Core, index_name: str) -> wire.Done:
+def delete(caller: Manager, core: Core, index_name: Name) -> wire.Done:
     with measured(core.database, caller, "delete_index"):
         collections.delete(
             core.database, caller, named.find(core.database, caller, index_name)["id"], cascade=True

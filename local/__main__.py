@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import bring, demo, keys, migrations, search
+from local import bring, demo, keys, migrations, openapi, search
 from local.ingest import authorise, core_of, demo_corpus, put
 from local.postgres import VERSIONS
 from local.processes import StackError
@@ -114,6 +114,10 @@ def migration(stack: Stack, options: argparse.Namespace) -> None:
             own.remove()
 
 
+def write_openapi(stack: Stack, options: argparse.Namespace) -> None:
+    print("\n".join(openapi.write()))
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m local", description=__doc__)
     top.add_argument("--data", type=Path, default=DEFAULT_FOLDER, metavar="DIR", help="the stack's folder")
@@ -142,6 +146,7 @@ def parser() -> argparse.ArgumentParser:
     search.add_arguments(command(search.run, "search as a user, by meaning, by word or by both", "search"))
     command(run_demo, "ask the demo's questions of a stack of its own", "demo")
     command(migration, "draft the migration from supabase/migrations to sql/").add_argument("name")
+    command(write_openapi, "write what each function says of itself to openapi/", "openapi")
     return top
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
-from shared import chat, chat_replies, measures, named
+from shared import chat, chat_replies, measures
 from shared.chat import Asked, Body
 from shared.embed import Embedder
 from shared.pipeline import Pipeline
@@ -84,9 +84,8 @@ def _prepare(core: Pipeline, caller: Principal, asked: Asked) -> _Prepared:
     if asked.index is None or asked.bypasses:
         core.require_chat_gateway()
         return _Prepared(asked.request, None)
-    home = named.find(core.database, caller, asked.index)
     question = _cut(core.embedder, asked.question())
-    query = Query(question, asked.top_k, Filters(collection_ids=(home["id"],)), Mode.HYBRID)
+    query = Query(question, asked.top_k, Filters(collection=asked.index), Mode.HYBRID)
     if gateway is None:
         return _extracted(core, caller, asked, query)
     matches = core.search(caller, query).matches
@@ -104,7 +103,8 @@ def _cut(embedder: Embedder, question: str) -> str:
 
 
 def _extracted(core: Pipeline, caller: Principal, asked: Asked, query: Query) -> _Prepared:
-    answer = core.answer(caller, query)
+    # As a query of the index (functions/index_query.py): one good passage suffices for an answer.
+    answer = core.answer(caller, query, judged=1)
     if answer.draft:
         text, usage = answer.draft.text, answer.draft.usage
     else:

@@ -225,11 +225,11 @@ class NoModel(RagError):
 
 @contextmanager
 def about(**details: Any) -> Iterator[None]:
-    """Whatever is raised in here says what it was about."""
+    """Whatever is raised in here says what it was about, as far as that is known."""
     try:
         yield
     except RagError as error:
-        error.details |= details
+        error.details |= {name: value for name, value in details.items() if value is not None}
         raise
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from shared.errors import about
 from shared.postgrest import Database
 from shared.types import Match, Mode, Page, Principal, Query
 
@@ -18,7 +19,8 @@ def match(
 ) -> Page:
     """The caller's top_k chunks of that embedding model, best first.
 
-    `vector` has 1536 dimensions; None will do where words alone decide. Raises a RagError.
+    `vector` has 1536 dimensions; None will do where words alone decide. Raises a RagError, NotFound for a
+    collection by a name that means none.
     """
     arguments: dict[str, Any] = {
         "query_vector": vector,
@@ -34,7 +36,8 @@ def match(
             "expand_context": query.neighbours,
             "half_life_days": query.half_life_days,
         }
-    rows = database.call(caller, function, arguments, again=True)
+    with about(name=query.filters.collection):
+        rows = database.call(caller, function, arguments, again=True)
     return Page(
         matches=tuple(map(_match, rows)),
         # No row tells when there are none: then everything that might be found was looked at.

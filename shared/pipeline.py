@@ -242,14 +242,16 @@ class Pipeline:
         with step("match"):
             return match(self.database, caller, vector, self.embedder.model, query)
 
-    def answer(self, caller: Principal, query: Query, sampling: Sampling = UNSAID) -> Answer:
-        """An answer with citations, or, below medium confidence, the citations alone. Raises a RagError."""
+    def answer(
+        self, caller: Principal, query: Query, sampling: Sampling = UNSAID, judged: int = JUDGED
+    ) -> Answer:
+        """An answer with citations, or, below medium confidence, the citations alone. Confidence is judged on
+        five matches, or on so many, whatever the caller wants to see. Raises a RagError."""
         started = time.perf_counter()
-        # Confidence is judged on five whatever the caller wants to see.
-        wider = replace(query, top_k=max(query.top_k, JUDGED))
+        wider = replace(query, top_k=max(query.top_k, judged))
         found = self.search(caller, wider).matches
         with step("judge"):
-            judgement = judge(found, self.thresholds)
+            judgement = judge(found, self.thresholds, judged)
             matches = found[: query.top_k]
             citations = cite(matches)
         draft = None

@@ -9,7 +9,7 @@ from shared.types import Citation, Confidence, Judgement, Match, Thresholds
 JUDGED = 5
 MAX_CITATIONS = 5
 SNIPPET_CHARACTERS = 200
-# Said in an answer's place where confidence withholds it (contract).
+# What is said where confidence withholds an answer.
 INSUFFICIENT = (
     "I don't have enough relevant information to answer this question confidently. "
     "Here are the most relevant sources I found:"
@@ -33,10 +33,10 @@ def thresholds_for(model: str, high: float | None, medium: float | None) -> Thre
     )
 
 
-def judge(matches: Sequence[Match], thresholds: Thresholds) -> Judgement:
-    """Confidence by the mean similarity of the best five matches; nothing found is low, at 0, and what nobody
-    compared counts as 0."""
-    best = [match.similarity or 0.0 for match in matches[:JUDGED]]
+def judge(matches: Sequence[Match], thresholds: Thresholds, judged: int = JUDGED) -> Judgement:
+    """Confidence by the mean similarity of the best five matches, or of so many; nothing found is low, at 0,
+    and what nobody compared counts as 0."""
+    best = [match.similarity or 0.0 for match in matches[:judged]]
     # fsum: a mean of exactly 0.60 must not fall below it by rounding.
     mean = math.fsum(best) / len(best) if best else 0.0
     if best and mean >= thresholds.high:

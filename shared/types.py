@@ -41,7 +41,7 @@ class Filters:
     """What a search is narrowed by; nothing given is nothing asked.
 
     Of a list one suffices; metadata are equalities that all must hold. Dates are inclusive and mean the
-    document's own date; a lang finds its variants too.
+    document's own date; a lang finds its variants too. `collection` is a name that the caller knows one by.
     """
 
     source_types: tuple[str, ...] = ()
@@ -55,6 +55,7 @@ class Filters:
     states: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    collection: str | None = None
 
 
 class Mode(StrEnum):

@@ -64,7 +64,7 @@ create function rag.user_named(name text)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  select substring(user_named.name from '(?i):u:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$')::uuid;
+  select substring(user_named.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
 $$;
 
 -- Raises PT403 for a name that says it is another user's own, unless an admin asks.

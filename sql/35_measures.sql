@@ -40,22 +40,29 @@ create policy "callers measure their own requests, metrics read all" on rag.meas
 
 grant select, insert, update on rag.measures to authenticated;
 
--- Add up to twenty measures of the caller's: [{name, label, value}], no two of one name and label.
+-- Add up to twenty measures of the caller's: [{name, label, value}].
 create function public.rag_measure(measures jsonb)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
+  with measured as (
+    select fields.name, coalesce(fields.label, '') as label, fields.value
+    from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
+    cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
+  )
   insert into rag.measures as present (user_id, name, label, sum, total, buckets)
-  select auth.uid(), fields.name, coalesce(fields.label, ''), fields.value, 1,
-    array(select (fields.value <= bound)::integer from unnest(rag.bounds_of(fields.name)) as bound)
-  from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
-  cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
-  order by fields.name, fields.label
+  select auth.uid(), measured.name, measured.label, sum(measured.value), count(*), array(
+      select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
+      from unnest(rag.bounds_of(measured.name)) as bound)
+  from measured
+  group by measured.name, measured.label
+  order by measured.name, measured.label
   on conflict on constraint measures_pkey do update set
     sum = present.sum + excluded.sum,
-    total = present.total + 1,
+    total = present.total + excluded.total,
     buckets = array(
-      select had + new from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, new, place)
+      select had + added
+      from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, place)
       order by place);
 $$;
 

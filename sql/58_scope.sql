@@ -3,12 +3,12 @@
 -- parameter: planned for the filters at hand, and all of them reach an index as row security allows.
 
 -- The filters as they come. Dates are inclusive and mean the document's own date; lang "fr" finds fr-CA too;
--- of a list one suffices, an empty one is none; metadata are equalities that all must hold. model is the
--- deployment's by default.
+-- of a list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of
+-- one of the caller's. model is the deployment's by default.
 create type rag.filters as (
   source_type text, lang text, org_id uuid, date_from timestamptz, date_to timestamptz, model text,
   source_types text[], collection_id uuid, collection_ids uuid[], origins text[], authors text[],
-  states text[], labels text[], metadata jsonb
+  states text[], labels text[], metadata jsonb, collection text
 );
 
 -- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
@@ -17,7 +17,8 @@ create type rag.scope as (
   date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid
 );
 
--- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads.
+-- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
+-- what rag.require_collection raises.
 create function rag.scope_of(filters jsonb)
 returns rag.scope
 language plpgsql stable security invoker set search_path = ''
@@ -43,6 +44,9 @@ begin
   scope.collection_ids := nullif(wanted.collection_ids, '{}');
   if wanted.collection_id is not null then
     scope.collection_ids := array[wanted.collection_id];
+  end if;
+  if wanted.collection is not null then
+    scope.collection_ids := array[(rag.require_collection(wanted.collection)).id];
   end if;
   -- Row security would keep a bound key in its collection, but not find that by an index.
   if rag.bound_collection() is not null then

@@ -25,8 +25,8 @@ returns void
 language plpgsql immutable security invoker set search_path = ''
 as $$
 begin
-  if top_k is null or top_k not between 1 and 100 then
-    raise exception 'top_k must be between 1 and 100' using errcode = 'PT400', detail = 'invalid_top_k';
+  if top_k is null or top_k not between 1 and 300 then
+    raise exception 'top_k must be between 1 and 300' using errcode = 'PT400', detail = 'invalid_top_k';
   end if;
 end;
 $$;

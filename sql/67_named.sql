@@ -158,7 +158,8 @@ begin
     select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
       jsonb_build_object(
         'name', rag.name_of(documents), 'document_id', documents.id,
-        'content', left(documents.content, characters), 'is_truncated', length(documents.content) > characters,
+        'content', left(documents.content, coalesce(characters, length(documents.content))),
+        'is_truncated', coalesce(length(documents.content) > characters, false),
         'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
         'source_type', documents.source_type, 'uri', documents.uri, 'status', documents.status,
         'created_at', documents.created_at, 'updated_at', documents.updated_at)

@@ -12,13 +12,18 @@ from shared.dialects import detail
 from shared.dialects.detail import ErrorBody
 from shared.dialects.platform import WithoutNul, small
 from shared.errors import InvalidRequest, RagError
-from shared.types import Match
+from shared.policy import INSUFFICIENT
+from shared.types import Answer, Found, Match, Sampling
 
 __all__ = ["ErrorBody", "error_body"]
 MAX_DOCUMENTS = 1000
 BAD_FILTER = "Invalid metadata filter format. Must be a valid JSON string."
 
-IndexName = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=255), WithoutNul]
+
+# Not dots alone: in a path, clients take them for a way elsewhere.
+IndexName = Annotated[
+    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"[^.]"), WithoutNul
+]
 DocId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
 # Null is no metadata.
 Metadata = Annotated[dict[str, Any], BeforeValidator(lambda said: {} if said is None else small(said))]
@@ -31,6 +36,8 @@ def error_body(error: RagError) -> dict[str, Any]:
 def _said(error: RagError) -> str:
     if error.code == "collection_not_found":
         return f"No such index: '{error.details.get('name')}' exists."
+    if error.code == "org_required":
+        return "You belong to several orgs: an API key says which is meant."
     if "document" in error.details:
         return f"documents.{error.details['document']}: {error}"
     return str(error)
@@ -138,3 +145,64 @@ class Node(BaseModel):
             score=round(match.score, 6),
             metadata=match.metadata,
         )
+
+
+class LlmParams(BaseModel):
+    """Of what models take; the rest is left out."""
+
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    max_tokens: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)] | None = None
+    seed: Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)] | None = None
+    stop: Annotated[list[str], Field(max_length=4)] | str | None = None
+
+
+class Questioned(BaseModel):
+    """The body of /query."""
+
+    index_name: IndexName
+    query: Query
+    top_k: Annotated[int, Field(strict=True, ge=1, le=100)] = 5
+    llm_params: LlmParams | None = None
+
+    def sampling(self) -> Sampling:
+        return Sampling(**(self.llm_params or LlmParams()).model_dump())
+
+
+class Answered(BaseModel):
+    """`metadata` are the source nodes', by their ids."""
+
+    response: str
+    source_nodes: list[Node]
+    metadata: dict[str, dict[str, Any]]
+
+    @classmethod
+    def of(cls, answer: Answer) -> Self:
+        nodes = [Node.of(match) for match in answer.matches]
+        return cls(
+            response=answer.draft.text if answer.draft else INSUFFICIENT,
+            source_nodes=nodes,
+            metadata={node.node_id: node.metadata for node in nodes},
+        )
+
+
+class Retrieval(BaseModel):
+    """The body of /retrieve."""
+
+    index_name: IndexName
+    query: Annotated[str, StringConstraints(strict=True, max_length=10_000), WithoutNul]
+    max_node_count: Annotated[int, Field(strict=True, ge=1, le=300)] = 5
+    metadata_filter: Metadata = Field(default_factory=dict)
+
+
+class Retrieved(BaseModel):
+    query: str
+    results: list[Node]
+    count: int
+
+    @classmethod
+    def of(cls, query: str, found: Found) -> Self:
+        nodes = [Node.of(match) for match in found.matches]
+        return cls(query=query, results=nodes, count=len(nodes))

@@ -3,6 +3,8 @@
 
 alter table rag.collections add column loads text check (length(loads) between 1 and 255);
 
+alter type rag.filters add attribute collection text;
+
 alter type rag.found add attribute external_id text, add attribute place jsonb;
 
 drop function public.rag_metrics();
@@ -15,7 +17,7 @@ create function rag.user_named(name text)
 returns uuid
 language sql immutable security invoker set search_path = ''
 as $$
-  select substring(user_named.name from '(?i):u:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$')::uuid;
+  select substring(user_named.name from ':u:([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')::uuid;
 $$;
 
 -- Raises PT403 for a name that says it is another user's own, unless an admin asks.
@@ -591,7 +593,8 @@ begin
     select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
       jsonb_build_object(
         'name', rag.name_of(documents), 'document_id', documents.id,
-        'content', left(documents.content, characters), 'is_truncated', length(documents.content) > characters,
+        'content', left(documents.content, coalesce(characters, length(documents.content))),
+        'is_truncated', coalesce(length(documents.content) > characters, false),
         'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
         'source_type', documents.source_type, 'uri', documents.uri, 'status', documents.status,
         'created_at', documents.created_at, 'updated_at', documents.updated_at)
@@ -676,22 +679,29 @@ create policy "callers measure their own requests, metrics read all" on rag.meas
 
 grant select, insert, update on rag.measures to authenticated;
 
--- Add up to twenty measures of the caller's: [{name, label, value}], no two of one name and label.
+-- Add up to twenty measures of the caller's: [{name, label, value}].
 create function public.rag_measure(measures jsonb)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
+  with measured as (
+    select fields.name, coalesce(fields.label, '') as label, fields.value
+    from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
+    cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
+  )
   insert into rag.measures as present (user_id, name, label, sum, total, buckets)
-  select auth.uid(), fields.name, coalesce(fields.label, ''), fields.value, 1,
-    array(select (fields.value <= bound)::integer from unnest(rag.bounds_of(fields.name)) as bound)
-  from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
-  cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
-  order by fields.name, fields.label
+  select auth.uid(), measured.name, measured.label, sum(measured.value), count(*), array(
+      select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
+      from unnest(rag.bounds_of(measured.name)) as bound)
+  from measured
+  group by measured.name, measured.label
+  order by measured.name, measured.label
   on conflict on constraint measures_pkey do update set
     sum = present.sum + excluded.sum,
-    total = present.total + 1,
+    total = present.total + excluded.total,
     buckets = array(
-      select had + new from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, new, place)
+      select had + added
+      from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, place)
       order by place);
 $$;
 
@@ -730,3 +740,95 @@ $$;
 
 revoke all on function public.rag_metrics() from public, anon, service_role;
 grant execute on function public.rag_metrics() to authenticated;
+
+-- Raises PT400 for a page that nobody gets.
+create or replace function rag.check_top_k(top_k integer)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if top_k is null or top_k not between 1 and 300 then
+    raise exception 'top_k must be between 1 and 300' using errcode = 'PT400', detail = 'invalid_top_k';
+  end if;
+end;
+$$;
+
+-- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
+-- what rag.require_collection raises.
+create or replace function rag.scope_of(filters jsonb)
+returns rag.scope
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  wanted rag.filters;
+  scope rag.scope;
+  groups integer[];
+  facets uuid[];
+begin
+  if not rag.has_scope('retrievals:read', 'chat:read') then
+    raise exception 'the key lacks the scope retrievals:read' using errcode = 'PT403', detail = 'missing_scope';
+  elsif jsonb_typeof(coalesce(filters, '{}')) <> 'object'
+    or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
+    raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
+  end if;
+  wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+
+  scope.org_ids := array(
+    select ids.id from rag.current_org_ids() as ids (id)
+    where wanted.org_id is null or ids.id = wanted.org_id);
+  scope.model := coalesce(wanted.model, (select settings.embedding_model from rag.settings));
+  scope.collection_ids := nullif(wanted.collection_ids, '{}');
+  if wanted.collection_id is not null then
+    scope.collection_ids := array[wanted.collection_id];
+  end if;
+  if wanted.collection is not null then
+    scope.collection_ids := array[(rag.require_collection(wanted.collection)).id];
+  end if;
+  -- Row security would keep a bound key in its collection, but not find that by an index.
+  if rag.bound_collection() is not null then
+    scope.collection_ids := array(
+      select rag.bound_collection()
+      where scope.collection_ids is null or rag.bound_collection() = any (scope.collection_ids));
+  end if;
+  scope.source_types := nullif(wanted.source_types, '{}');
+  if wanted.source_type is not null then
+    scope.source_types := array[wanted.source_type];
+  end if;
+  scope.lang := lower(wanted.lang);
+  scope.date_from := wanted.date_from;
+  scope.date_to := wanted.date_to;
+
+  if num_nonnulls(wanted.origins, wanted.authors, wanted.states, wanted.labels, wanted.metadata) = 0 then
+    return scope;
+  end if;
+
+  -- One facet of each group must be there.
+  -- A null in a list is no document's.
+  select array_agg(found.number), array_agg(rag.facet(found.kind, coalesce(found.value, 'null')))
+    into groups, facets
+  from (
+    select 1, 'origin', to_jsonb(value) from unnest(wanted.origins) as value
+    union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
+    union all select 3, 'state', to_jsonb(value) from unnest(wanted.states) as value
+    union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
+    union all select 4 + entry.number, 'metadata.' || entry.key, entry.value
+      from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
+  ) as found (number, kind, value);
+  if facets is not null then
+    scope.document_ids := array(
+      select found.document_id
+      from unnest(groups, facets) as asked (number, facet)
+      cross join unnest(scope.org_ids) as org (id)
+      -- One look-up each, which the planner cannot turn into a walk through the org.
+      cross join lateral (
+        select facets_of.document_id
+        from rag.facets as facets_of
+        where facets_of.org_id = org.id and facets_of.facet = asked.facet
+        offset 0
+      ) as found
+      group by org.id, found.document_id
+      having count(distinct asked.number) = (select count(distinct number) from unnest(groups) as number));
+  end if;
+  return scope;
+end;
+$$;

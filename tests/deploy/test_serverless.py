@@ -39,7 +39,8 @@ def test_every_route_of_a_function_reaches_it_and_no_other(packaged: Package, sl
     app = import_module(SLUGS[slug]).app
     served = set()
     for route in app.routes:
-        path = re.sub(r"\{(\w+):path\}", r"{\1+}", route.path)
+        # Greedy parameters end a path there: what follows one is the function's to tell apart.
+        path = re.sub(r"\{(\w+):path\}.*", r"{\1+}", route.path)
         served |= {f"{method} {path}" for method in route.methods} | {f"OPTIONS {path}"}
     assert packaged.routes[slug] == served
 
@@ -58,7 +59,7 @@ def test_no_function_is_cut_off_before_its_own_timeouts(packaged: Package):
     timeouts = {slug: found["Timeout"] for slug, found in packaged.functions.items()}
     assert timeouts["rag-search"] > search
     assert timeouts["rag-answer"] > search + DEFAULTS.rag_gateway_timeout_seconds
-    # An index to find, a key to exchange, and the longest stream.
+    # A key to exchange, what was done to count, and the longest stream.
     chat = search + 2 * asking + DEFAULTS.rag_stream_timeout_seconds
     assert timeouts["chat-completions"] > chat
     # An API key's exchange, its count, the work.
@@ -96,14 +97,11 @@ def test_secrets_come_from_the_deployer_s_environment_or_do_not_come(packaged: P
 def test_each_function_gets_the_secrets_that_the_readme_says(packaged: Package):
     section = (ROOT / "README.md").read_text().partition("## Deploy")[2].partition("\n## ")[0]
     head, _, *rows = re.findall(r"^\|(.+)\|$", section, re.MULTILINE)
-    slugs = [cell.strip().strip("`") for cell in head.split("|")][1:]
-    assert sorted(slugs) == sorted(SLUGS)
-    said: dict[str, set[str]] = {slug: set() for slug in slugs}
+    said = {}
+    names = [cell.strip().strip("`") for cell in head.split("|")][1:]
     for row in rows:
-        name, *cells = (cell.strip() for cell in row.split("|"))
-        for slug, cell in zip(slugs, cells, strict=True):
-            if cell:
-                said[slug].add(name.strip("`"))
+        slug, *cells = (cell.strip() for cell in row.split("|"))
+        said[slug.strip("`")] = {name for name, cell in zip(names, cells, strict=True) if cell}
     assert said == {slug: secrets_of(packaged, slug) for slug in SLUGS}
 
 

@@ -83,7 +83,7 @@ def can_be_wrong(slug: str, path: str, method: str) -> bool:
 
 
 # Those that take API keys.
-KEYED = {"api-keys", "chat-completions", "collections", "documents", "webhooks"}
+KEYED = {"api-keys", "chat-completions", "collections", "documents", "webhooks", "indexes", "index-query"}
 # Anybody may ask.
 PUBLIC = {"/health", "/api/keys/health"}
 # What is well-formed succeeds here, sooner or later, for whoever may.
@@ -94,6 +94,8 @@ SURE = {
     ("/functions/v1/rag-answer", "post"): 200,
     ("/api/v1/collections", "get"): 200,
     ("/v1/collections", "get"): 200,
+    ("/index", "post"): 200,
+    ("/indexes", "get"): 200,
     ("/api/keys", "get"): 200,
     ("/api/keys", "post"): 201,
 }
@@ -119,6 +121,9 @@ def test_no_request_gets_a_5xx_or_an_answer_that_is_not_described(
     @fuzzing
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
+        if any(not str(value).strip(".") for value in (case.path_parameters or {}).values()):
+            # The client takes dots in a path for a way elsewhere: this would not be asked of the operation.
+            return
         answer = case.call(base_url=deployed.url, headers=deployed.credentials[who])
         # There is no model here, and a conversation without an index is for nobody else.
         checks = CHECKS[1:] if slug == "chat-completions" and answer.status_code == 503 else CHECKS
@@ -130,7 +135,7 @@ def test_no_request_gets_a_5xx_or_an_answer_that_is_not_described(
     if slug == "chat-completions":
         seen -= {503}
     if not admitted:
-        assert seen <= {400, 401, 404, 413}
+        assert seen <= {400, 401, 404, 413, 422}
     elif path in PUBLIC:
         assert seen == {200}
     elif (

@@ -16,7 +16,7 @@ def test_health_names_the_effective_embedder_and_generator(stack: Stack):
     answer = httpx.get(f"{stack.url}/health")
     assert answer.status_code == 200
     body = answer.json()
-    assert body["status"] == "ok"
+    assert (body["status"], body["detail"]) == ("Healthy", None)
     assert body["embedder"] == {"model": "all-MiniLM-L6-v2", "source": "local", "stored_dimensions": 1536}
     assert body["generator"] == {"model": "extractive", "source": "local"}
     assert body["thresholds"] == {"high": 0.52, "medium": 0.41}
@@ -38,6 +38,10 @@ def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Sett
         health.app.dependency_overrides.clear()
         core.close()
     assert answer.status_code == 503
+    assert (answer.json()["status"], answer.json()["detail"]) == (
+        "Unhealthy",
+        "The database does not answer.",
+    )
     assert answer.json()["embedder"]["model"] == "text-embedding-3-small"
     assert answer.json()["embedder"]["source"] == "api.openai.com"
     assert "sk-" not in answer.text

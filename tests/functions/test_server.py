@@ -76,7 +76,7 @@ def test_all_functions_are_served_by_one_process(environment: pytest.MonkeyPatch
     people.ann.put([[1.0] + [0.0] * 1535])
     headers = people.ann.headers()
     with TestClient(create()) as client:
-        assert client.get("/health").json()["status"] == "ok"
+        assert client.get("/health").json()["status"] == "Healthy"
         search = client.post(SEARCH, json={"query_text": "?"}, headers=headers)
         answer = client.post("/functions/v1/rag-answer", json={"query_text": "?"}, headers=headers)
     assert (search.status_code, len(search.json()["results"])) == (200, 1)

@@ -42,7 +42,8 @@ FUNCTIONS = [
     "rag_update_document", "rag_get_original", "rag_open_job", "rag_report_job", "rag_complete_job",
     "rag_fail_job", "rag_create_webhook", "rag_list_webhooks", "rag_update_webhook", "rag_rotate_webhook",
     "rag_delete_webhook", "rag_list_deliveries", "rag_repeat_delivery",
-    "rag_begin_upload", "rag_keep_content",
+    "rag_begin_upload", "rag_keep_content", "rag_find_collection", "rag_list_names", "rag_find_documents",
+    "rag_put_documents", "rag_list_named", "rag_delete_named", "rag_measure",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -108,6 +109,13 @@ class Library:
             "rag_revoke_key": {"key_id": self.acme_document},
             "rag_open_key": {},
             "rag_metrics": {},
+            "rag_find_collection": {"name": "default"},
+            "rag_list_names": {},
+            "rag_find_documents": {"collection": "default", "names": [self.acme_document]},
+            "rag_put_documents": {"collection": "default", "documents": []},
+            "rag_list_named": {"collection": "default", "limit": 10},
+            "rag_delete_named": {"collection": "default", "names": [self.acme_document]},
+            "rag_measure": {"measures": []},
             "rag_recall_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
             "rag_remember_embedding": {"hash": "0" * 64, "embedding": SHORT, "max_age_seconds": 60},
         }

@@ -99,8 +99,8 @@ def test_a_code_of_sql_becomes_its_noun(code: str | None, noun: type[RagError]):
 
 @pytest.mark.parametrize("code", ["PT404", "PT400"])
 def test_what_our_own_functions_say_is_passed_on(code: str):
-    assert str(error_from_sql(code, "top_k must be between 1 and 100", "invalid_top_k")) == (
-        "top_k must be between 1 and 100"
+    assert str(error_from_sql(code, "top_k must be between 1 and 300", "invalid_top_k")) == (
+        "top_k must be between 1 and 300"
     )
 
 

@@ -125,7 +125,7 @@ def test_only_chunks_of_the_asked_model_match(people: People):
         ({"query_vector": [0.1] * 384}, "wrong_dimensions"),
         ({"query_vector": [0.0] * 1536}, "zero_vector"),
         ({"query_vector": [0.1] * 1536, "top_k": 0}, "invalid_top_k"),
-        ({"query_vector": [0.1] * 1536, "top_k": 101}, "invalid_top_k"),
+        ({"query_vector": [0.1] * 1536, "top_k": 301}, "invalid_top_k"),
         ({"query_vector": [0.1] * 1536, "top_k": None}, "invalid_top_k"),
         ({"query_vector": [0.1] * 1536, "filters": [1]}, "invalid_filters"),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from local import migrations
 from local.stack import Stack
@@ -216,6 +217,21 @@ def test_what_is_similar_is_found_without_a_scan(crowd: Crowd, subject: str):
     found = uses(world, lambda: passages.similar(world, ann, **{subject: row[subject]}))
     assert_uses(found)
     assert sum(found[index] for index in BY_ORG) > 0, found
+
+
+@pytest.mark.parametrize("only_present", [False, True])
+def test_documents_are_named_and_replaced_without_a_scan(crowd: Crowd, only_present: bool):
+    world, _, bob = crowd
+    document = {
+        "external_id": "named", "title": "N", "content": "n", "content_hash": "0" * 64, "chunks": [],
+        "embedding_model": MODEL,
+    }  # fmt: skip
+    put = "select public.rag_put_documents('default', %s, %s)"
+    world.as_user(bob, put, Jsonb([document]), False)
+    found = uses(world, lambda: world.as_user(bob, put, Jsonb([document]), only_present))
+    assert_uses(found, "documents_external_id")
+    names = "select public.rag_find_documents('default', array['named', 'x', 'y'])"
+    assert_uses(uses(world, lambda: world.as_user(bob, names)), "documents_external_id")
 
 
 def test_a_scan_would_be_seen(crowd: Crowd):

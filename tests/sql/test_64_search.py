@@ -125,7 +125,7 @@ def test_fading_changes_the_order_and_a_document_without_a_date_is_new(world: Wo
 ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"mode": "fuzzy"}, "invalid_mode"),
     ({"mode": None}, "invalid_mode"),
-    *(({"top_k": top_k}, "invalid_top_k") for top_k in (0, 101, None)),
+    *(({"top_k": top_k}, "invalid_top_k") for top_k in (0, 301, None)),
     *(
         ({"mode": mode, "query_vector": None}, "missing_vector")
         for mode in ("semantic", "hybrid", "hierarchical")

@@ -85,7 +85,7 @@ def test_a_document_whose_chunks_cancel_out_is_refused(people: People):
         ({"chunk_id": NOBODYS, "result": None}, 400, "invalid_result"),
         ({"chunk_id": NOBODYS, "top_k": 0}, 400, "invalid_top_k"),
         ({"chunk_id": NOBODYS, "top_k": None}, 400, "invalid_top_k"),
-        ({"chunk_id": NOBODYS, "top_k": 101}, 400, "invalid_top_k"),
+        ({"chunk_id": NOBODYS, "top_k": 301}, 400, "invalid_top_k"),
         ({"chunk_id": NOBODYS, "filters": []}, 400, "invalid_filters"),
         ({"chunk_id": NOBODYS}, 404, "subject_not_found"),
         ({"document_id": NOBODYS}, 404, "subject_not_found"),

@@ -1,0 +1,70 @@
+"""What bench/indexes.py asks: the index functions under one uvicorn, with an embedder and a model that answer
+at once, so that everything but those is what is timed. Straight at PostgREST."""
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+from starlette.applications import Starlette
+
+from functions.server import Functions
+from shared.callers import pipeline_of_process
+from shared.generate import UNSAID
+from shared.types import Citation, Draft, Match, Query, Sampling
+
+DIMENSIONS = 384
+
+
+class Hashed:
+    """An embedder that takes no time: of each word a direction, of a text their sum. So a text is near what
+    it shares words with, as it is with a real one."""
+
+    model, remote, window, passage_tokens = "hashed", False, 8191, 512
+
+    def __init__(self) -> None:
+        self._known: dict[str, np.ndarray[Any, Any]] = {}
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [np.sum([self._direction(word) for word in text.split()], axis=0).tolist() for text in texts]
+
+    def _direction(self, word: str) -> np.ndarray[Any, Any]:
+        if word not in self._known:
+            draw = np.random.default_rng(list(word.encode()))
+            self._known[word] = draw.normal(size=DIMENSIONS)
+        return self._known[word]
+
+    def count_tokens(self, text: str) -> int:
+        return len(text) // 4
+
+
+class Instant:
+    """A model that answers at once."""
+
+    model = "instant"
+
+    def write(
+        self,
+        query: Query,
+        matches: Sequence[Match],
+        citations: Sequence[Citation],
+        sampling: Sampling = UNSAID,
+    ) -> Draft:
+        return Draft("An answer.", self.model)
+
+
+functions = Functions(["indexes", "index-query"])
+
+
+@asynccontextmanager
+async def _with_stand_ins(app: Starlette) -> AsyncIterator[None]:
+    core = pipeline_of_process()
+    core.embedder, core.generator = Hashed(), Instant()
+    core.database._address = os.environ["BENCH_POSTGREST"]
+    yield
+    core.close()
+
+
+app = Starlette(lifespan=_with_stand_ins)
+app.router.default = functions

@@ -1,0 +1,35 @@
+"""index-query: what an index's documents say to a question, with an answer or without."""
+
+from typing import Annotated
+
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, with_scope
+from shared.dialects import index as wire
+from shared.errors import InvalidRequest
+from shared.measures import measured
+from shared.types import Filters, Mode, Principal, Query, Scope
+
+app = create_app(wire, "index-query", errors=(400, 401, 403, 404, 413, 422, 429, 500, 503), malformed=422)
+
+Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, anonymous=True)]
+
+
+@app.post("/query")
+def query(caller: Asker, core: Core, body: wire.Questioned) -> wire.Answered:
+    with measured(core.database, caller, "query"):
+        asked = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
+        # An index may hold one good passage among any others: that one suffices for an answer.
+        return wire.Answered.of(core.answer(caller, asked, body.sampling(), judged=1))
+
+
+@app.post("/retrieve")
+def retrieve(caller: Asker, core: Core, body: wire.Retrieval) -> wire.Retrieved:
+    with measured(core.database, caller, "retrieve"):
+        if not body.query.strip():
+            raise InvalidRequest("query: must not be blank")
+        filters = Filters(collection=body.index_name, metadata=body.metadata_filter)
+        asked = Query(body.query, body.max_node_count, filters, Mode.HYBRID)
+        return wire.Retrieved.of(body.query, core.search(caller, asked))
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,171 @@
+"""/query and /retrieve over HTTP, on the real stack and with a stand-in for the model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from functions import index_query
+from shared.config import Settings
+from shared.policy import INSUFFICIENT
+from tests.actors import Actor
+from tests.conftest import People
+from tests.functions.serving import made, served
+from tests.functions.test_indexes import KETTLE, TOASTER, detail, digest, index
+from tests.stand_in import Reply, StandIn
+
+QUESTION = "At how many degrees does the kettle switch off?"
+ANSWER = {"choices": [{"message": {"role": "assistant", "content": "At 100 degrees."}}]}
+
+
+def ask(actor: Actor, **more: Any) -> Any:
+    return actor.post("/query", {"index_name": "rag_index", "query": QUESTION, **more})
+
+
+def retrieve(actor: Actor, query: str = QUESTION, **more: Any) -> Any:
+    return actor.post("/retrieve", {"index_name": "rag_index", "query": query, **more})
+
+
+@contextmanager
+def with_model(settings: Settings, api: StandIn) -> Iterator[TestClient]:
+    """The function of a deployment that has a gateway."""
+    changes = {"lovable_api_key": "sk-model", "rag_gateway_url": api.url}
+    with made(settings, **changes) as core, served(index_query.app, core) as client:
+        yield client
+
+
+@pytest.fixture
+def model() -> Iterator[StandIn]:
+    with StandIn() as api:
+        yield api
+
+
+def test_a_question_is_answered_from_its_nodes(people: People):
+    index(people.ann, KETTLE, TOASTER, author="kaito")
+    body = ask(people.ann).json()
+    assert set(body) == {"response", "source_nodes", "metadata"}
+    assert "The kettle switches off at 100 degrees." in body["response"]
+    best = body["source_nodes"][0]
+    assert list(best) == ["doc_id", "node_id", "text", "score", "metadata"]
+    assert (best["doc_id"], best["text"]) == (digest(KETTLE), KETTLE)
+    assert body["metadata"] == {node["node_id"]: {"author": "kaito"} for node in body["source_nodes"]}
+    scores = [node["score"] for node in body["source_nodes"]]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_what_no_document_answers_is_said_and_nothing_invented(people: People):
+    index(people.ann, KETTLE)
+    body = ask(people.ann, query="Who won the football world cup?").json()
+    assert body["response"] == INSUFFICIENT
+    assert [node["doc_id"] for node in body["source_nodes"]] == [digest(KETTLE)]
+
+
+def test_the_model_gets_the_parameters_and_the_context(people: People, settings: Settings, model: StandIn):
+    index(people.ann, KETTLE)
+    model.replies(Reply(json=ANSWER))
+    wanted = {"temperature": 0.7, "max_tokens": 2048, "top_p": 0.5, "seed": 7, "stop": ["END"], "unknown": 1}
+    with with_model(settings, model) as client:
+        body = {"index_name": "rag_index", "query": QUESTION, "llm_params": wanted}
+        answer = client.post("/query", json=body, headers=people.ann.headers())
+    assert answer.json()["response"] == "At 100 degrees."
+    (asked,) = model.requests
+    assert {name: asked.json[name] for name in wanted if name != "unknown"} == {
+        name: value for name, value in wanted.items() if name != "unknown"
+    }
+    assert "unknown" not in asked.json
+    assert KETTLE in asked.json["messages"][-1]["content"]
+
+
+def test_low_confidence_skips_the_model(people: People, settings: Settings, model: StandIn):
+    index(people.ann, KETTLE)
+    with with_model(settings, model) as client:
+        body = {"index_name": "rag_index", "query": "Who won the football world cup?"}
+        answer = client.post("/query", json=body, headers=people.ann.headers())
+    assert answer.json()["response"] == INSUFFICIENT
+    assert model.requests == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        (Reply(status=500, json={"error": "secret upstream"}), 500),
+        (Reply(status=429, json={"error": "secret upstream"}, headers={"Retry-After": "7"}), 503),
+        (Reply(json={"choices": []}), 500),
+        (Reply(drop=True), 500),
+    ],
+)
+def test_a_model_that_fails_is_an_error_that_tells_nothing(
+    people: People, settings: Settings, model: StandIn, reply: Reply, status: int
+):
+    index(people.ann, KETTLE)
+    model.replies(reply)
+    with with_model(settings, model) as client:
+        body = {"index_name": "rag_index", "query": QUESTION}
+        answer = client.post("/query", json=body, headers=people.ann.headers())
+    assert isinstance(detail(answer, status), str)
+    assert "secret" not in answer.text
+    assert status != 503 or answer.headers["retry-after"] == "7"
+
+
+def test_a_retrieval_brings_nodes_of_the_metadata_asked_for(people: People):
+    index(people.ann, KETTLE, author="a", year=2025)
+    index(people.ann, TOASTER, author="b", year=2025)
+    body = retrieve(people.ann, metadata_filter={"author": "b", "year": 2025}).json()
+    assert set(body) == {"query", "results", "count"}
+    assert (body["query"], body["count"]) == (QUESTION, 1)
+    assert body["results"][0]["doc_id"] == digest(TOASTER)
+    assert retrieve(people.ann, metadata_filter=None).json()["count"] == 2
+    assert retrieve(people.ann, metadata_filter={"author": "c"}).json() == {
+        "query": QUESTION, "results": [], "count": 0,
+    }  # fmt: skip
+
+
+def test_three_hundred_nodes_are_brought_where_there_are_so_many(people: People):
+    texts = [f"Kettle number {number} switches off at {number} degrees." for number in range(310)]
+    index(people.ann, *texts)
+    assert retrieve(people.ann).json()["count"] == 5
+    body = retrieve(people.ann, max_node_count=300).json()
+    assert body["count"] == 300
+    assert len({node["node_id"] for node in body["results"]}) == 300
+
+
+@pytest.mark.parametrize("query", ["", " ", "\n\t"])
+def test_a_blank_question_is_refused(people: People, query: str):
+    index(people.ann, KETTLE)
+    assert detail(retrieve(people.ann, query), 400) == "query: must not be blank"
+    assert detail(ask(people.ann, query=query), 422)[0]["loc"] == ["body", "query"]
+
+
+@pytest.mark.parametrize(
+    ("route", "field", "value"),
+    [
+        ("/query", "top_k", 0),
+        ("/query", "top_k", -1),
+        ("/query", "top_k", 101),
+        ("/query", "top_k", "5"),
+        ("/query", "query", None),
+        ("/query", "query", "x" * 10_001),
+        ("/query", "index_name", ""),
+        ("/query", "llm_params", []),
+        ("/retrieve", "max_node_count", 0),
+        ("/retrieve", "max_node_count", 301),
+        ("/retrieve", "query", 7),
+        ("/retrieve", "metadata_filter", "author"),
+        ("/retrieve", "metadata_filter", ["author"]),
+    ],
+)
+def test_a_field_out_of_range_is_422_and_says_which(people: People, route: str, field: str, value: Any):
+    answer = people.ann.post(route, {"index_name": "rag_index", "query": QUESTION, field: value})
+    assert detail(answer, 422)[0]["loc"] == ["body", field]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"temperature": 3}, {"temperature": "hot"}, {"max_tokens": 0}, {"top_p": 2}, {"stop": 7}]
+)
+def test_a_parameter_out_of_range_is_422_and_says_which(people: People, wrong: dict[str, Any]):
+    answer = people.ann.post("/query", {"index_name": "x", "query": QUESTION, "llm_params": wrong})
+    (name,) = wrong
+    assert detail(answer, 422)[0]["loc"][:3] == ["body", "llm_params", name]

@@ -1,0 +1,368 @@
+"""indexes over HTTP, on the real stack: documents indexed, listed, changed, deleted, as KAITO's clients do
+it."""
+
+import hashlib
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.actors import Actor, World
+from tests.conftest import People
+
+KETTLE = "The kettle switches off at 100 degrees. It holds 1.7 litres."
+TOASTER = "The toaster browns bread in two minutes. It has two slots."
+NAMES = [
+    "rag_index",
+    "my index",
+    "team/docs/v2",
+    "Überblick 索引 📚",
+    "documents",
+    "a/documents",
+    "%2F",
+    "x" * 255,
+]
+Row = dict[str, Any]
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def path(name: str, rest: str = "") -> str:
+    return f"/indexes/{quote(name, safe='')}{rest}"
+
+
+def index(actor: Actor, *texts: str, name: str = "rag_index", **metadata: Any) -> list[Row]:
+    documents = [{"text": text, "metadata": metadata} for text in texts]
+    answer = actor.post("/index", {"index_name": name, "documents": documents})
+    assert answer.status_code == 200, answer.text
+    rows: list[Row] = answer.json()
+    return rows
+
+
+def listed(actor: Actor, query: str = "", name: str = "rag_index") -> Row:
+    answer = actor.request("GET", path(name, f"/documents{query}"))
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    return body
+
+
+def changed(actor: Actor, *documents: Row, name: str = "rag_index") -> Row:
+    answer = actor.post(path(name, "/documents"), {"documents": documents})
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    return body
+
+
+def found(actor: Actor, query: str, name: str = "rag_index", **more: Any) -> list[Row]:
+    answer = actor.post("/retrieve", {"index_name": name, "query": query, **more})
+    assert answer.status_code == 200, answer.text
+    results: list[Row] = answer.json()["results"]
+    return results
+
+
+def detail(answer: Any, status: int) -> Any:
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"detail"}
+    return answer.json()["detail"]
+
+
+def test_documents_are_indexed_and_found_at_once(people: People):
+    first, second = index(people.ann, KETTLE, TOASTER, author="kaito")
+    assert first == {
+        "doc_id": digest(KETTLE),
+        "text": KETTLE,
+        "hash_value": digest(KETTLE),
+        "metadata": {"author": "kaito"},
+        "is_truncated": False,
+    }
+    assert second["doc_id"] == digest(TOASTER)
+    best = found(people.ann, "When does the kettle switch off?")[0]
+    assert set(best) == {"doc_id", "node_id", "text", "score", "metadata"}
+    assert (best["doc_id"], best["metadata"]) == (digest(KETTLE), {"author": "kaito"})
+
+
+def test_the_id_is_the_first_key_of_compact_json(people: People):
+    """Clients look for it there with a substring."""
+    (row,) = index(people.ann, KETTLE)
+    listing = people.ann.request("GET", path("rag_index", "/documents")).text
+    assert f'"documents":[{{"doc_id":"{row["doc_id"]}"' in listing
+    update = {"documents": [{"doc_id": row["doc_id"], "text": TOASTER}]}
+    answer = people.ann.post(path("rag_index", "/documents"), update).text
+    assert answer.startswith(f'{{"updated_documents":[{{"doc_id":"{row["doc_id"]}"')
+    assert people.ann.post(
+        "/index", {"index_name": "rag_index", "documents": [{"text": KETTLE}]}
+    ).text.startswith(f'[{{"doc_id":"{digest(KETTLE)}"')
+
+
+def test_the_same_text_again_is_the_same_document_as_it_was(people: People):
+    index(people.ann, KETTLE, author="first")
+    (again,) = index(people.ann, KETTLE, author="second")
+    assert (again["doc_id"], again["metadata"]) == (digest(KETTLE), {"author": "first"})
+    assert listed(people.ann)["total_items"] == 1
+
+
+def test_the_same_text_twice_in_one_request_is_one_document(people: People):
+    rows = index(people.ann, KETTLE, KETTLE)
+    assert [row["doc_id"] for row in rows] == [digest(KETTLE)] * 2
+    assert listed(people.ann)["total_items"] == 1
+
+
+def test_a_text_whose_document_says_something_else_by_now_takes_its_place_again(people: People):
+    index(people.ann, KETTLE)
+    changed(people.ann, {"doc_id": digest(KETTLE), "text": TOASTER})
+    (back,) = index(people.ann, KETTLE)
+    assert (back["doc_id"], back["text"]) == (digest(KETTLE), KETTLE)
+    assert [row["text"] for row in listed(people.ann)["documents"]] == [KETTLE]
+
+
+def test_null_metadata_are_none(people: People):
+    documents = [{"text": KETTLE, "metadata": None}, {"text": TOASTER}]
+    answer = people.ann.post("/index", {"index_name": "rag_index", "documents": documents})
+    assert [row["metadata"] for row in answer.json()] == [{}, {}]
+
+
+def test_an_index_of_no_documents_is_there(people: People):
+    assert index(people.ann, name="empty") == []
+    assert people.ann.request("GET", "/indexes").json() == ["empty"]
+    assert listed(people.ann, name="empty") == {"documents": [], "count": 0, "total_items": 0}
+
+
+def test_indexes_are_listed_by_name_and_deleted_with_all_they_have(people: People):
+    index(people.ann, KETTLE, name="b")
+    index(people.ann, KETTLE, name="a")
+    assert people.ann.request("GET", "/indexes").json() == ["a", "b"]
+    answer = people.ann.request("DELETE", path("a"))
+    assert (answer.status_code, answer.json()) == (200, {"message": "Successfully deleted index a."})
+    assert people.ann.request("GET", "/indexes").json() == ["b"]
+    assert detail(people.ann.request("DELETE", path("a")), 404) == "No such index: 'a' exists."
+    assert found(people.ann, "kettle", "b") != []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_makes_the_round_trip(people: People, name: str):
+    (row,) = index(people.ann, KETTLE, name=name)
+    assert people.ann.request("GET", "/indexes").json() == [name]
+    assert listed(people.ann, name=name)["documents"][0]["doc_id"] == row["doc_id"]
+    assert (
+        len(changed(people.ann, {"doc_id": row["doc_id"], "text": TOASTER}, name=name)["updated_documents"])
+        == 1
+    )
+    assert found(people.ann, "toaster", name)[0]["text"] == TOASTER
+    gone = people.ann.post(path(name, "/documents/delete"), {"doc_ids": [row["doc_id"]]})
+    assert gone.json() == {"deleted_doc_ids": [row["doc_id"]], "not_found_doc_ids": []}
+    assert people.ann.request("DELETE", path(name)).json()["message"] == f"Successfully deleted index {name}."
+
+
+def test_a_list_is_paged_cut_and_filtered(people: People):
+    for number in range(7):
+        index(people.ann, f"Document {number} of seven.", number=number, even=number % 2 == 0)
+    page = listed(people.ann, "?limit=3&offset=2&max_text_length=10")
+    assert (page["count"], page["total_items"]) == (3, 7)
+    assert [(row["text"], row["is_truncated"]) for row in page["documents"]] == [
+        (f"Document {number}", True) for number in (2, 3, 4)
+    ]
+    assert listed(people.ann, "?offset=7")["count"] == 0
+    even = listed(people.ann, f"?metadata_filter={quote(json.dumps({'even': True}))}")
+    assert (even["count"], even["total_items"]) == (4, 4)
+    both = listed(people.ann, f"?metadata_filter={quote(json.dumps({'even': True, 'number': 2}))}")
+    assert [row["metadata"]["number"] for row in both["documents"]] == [2]
+    # Typed: the text "2" is not the number.
+    assert listed(people.ann, f"?metadata_filter={quote(json.dumps({'number': '2'}))}")["count"] == 0
+
+
+def test_ten_documents_are_a_page_and_a_thousand_characters_of_each(people: People):
+    index(people.ann, *(f"Document {number} {'x' * 1200}" for number in range(12)))
+    page = listed(people.ann)
+    assert (page["count"], page["total_items"]) == (10, 12)
+    assert {(len(row["text"]), row["is_truncated"]) for row in page["documents"]} == {(1000, True)}
+
+
+@pytest.mark.parametrize("text", ["author", "[]", '"author"', "{", "null", "1", '{"a": NaN}', ""])
+def test_a_filter_that_is_no_object_is_refused(people: People, text: str):
+    index(people.ann, KETTLE)
+    answer = people.ann.request("GET", path("rag_index", f"/documents?metadata_filter={quote(text)}"))
+    assert detail(answer, 400) == "Invalid metadata filter format. Must be a valid JSON string."
+
+
+def test_changes_are_told_apart(people: People):
+    index(people.ann, KETTLE, TOASTER, author="a")
+    other = "The kettle holds two litres."
+    answer = changed(
+        people.ann,
+        {"doc_id": digest(KETTLE), "text": other, "hash_value": "theirs", "metadata": {"author": "b"}},
+        {"doc_id": digest(TOASTER), "text": TOASTER, "metadata": {"author": "a"}},
+        {"doc_id": "nobody", "text": "x"},
+    )
+    assert [row["doc_id"] for row in answer["updated_documents"]] == [digest(KETTLE)]
+    assert [row["doc_id"] for row in answer["unchanged_documents"]] == [digest(TOASTER)]
+    assert [row["doc_id"] for row in answer["not_found_documents"]] == ["nobody"]
+    assert found(people.ann, "two litres")[0]["doc_id"] == digest(KETTLE)
+    assert found(people.ann, "two litres")[0]["metadata"] == {"author": "b"}
+    assert KETTLE not in [row["text"] for row in found(people.ann, KETTLE)]
+
+
+def test_other_metadata_alone_are_a_change(people: People):
+    index(people.ann, KETTLE, author="a")
+    answer = changed(people.ann, {"doc_id": digest(KETTLE), "text": KETTLE, "metadata": {"author": "b"}})
+    assert len(answer["updated_documents"]) == 1
+    assert listed(people.ann)["documents"][0]["metadata"] == {"author": "b"}
+    query = quote(json.dumps({"author": "b"}))
+    assert listed(people.ann, f"?metadata_filter={query}")["count"] == 1
+
+
+def test_of_two_changes_of_one_document_the_last_counts(people: People):
+    index(people.ann, KETTLE)
+    answer = changed(
+        people.ann, {"doc_id": digest(KETTLE), "text": "One."}, {"doc_id": digest(KETTLE), "text": "Two."}
+    )
+    assert [row["text"] for row in answer["updated_documents"]] == ["Two."]
+    assert [row["text"] for row in listed(people.ann)["documents"]] == ["Two."]
+
+
+def test_documents_are_deleted_by_id_and_found_no_more(people: People):
+    index(people.ann, KETTLE, TOASTER)
+    wanted = {"doc_ids": [digest(KETTLE), "nobody", digest(KETTLE)]}
+    answer = people.ann.post(path("rag_index", "/documents/delete"), wanted)
+    assert answer.json() == {"deleted_doc_ids": [digest(KETTLE)], "not_found_doc_ids": ["nobody"]}
+    assert [row["text"] for row in found(people.ann, KETTLE)] == [TOASTER]
+
+
+@pytest.mark.parametrize(
+    ("method", "rest", "body"),
+    [
+        ("GET", "/documents", None),
+        ("POST", "/documents", {"documents": []}),
+        ("POST", "/documents/delete", {"doc_ids": []}),
+        ("DELETE", "", None),
+    ],
+)
+def test_an_unknown_index_is_404_in_upstreams_words(people: People, method: str, rest: str, body: Any):
+    answer = people.ann.request(method, path('it\'s "x"', rest), body)
+    assert detail(answer, 404) == "No such index: 'it's \"x\"' exists."
+
+
+@pytest.mark.parametrize("route", ["/query", "/retrieve"])
+def test_a_question_to_an_unknown_index_is_404(people: People, route: str):
+    answer = people.ann.post(route, {"index_name": "nowhere", "query": "x"})
+    assert detail(answer, 404) == "No such index: 'nowhere' exists."
+
+
+@pytest.mark.parametrize(
+    ("document", "status"),
+    [
+        ({}, 422),
+        ({"text": None}, 422),
+        ({"text": 7}, 422),
+        ({"text": ""}, 400),
+        ({"text": " \n "}, 400),
+        ({"text": "x", "metadata": []}, 422),
+        ({"text": "x", "metadata": {"a": "y" * 10_000}}, 422),
+        ({"text": "def a(): pass", "metadata": {"split_type": "code"}}, 400),
+        ({"text": "def a(): pass", "metadata": {"split_type": "code", "language": "klingon"}}, 400),
+        ({"text": "def a(): pass", "metadata": {"split_type": "code", "language": None}}, 400),
+        ({"text": "def a(): pass", "metadata": {"split_type": "code", "language": ["python"]}}, 400),
+    ],
+)
+def test_one_document_that_is_wrong_refuses_them_all(
+    people: People, document: Row, status: int, world: World
+):
+    body = {"index_name": "rag_index", "documents": [{"text": KETTLE}, document]}
+    said = detail(people.ann.post("/index", body), status)
+    assert (
+        said.startswith("documents.1: ") if status == 400 else said[0]["loc"][:3] == ["body", "documents", 1]
+    )
+    assert people.ann.request("GET", "/indexes").json() == []
+
+
+def test_code_is_cut_where_functions_end(people: People):
+    code = "\n\n\n".join(
+        f"def function_{number}(value):\n"
+        + "\n".join(f"    value += {line}  # line {line}" for line in range(12))
+        for number in range(6)
+    )
+    documents = [{"text": code, "metadata": {"split_type": "code", "language": "python"}}]
+    people.ann.post("/index", {"index_name": "code", "documents": documents})
+    nodes = found(people.ann, "function_3", "code", max_node_count=50)
+    assert len(nodes) > 1
+    assert all(node["text"].startswith("def function_") for node in nodes)
+
+
+@pytest.mark.parametrize("field", ["limit=0", "limit=101", "limit=x", "offset=-1", "max_text_length=0"])
+def test_a_page_that_nobody_gets_is_422_and_says_which(people: People, field: str):
+    index(people.ann, KETTLE)
+    said = detail(people.ann.request("GET", path("rag_index", f"/documents?{field}")), 422)
+    assert said[0]["loc"] == ["query", field.partition("=")[0]]
+    assert set(said[0]) == {"type", "loc", "msg"}
+
+
+@pytest.mark.parametrize("name", ["", None, 7, "x" * 256, "nul\0", ".", "..", "..."])
+def test_an_index_that_cannot_be_called_so_is_422(people: People, name: Any):
+    answer = people.ann.post("/index", {"index_name": name, "documents": []})
+    assert detail(answer, 422)[0]["loc"] == ["body", "index_name"]
+
+
+def test_a_name_that_hides_something_is_refused(people: People):
+    answer = people.ann.post("/index", {"index_name": "a\u202eb", "documents": [{"text": "x"}]})
+    assert detail(answer, 400) == "a name has no invisible characters"
+
+
+def test_more_than_a_thousand_documents_at_once_are_too_many(people: People):
+    body = {"index_name": "rag_index", "documents": [{"text": "x"}] * 1001}
+    assert detail(people.ann.post("/index", body), 422)[0]["loc"] == ["body", "documents"]
+
+
+def test_what_is_no_json_is_422(people: People):
+    assert detail(people.ann.raw("POST", "/index", "{"), 422)[0]["type"] == "json_invalid"
+
+
+def test_without_a_credential_there_is_nothing(people: People):
+    for method, address in (("GET", "/indexes"), ("POST", "/index"), ("DELETE", "/indexes/a")):
+        answer = people.ann.request(method, address, {}, Authorization="")
+        assert detail(answer, 401)
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_who_belongs_to_several_orgs_needs_a_key(people: People):
+    answer = people.kim.post("/index", {"index_name": "x", "documents": [{"text": "x"}]})
+    assert detail(answer, 400) == "You belong to several orgs: an API key says which is meant."
+
+
+def test_a_document_of_another_api_is_listed_changed_and_deleted_by_its_id(people: People):
+    name = "handbook"
+    made = people.ann.post("/api/v1/collections", {"name": name, "config": {"chunk_size": 64}})
+    answer = people.ann.rpc(
+        "rag_put_documents",
+        {
+            "collection": name,
+            "documents": [
+                {
+                    "title": "Kettle",
+                    "content": KETTLE,
+                    "content_hash": digest(KETTLE),
+                    "embedding_model": "all-MiniLM-L6-v2",
+                    "chunks": [],
+                }
+            ],
+        },
+    )
+    assert (made.status_code, answer.status_code) == (201, 200), answer.text
+    document_id = answer.json()[0]["document_id"]
+    assert [row["doc_id"] for row in listed(people.ann, name=name)["documents"]] == [document_id]
+    assert (
+        len(changed(people.ann, {"doc_id": document_id, "text": TOASTER}, name=name)["updated_documents"])
+        == 1
+    )
+    assert found(people.ann, "toaster", name)[0]["doc_id"] == document_id
+    gone = people.ann.post(path(name, "/documents/delete"), {"doc_ids": [document_id]})
+    assert gone.json()["deleted_doc_ids"] == [document_id]
+
+
+def test_a_large_batch_is_stored_in_order(people: People):
+    texts = [f"Item {number} stands on shelf {number * 7}. {'Filler. ' * 60}" for number in range(130)]
+    rows = index(people.ann, *texts)
+    assert [row["doc_id"] for row in rows] == [digest(text) for text in texts]
+    assert listed(people.ann)["total_items"] == 130
+    assert found(people.ann, "Item 93 stands on shelf 651")[0]["doc_id"] == digest(texts[93])

@@ -1,0 +1,107 @@
+"""A thousand random changes of one index by four clients at once: no document is lost, and none is back."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from functions import index_query, indexes
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from tests.actors import Actor
+from tests.conftest import People
+from tests.functions.serving import made, served
+from tests.functions.test_indexes import digest, path
+
+CLIENTS, OPERATIONS = 4, 250
+NAME = "busy"
+SYLLABLES = ("ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu")
+
+
+def sentence(draw: random.Random) -> str:
+    """Words that no other document has."""
+    return "The " + " ".join("".join(draw.choices(SYLLABLES, k=4)) for _ in range(4)) + "."
+
+
+class Client:
+    """Changes documents of its own, and knows what they say by now; and others that all clients change."""
+
+    def __init__(self, number: int, contested: list[str], actor: Actor, api: Any) -> None:
+        self._draw = random.Random(number)  # noqa: S311  # not a secret
+        self._own = [sentence(self._draw) for _ in range(25)]
+        self._contested = contested
+        self._headers = actor.headers()
+        self._api = api
+        self.said: dict[str, str] = {}
+
+    def run(self) -> None:
+        for _ in range(OPERATIONS):
+            operation = self._draw.choices([self._index, self._update, self._delete], [4, 4, 2])[0]
+            own = self._draw.random() < 0.8
+            texts = self._draw.sample(self._own if own else self._contested, self._draw.randint(1, 3))
+            operation(texts, own)
+
+    def _index(self, texts: list[str], own: bool) -> None:
+        body = {"index_name": NAME, "documents": [{"text": text} for text in texts]}
+        rows = self._post("/index", body)
+        assert [row["doc_id"] for row in rows] == [digest(text) for text in texts]
+        if own:
+            self.said |= {digest(text): text for text in texts}
+
+    def _update(self, texts: list[str], own: bool) -> None:
+        wanted = {digest(text): sentence(self._draw) for text in texts}
+        documents = [{"doc_id": name, "text": text} for name, text in wanted.items()]
+        answer = self._post(path(NAME, "/documents"), {"documents": documents})
+        updated = {row["doc_id"] for row in answer["updated_documents"]}
+        if own:
+            assert updated == {name for name in wanted if name in self.said}
+            self.said |= {name: wanted[name] for name in updated}
+
+    def _delete(self, texts: list[str], own: bool) -> None:
+        wanted = [digest(text) for text in texts]
+        answer = self._post(path(NAME, "/documents/delete"), {"doc_ids": wanted})
+        if own:
+            assert set(answer["deleted_doc_ids"]) == {name for name in wanted if name in self.said}
+            for name in wanted:
+                self.said.pop(name, None)
+
+    def _post(self, address: str, body: Any) -> Any:
+        answer = self._api.post(address, json=body, headers=self._headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+def test_no_document_is_lost_and_none_comes_back(people: People, settings: Settings, core: Pipeline):
+    unlimited = {"rag_api_rate_limit": "1000000/minute"}
+    draw = random.Random("contested")  # noqa: S311  # not a secret
+    contested = [sentence(draw) for _ in range(25)]
+    with made(settings, **unlimited) as own:
+        with served(indexes.app, own) as api, ThreadPoolExecutor(CLIENTS) as pool:
+            api.post("/index", json={"index_name": NAME, "documents": []}, headers=people.ann.headers())
+            clients = [Client(number, contested, people.ann, api) for number in range(CLIENTS)]
+            for end in [pool.submit(client.run) for client in clients]:
+                end.result()
+            there = everything(api, people.ann)
+        expected = {name: text for client in clients for name, text in client.said.items()}
+        names = {digest(text) for text in contested}
+        assert {name: text for name, text in there.items() if name not in names} == expected
+        assert len(expected) > 50
+        with served(index_query.app, own) as api:
+            for name, text in there.items():
+                body = {"index_name": NAME, "query": text, "max_node_count": 300}
+                results = api.post("/retrieve", json=body, headers=people.ann.headers()).json()["results"]
+                assert (results[0]["doc_id"], results[0]["text"]) == (name, text)
+                # Of all that is found nothing is dead, and each document is found once.
+                assert {node["doc_id"]: node["text"] for node in results} == there
+                assert len(results) == len(there)
+
+
+def everything(api: Any, actor: Actor) -> dict[str, str]:
+    """What all documents of the index say."""
+    found: dict[str, str] = {}
+    while True:
+        query = f"/documents?limit=100&offset={len(found)}"
+        page = api.get(path(NAME, query), headers=actor.headers()).json()
+        found |= {row["doc_id"]: row["text"] for row in page["documents"]}
+        if page["count"] < 100:
+            assert len(found) == page["total_items"]
+            return found

@@ -1,0 +1,260 @@
+"""Attacks on indexes, which go by names: by the name of another org's, of another user's own, with a key that
+is bound or too small, without a credential, and straight through PostgREST."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from functions import index_query, indexes
+from shared.config import Settings
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.functions.serving import made, served
+from tests.functions.test_indexes import digest, found, index, listed, path
+from tests.isolation.library import INTERNALS
+
+SECRET = "The code of the vault door is ACME-4417."
+MODEL = "all-MiniLM-L6-v2"
+# What can be asked of an index by its name.
+ROUTES: list[tuple[str, str, Any]] = [
+    ("GET", "/documents", None),
+    ("POST", "/documents", {"documents": [{"doc_id": digest(SECRET), "text": "stolen"}]}),
+    ("POST", "/documents/delete", {"doc_ids": [digest(SECRET)]}),
+    ("DELETE", "", None),
+]
+
+
+def attack(actor: Actor, name: str, token: str | None = None) -> list[Any]:
+    """Every route that takes the name of an index that is there."""
+    answers = [actor.request(method, path(name, rest), body, token=token) for method, rest, body in ROUTES]
+    question = {"index_name": name, "query": "the code of the vault door"}
+    return answers + [actor.post(route, question, token=token) for route in ("/query", "/retrieve")]
+
+
+def assert_untouched(actor: Actor, name: str = "plans") -> None:
+    assert [row["text"] for row in listed(actor, name=name)["documents"]] == [SECRET]
+    assert found(actor, "vault", name)[0]["text"] == SECRET
+
+
+@pytest.mark.parametrize("who", ["bob", "sam"])
+def test_by_the_name_of_another_org_s_index(people: People, who: str):
+    index(people.ann, SECRET, name="plans")
+    thief: Actor = getattr(people, who)
+    for answer in attack(thief, "plans"):
+        assert answer.status_code == 404, answer.text
+        assert "ACME" not in answer.text
+        assert not INTERNALS.search(answer.text)
+    assert_untouched(people.ann)
+
+
+def test_an_index_of_the_same_name_in_another_org_is_another_one(people: People):
+    index(people.ann, SECRET, name="plans")
+    index(people.bob, "The vault of Bolt has no door.", name="plans")
+    assert [row["text"] for row in found(people.bob, "vault", "plans")] == ["The vault of Bolt has no door."]
+    assert people.bob.request("DELETE", path("plans")).status_code == 200
+    assert_untouched(people.ann)
+
+
+def test_by_the_text_of_another_org_s_document(people: People):
+    """Its name is the hash of its text: whoever guesses the text learns nothing."""
+    index(people.ann, SECRET, name="plans", author="ann")
+    (row,) = index(people.bob, SECRET, name="plans")
+    assert row["metadata"] == {}
+    assert people.bob.request("DELETE", path("plans")).status_code == 200
+    assert_untouched(people.ann)
+
+
+def test_at_a_private_collection_by_its_name(people: People):
+    made = people.ann.post("/api/v1/collections", {"name": "plans", "private": True})
+    assert made.status_code == 201
+    index(people.ann, SECRET, name="plans")
+    for answer in attack(people.alf, "plans"):
+        assert answer.status_code == 404, answer.text
+    # And alf's own of that name is the org's, beside it.
+    index(people.alf, "No secret.", name="plans")
+    assert_untouched(people.ann)
+
+
+@pytest.mark.parametrize("who", ["alf", "bob"])
+def test_at_another_user_s_own_name(people: People, who: str):
+    """It says whose it is: 403, whether or not it is there."""
+    name = f"notes:u:{people.ann.id}"
+    thief: Actor = getattr(people, who)
+    for there in (False, True):
+        if there:
+            index(people.ann, SECRET, name=name)
+        body = {"index_name": name, "documents": [{"text": "planted"}]}
+        for answer in [*attack(thief, name), thief.post("/index", body)]:
+            assert answer.status_code == 403, answer.text
+            assert "ACME" not in answer.text
+        assert name not in thief.request("GET", "/indexes").json()
+    assert_untouched(people.ann, name)
+    assert_untouched(people.ada, name)
+
+
+def test_what_is_indexed_under_one_s_own_name_is_found_by_oneself_alone(people: People):
+    index(people.ann, SECRET, name=f"notes:u:{people.ann.id}")
+    assert "ACME" in people.ann.search("the code of the vault door").text
+    assert "ACME" not in people.alf.search("the code of the vault door").text
+
+
+@pytest.mark.parametrize("end", ["al", "", "ALL", "{ann}x", "0"])
+def test_by_a_name_that_only_begins_like_a_user_s(people: People, end: str):
+    """Only the whole last segment counts, and nobody has such an id."""
+    index(people.ann, SECRET, name=f"notes:u:{people.ann.id}")
+    name = f"notes:u:{end.format(ann=people.ann.id)}"
+    body = {"index_name": name, "documents": [{"text": "planted"}]}
+    for answer in [*attack(people.alf, name), people.alf.post("/index", body)]:
+        assert answer.status_code == 403, answer.text
+    assert people.ada.post("/index", body).status_code == 400
+    assert_untouched(people.ann, f"notes:u:{people.ann.id}")
+
+
+def test_by_a_user_in_the_middle_of_a_name(people: People):
+    """That is the org's, as any other name."""
+    name = f"a:u:{people.ann.id}:notes"
+    index(people.alf, SECRET, name=name)
+    assert_untouched(people.ann, name)
+
+
+def test_an_admin_who_writes_into_a_user_s_own_index_makes_it_the_user_s(people: People):
+    name = f"notes:u:{people.ann.id}"
+    index(people.ada, SECRET, name=name)
+    assert_untouched(people.ann, name)
+    assert {answer.status_code for answer in attack(people.alf, name)} == {403}
+
+
+def key(actor: Actor, *scopes: str, **more: Any) -> str:
+    """A token as an API key is exchanged for."""
+    return actor.key_token(scopes=list(scopes), **more)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "allowed"),
+    [
+        (["documents:read"], {"GET"}),
+        (["retrievals:read"], {"ask"}),
+        (["chat:read"], {"ask"}),
+        (["documents:write"], {"GET", "POST"}),
+        (["collections:manage"], {"DELETE"}),
+        ([], set()),
+    ],
+)
+def test_with_too_small_a_scope(people: People, scopes: list[str], allowed: set[str]):
+    index(people.ann, SECRET, name="plans")
+    answers = attack(people.ann, "plans", key(people.ann, *scopes))
+    kinds = [method for method, _, _ in ROUTES] + ["ask", "ask"]
+    # The index goes with the last of its routes, before the questions.
+    got = {kind for kind, answer in zip(kinds, answers, strict=True) if answer.status_code != 403}
+    assert got == allowed
+
+
+def test_with_a_key_that_is_bound_to_another_collection(people: People):
+    index(people.ann, SECRET, name="plans")
+    index(people.ann, "Nothing secret.", name="other")
+    home = people.ann.rpc("rag_find_collection", {"name": "other"}).json()[0]["id"]
+    bound = key(people.ann, "admin", collection=home)
+    for answer in attack(people.ann, "plans", bound):
+        assert answer.status_code == 404, answer.text
+    body = {"index_name": "plans", "documents": [{"text": "planted"}]}
+    assert people.ann.post("/index", body, token=bound).status_code in (403, 404)
+    assert people.ann.request("GET", "/indexes", token=bound).json() == ["other"]
+    assert_untouched(people.ann)
+
+
+def test_by_a_forged_claim(people: People):
+    index(people.ann, SECRET, name="plans")
+    forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
+    for answer in attack(people.bob, "plans", forged):
+        assert answer.status_code == 404, answer.text
+    assert_untouched(people.ann)
+
+
+def test_a_private_document_of_another_in_a_shared_index_is_not_named(people: People):
+    """An admin sees it by its id; by a name of an index nobody but its owner does."""
+    content = {"title": "x", "content": SECRET, "content_hash": "0" * 64, "embedding_model": MODEL}
+    document = {**content, "external_id": "diary", "private": True, "chunks": []}
+    put = people.ann.rpc("rag_put_documents", {"collection": "plans", "documents": [document]})
+    assert put.status_code == 200, put.text
+    for other in (people.alf, people.ada):
+        assert listed(other, name="plans")["total_items"] == 0
+        gone = other.post(path("plans", "/documents/delete"), {"doc_ids": ["diary"]})
+        assert gone.json()["not_found_doc_ids"] == ["diary"]
+        changes = {"documents": [{"doc_id": "diary", "text": "stolen"}]}
+        answer = other.post(path("plans", "/documents"), changes)
+        assert len(answer.json()["not_found_documents"]) == 1
+    assert [row["text"] for row in listed(people.ann, name="plans")["documents"]] == [SECRET]
+
+
+def test_through_postgrest_by_an_org_that_is_not_one_s_own(people: People):
+    """The calls take no org: they mean the caller's."""
+    index(people.ann, SECRET, name="plans")
+    for function, arguments in (
+        ("rag_find_collection", {"name": "plans"}),
+        ("rag_find_documents", {"collection": "plans", "names": [digest(SECRET)]}),
+        ("rag_list_named", {"collection": "plans", "limit": 10}),
+        ("rag_delete_named", {"collection": "plans", "names": [digest(SECRET)]}),
+        ("rag_put_documents", {"collection": "plans", "documents": [], "only_present": True}),
+    ):
+        for thief in (people.bob, people.sam):
+            answer = thief.rpc(function, arguments)
+            assert answer.status_code == 404, (function, answer.text)
+    assert people.bob.rpc("rag_list_names").json() == []
+    assert_untouched(people.ann)
+
+
+def test_nobody_is_somebody_only_where_the_settings_say_so(people: People, settings: Settings, world: World):
+    index(people.ann, SECRET, name="plans")
+    index(people.bob, "The vault of Bolt has no door.", name="plans")
+    question = {"index_name": "plans", "query": "vault"}
+    with made(settings) as core, served(index_query.app, core) as client:
+        assert client.post("/retrieve", json=question).status_code == 401
+    guest = world.user(people.acme)
+    own = {"rag_index_anonymous_org": people.acme.id, "rag_index_anonymous_user": guest.id}
+    with made(settings, **own) as core, served(index_query.app, core) as client:
+        answer = client.post("/retrieve", json=question)
+        assert [node["text"] for node in answer.json()["results"]] == [SECRET]
+        # A credential counts, and a wrong one does not become nobody.
+        wrong = client.post("/retrieve", json=question, headers={"Authorization": "Bearer x"})
+        assert wrong.status_code == 401
+        bobs = client.post("/retrieve", json=question, headers=people.bob.headers())
+        assert "ACME" not in bobs.text
+    with made(settings, **own) as core, served(indexes.app, core) as client:
+        assert client.get("/indexes").json() == ["plans"]
+        assert client.delete(path(f"notes:u:{people.ann.id}")).status_code == 403
+
+
+def test_nobody_is_nobody_in_an_org_that_has_no_such_member(people: People, settings: Settings):
+    index(people.ann, SECRET, name="plans")
+    own = {"rag_index_anonymous_org": people.acme.id, "rag_index_anonymous_user": str(uuid4())}
+    with made(settings, **own) as core, served(index_query.app, core) as client:
+        answer = client.post("/retrieve", json={"index_name": "plans", "query": "vault"})
+        assert answer.status_code == 404
+        assert "ACME" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        {"name": "rag_requests_total", "value": 1},
+        {"name": "made_up_total", "value": 1},
+        {"name": "rag_query_requests_total", "value": -1},
+        {"name": "rag_query_requests_total", "value": "NaN"},
+        {"name": "rag_query_requests_total", "value": "Infinity"},
+        {"name": "rag_query_requests_total", "value": 1, "label": "made up"},
+        {"name": "rag_query_requests_total"},
+    ],
+)
+def test_by_a_measure_that_nobody_takes(people: People, world: World, measure: dict[str, Any]):
+    assert people.ann.rpc("rag_measure", {"measures": [measure]}).status_code == 400
+    assert world.sql("select count(*) from rag.measures where user_id = %s", people.ann.id) == [(0,)]
+
+
+def test_a_measure_is_the_caller_s_own(people: People, world: World):
+    measure = {"name": "rag_query_requests_total", "value": 1, "user_id": people.bob.id, "label": "success"}
+    assert people.ann.rpc("rag_measure", {"measures": [measure]}).status_code == 204
+    rows = world.sql("select user_id::text from rag.measures where user_id = any (%s::uuid[])",
+        [people.ann.id, people.bob.id])  # fmt: skip
+    assert rows == [(people.ann.id,)]
+    assert world.as_user(people.bob, "select count(*) from rag.measures") == [(0,)]

@@ -1,0 +1,199 @@
+"""Documents by names, many at once, straight through PostgREST: stored, replaced, passed over, listed."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.actors import MODEL, Actor, World, vector
+from tests.conftest import People
+
+Row = dict[str, Any]
+
+
+def new(name: str | None, text: str = "some text", *seeds: int, **fields: Any) -> Row:
+    """A document with a chunk for each seed, all of which say its whole text."""
+    chunks = [
+        {"content": text, "span_start": 0, "span_end": len(text), "token_count": 2, "embedding": vector(seed)}
+        for seed in seeds
+    ]
+    own = {"external_id": name, "title": "a title", "content": text, "content_hash": "0" * 64}
+    return {**own, "embedding_model": MODEL, "chunks": chunks, **fields}
+
+
+def put(actor: Actor, *documents: Row, collection: str = "docs", **more: Any) -> list[Row]:
+    answer = actor.rpc("rag_put_documents", {"collection": collection, "documents": documents, **more})
+    assert answer.status_code == 200, answer.text
+    rows: list[Row] = answer.json()
+    return rows
+
+
+def listed(actor: Actor, **more: Any) -> Row:
+    answer = actor.rpc("rag_list_named", {"collection": "docs", "limit": 100, **more})
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    return body
+
+
+def refusal(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["details"]
+
+
+def test_many_are_stored_in_one_call_and_told_by_their_places(people: People, world: World):
+    rows = put(people.ann, new("b", "text b", 1, 2), new(None, "text none", 3), new("a", "text a"))
+    assert [(row["place"], row["replaced"], row["chunk_count"]) for row in rows] == [
+        (1, False, 2), (2, False, 1), (3, False, 0),
+    ]  # fmt: skip
+    found = {row["document_id"]: row["content"] for row in people.ann.match(vector(1))}
+    assert found == {rows[0]["document_id"]: "text b", rows[1]["document_id"]: "text none"}
+
+
+def test_those_that_are_there_are_replaced_and_the_others_made(people: People, world: World):
+    (first,) = put(people.ann, new("a", "old", 1, 2, 3, metadata={"old": 1}, lang="en"))
+    rows = put(people.ann, new("b", "new b", 4), new("a", "new a", 5))
+    assert [row["replaced"] for row in rows] == [False, True]
+    assert rows[1]["document_id"] == first["document_id"]
+    stored = world.sql(
+        "select external_id, content, metadata, lang, (select count(*) from rag.chunks where document_id = "
+        "documents.id) from rag.documents where org_id = %s order by external_id", people.acme.id,
+    )  # fmt: skip
+    assert stored == [("a", "new a", {}, None, 1), ("b", "new b", {}, None, 1)]
+
+
+def test_nothing_is_stored_when_one_cannot_be(people: People, world: World):
+    put(people.ann, new("a", "old", 1))
+    documents = [new("a", "new", 2), new("b", "x" * 3, 3, title="")]
+    answer = people.ann.rpc("rag_put_documents", {"collection": "docs", "documents": documents})
+    assert answer.status_code == 400
+    assert [row["content"] for row in listed(people.ann)["documents"]] == ["old"]
+
+
+def test_what_is_only_to_be_changed_is_not_made(people: People):
+    put(people.ann, new("a", "old", 1))
+    rows = put(people.ann, new("b", "new", 2), new("a", "new", 3), only_present=True)
+    assert [(row["place"], row["replaced"]) for row in rows] == [(2, True)]
+    assert [row["name"] for row in listed(people.ann)["documents"]] == ["a"]
+    absent = {"collection": "nowhere", "documents": [], "only_present": True}
+    assert refusal(people.ann.rpc("rag_put_documents", absent)) == (404, "collection_not_found")
+
+
+def test_a_document_without_a_name_is_changed_by_its_id(people: People):
+    (row,) = put(people.ann, new(None, "old", 1))
+    (changed,) = put(people.ann, new(row["document_id"], "new", 2), only_present=True)
+    assert changed["document_id"] == row["document_id"]
+    (kept,) = listed(people.ann)["documents"]
+    assert (kept["name"], kept["content"]) == (row["document_id"], "new")
+
+
+def test_one_s_own_document_of_a_name_is_changed_before_the_shared_one(people: People):
+    put(people.ann, new("a", "shared", 1))
+    put(people.ann, new("a", "ann's own", 2, private=True))
+    put(people.ann, new("a", "changed", 3), only_present=True)
+    assert sorted(row["content"] for row in listed(people.ann)["documents"]) == ["changed", "shared"]
+    put(people.alf, new("a", "by alf", 4), only_present=True)
+    assert sorted(row["content"] for row in listed(people.ann)["documents"]) == ["by alf", "changed"]
+
+
+def test_two_who_store_the_same_documents_at_once_store_them_once(people: People, world: World):
+    def store(order: int) -> list[Row]:
+        names = [str(number) for number in range(40)][::order]
+        return put(people.ann, *(new(name, f"text {name}", int(name)) for name in names))
+
+    with ThreadPoolExecutor(4) as pool:
+        runs = list(pool.map(store, (1, -1, 1, -1)))
+    assert {len(rows) for rows in runs} == {40}
+    assert sum(not row["replaced"] for rows in runs for row in rows) == 40
+    for table in ("documents", "chunks"):
+        counted = world.sql(f"select count(*) from rag.{table} where org_id = %s", people.acme.id)
+        assert counted == [(40,)]
+
+
+def test_what_was_to_be_worked_on_is_older(people: People, world: World):
+    put(people.ann, new("a", "old", 1))
+    home = people.ann.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
+    brought = {"title": "a", "external_id": "a", "bytes": "eA==", "content_hash": "1" * 64, "size_bytes": 1}
+    assert people.ann.rpc("rag_add_document", {"collection_id": home, "document": brought}).status_code == 200
+    put(people.ann, new("a", "new", 2))
+    assert world.sql("select count(*) from rag.jobs where org_id = %s", people.acme.id) == [(0,)]
+    assert world.sql("select count(*) from rag.originals where org_id = %s", people.acme.id) == [(0,)]
+    assert [(row["status"], row["content"]) for row in listed(people.ann)["documents"]] == [
+        ("completed", "new")
+    ]
+
+
+def test_a_tier_s_room_counts_all_of_them(people: People, world: World):
+    world.tier(people.acme, documents=3)
+    put(people.ann, new("a"), new("b"))
+    answer = people.ann.rpc("rag_put_documents", {"collection": "docs", "documents": [new("c"), new("d")]})
+    assert refusal(answer) == (429, "document_limit_reached")
+    assert len(put(people.ann, new("a"), new("c"))) == 2
+
+
+def test_a_text_over_the_tier_s_size_refuses_them_all(people: People, world: World):
+    world.tier(people.acme, file_bytes=10)
+    answer = people.ann.rpc(
+        "rag_put_documents", {"collection": "docs", "documents": [new("a", "short"), new("b", "x" * 11)]}
+    )
+    assert refusal(answer) == (413, "file_too_large")
+    assert people.ann.rpc("rag_list_names").json() == []
+
+
+def test_a_chunk_behind_the_end_of_its_document_refuses_them_all(people: People):
+    wrong = new("a", "short", 1)
+    wrong["chunks"][0]["span_end"] = 6
+    answer = people.ann.rpc(
+        "rag_put_documents", {"collection": "docs", "documents": [new("b", "x", 1), wrong]}
+    )
+    assert refusal(answer) == (400, "span_outside")
+
+
+def test_documents_are_found_by_name_as_far_as_it_takes_to_compare_them(people: People):
+    (row, _) = put(people.ann, new("a", "text a", 1, metadata={"k": 1}), new("b"))
+    found = people.ann.rpc("rag_find_documents", {"collection": "docs", "names": ["a", "c", "a"]}).json()
+    assert found == [
+        {
+            "name": "a", "document_id": row["document_id"], "content": "text a", "content_hash": "0" * 64,
+            "metadata": {"k": 1},
+        }
+    ]  # fmt: skip
+
+
+def test_a_list_is_the_oldest_first_in_pages(people: People):
+    for name in "cab":
+        put(people.ann, new(name))
+    names = [row["name"] for row in listed(people.ann)["documents"]]
+    assert names == ["c", "a", "b"]
+    page = listed(people.ann, limit=1, offset=1, characters=4)
+    assert (page["total"], page["documents"][0]["name"]) == (3, "a")
+    assert (page["documents"][0]["content"], page["documents"][0]["is_truncated"]) == ("some", True)
+
+
+def test_the_names_are_those_that_the_caller_can_use(people: People):
+    for name, more in (("b", {}), ("a", {}), ("own", {"private": True})):
+        assert people.ann.rpc("rag_create_collection", {"name": name, **more}).status_code == 200
+    mine = f"notes:u:{people.ann.id}"
+    put(people.ann, collection=mine)
+    assert people.ann.rpc("rag_list_names").json() == sorted(["a", "b", "own", mine])
+    assert people.alf.rpc("rag_list_names").json() == ["a", "b"]
+    # An admin names a user's own by its name alone, and sees a private one by its id.
+    assert people.ada.rpc("rag_list_names").json() == sorted(["a", "b", mine])
+
+
+def test_who_belongs_to_several_orgs_says_which(people: People):
+    for function, arguments in (
+        ("rag_find_collection", {"name": "docs"}),
+        ("rag_put_documents", {"collection": "docs", "documents": []}),
+    ):
+        assert refusal(people.kim.rpc(function, arguments)) == (400, "org_required")
+    token = people.kim.token(rag={"org": people.bolt.id})
+    answer = people.kim.rpc("rag_put_documents", {"collection": "docs", "documents": []}, token=token)
+    assert answer.status_code == 200
+    assert people.bob.rpc("rag_list_names").json() == ["docs"]
+
+
+@pytest.mark.parametrize("end", ["u:{ann}", "x:u:{ann}:y", "U:{ann}", "xu:{ann}"])
+def test_a_name_is_a_user_s_by_its_whole_last_segment_alone(people: People, world: World, end: str):
+    name = f"notes:{end.format(ann=people.ann.id)}"
+    put(people.ann, collection=name)
+    ((owner,),) = world.sql("select owner_id::text from rag.collections where org_id = %s", people.acme.id)
+    assert owner == (people.ann.id if end.startswith("u:") else None)
