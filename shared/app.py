@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from pydantic import BaseModel
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
@@ -44,6 +45,21 @@ NO_TELEMETRY: TelemetryConfig = {
     "operation_spans": False,
     "auto_configure": False,
 }
+
+
+class _Rest(Convertor[str]):
+    """`{name:path}` as Starlette has it, and over line ends too, or no route would have a name with one."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("path", _Rest())
 
 
 class Dialect(Protocol):

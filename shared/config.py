@@ -57,6 +57,26 @@ def _networks(value: str) -> str:
     return value
 
 
+def _denied(value: str) -> str:
+    _ = denied_of(value)
+    return value
+
+
+def denied_of(value: str) -> dict[str, frozenset[str]]:
+    """Metadata keys by API. Raises ValueError: a name that is no API's would hide nothing."""
+    wrong = 'JSON such as {"knowledge": ["a_key"]}; for knowledge and memory'
+    try:
+        said = json.loads(value or "{}")
+    except (ValueError, RecursionError):
+        raise ValueError(wrong) from None
+    if not isinstance(said, dict) or not said.keys() <= {"knowledge", "memory"}:
+        raise ValueError(wrong)
+    for keys in said.values():
+        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+            raise ValueError(wrong)
+    return {name: frozenset(keys) for name, keys in said.items()}
+
+
 def _signing_key(value: SecretStr) -> SecretStr:
     try:
         key = json.loads(value.get_secret_value())
@@ -182,12 +202,20 @@ class Settings(FrameSettings):
     rag_index_anonymous_org: UUID | None = None
     rag_index_anonymous_user: UUID | None = None
 
+    # Metadata keys that stay inside, by API; and whether the knowledge API answers, or retrieves alone.
+    rag_metadata_denylists: Annotated[str, AfterValidator(_denied)] = ""
+    rag_knowledge_query_enabled: bool = True
+
     # Spans, when there is a collector to send them to.
     otel_exporter_otlp_endpoint: Address | None = None
 
     @property
     def fetch_networks(self) -> list[str]:
         return _listed(self.rag_fetch_networks)
+
+    def denied(self, api: str) -> frozenset[str]:
+        """Metadata keys that the API shows nobody."""
+        return denied_of(self.rag_metadata_denylists).get(api, frozenset())
 
     @property
     def issuer(self) -> str:

@@ -223,6 +223,13 @@ class NoModel(RagError):
     code = "no_model"
 
 
+class AnswersOff(RagError):
+    """Answers are switched off here: retrieve, and let a model of your own answer."""
+
+    status = 501
+    code = "answers_off"
+
+
 @contextmanager
 def about(**details: Any) -> Iterator[None]:
     """Whatever is raised in here says what it was about, as far as that is known."""

@@ -31,6 +31,32 @@ def add(database: Database, caller: Principal, *measures: Measure) -> None:
         log.warning("measures were lost: %s", error.because)
 
 
+def note(
+    database: Database,
+    caller: Principal,
+    event: str,
+    namespace: str,
+    *measures: Measure,
+    documents: int = 0,
+    chunks: int = 0,
+    top_score: float | None = None,
+) -> None:
+    """Note what the caller did in a namespace for those who audit it, and count it, in one call. As add, it
+    never fails a request."""
+    arguments = {
+        "event": event,
+        "namespace": namespace,
+        "documents": documents,
+        "chunks": chunks,
+        "top_score": top_score,
+        "measures": [asdict(measure) for measure in measures],
+    }
+    try:
+        database.call(caller, "rag_record_event", arguments)
+    except RagError as error:
+        log.warning("an event was lost: %s: %s", event, error.because)
+
+
 @contextmanager
 def measured(database: Database, caller: Principal, operation: str) -> Iterator[None]:
     """Count and time what is done in here, and whether it raised."""

@@ -224,3 +224,27 @@ class Message:
 
     id: str
     body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a passage stands: [start, end) of `span` in the document's text; `page` as people say it."""
+
+    source: str | None
+    uri: str | None
+    page: str | None
+    span: tuple[int, int]
+    snippet: str
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A match as it may leave the knowledge API: without what the deployment keeps to itself."""
+
+    chunk_id: str
+    document_id: str
+    text: str
+    score: float
+    metadata: Mapping[str, Any]
+    citations: tuple[Source, ...]

@@ -139,10 +139,12 @@ declare
 begin
   with inserted as (
     insert into rag.documents (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang,
-      occurred_at, origin, author, state, labels, metadata, content, content_hash)
+      occurred_at, origin, author, state, labels, metadata, content, content_hash, created_at, updated_at)
     select home.org_id, input.id, home.id, input.owner_id, input.external_id, input.source_type, input.title,
       input.uri, input.lang, input.occurred_at, input.origin, input.author, input.state, input.labels,
-      input.metadata, input.content, input.content_hash
+      input.metadata, input.content, input.content_hash,
+      -- Lists show them in the order in which they came.
+      now() + input.place * interval '1 microsecond', now() + input.place * interval '1 microsecond'
     from unnest(new) as input
     order by input.external_id
     on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null do nothing

@@ -69,6 +69,7 @@ begin
         select document_id, impact
         from rag.postings
         where org_id = org.id and term = sought.term
+          and (scope.collection_ids is null or collection_id = any (scope.collection_ids))
         order by impact desc
         limit each
       ) as most
@@ -94,6 +95,25 @@ begin
 end;
 $$;
 
+-- How much of all that its orgs have the scope's collections hold, in chunks, by the log of term counts.
+create function rag.share_of_collections(scope rag.scope)
+returns double precision
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    select sum(counts.chunks) filter (where counts.collection_id = any (scope.collection_ids))::double precision
+      / nullif(sum(counts.chunks), 0)
+    from unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.collection_id, term_counts.chunks
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
+      offset 0
+    ) as counts);
+end;
+$$;
+
 -- The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.
 create function rag.documents_with(asked rag.question, scope rag.scope, wanted integer)
 returns rag.reference[]
@@ -103,7 +123,12 @@ declare
   read constant integer := (select settings.postings_read from rag.settings);
   left_over rag.reference[];
 begin
-  if scope.collection_ids is not null or rag.filters_documents(scope) then
+  if scope.collection_ids is not null and asked.totals is null and not rag.filters_documents(scope)
+    and rag.share_of_collections(scope) >= 0.1
+  then
+    -- Postings know their collection. Of one that is a large part of its org, the first are soon read.
+    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
+  elsif scope.collection_ids is not null or rag.filters_documents(scope) then
     execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s %s)',
       rag.conditions(scope, 'id'), case when asked.totals is not null then
       'and exists (select from rag.postings where postings.org_id = documents.org_id '
@@ -188,9 +213,11 @@ $$;
 
 revoke all on function rag.best_among(rag.question, rag.reference[], integer),
   rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
-  rag.documents_with(rag.question, rag.scope, integer), rag.word_scores(rag.question, rag.reference[])
+  rag.documents_with(rag.question, rag.scope, integer), rag.share_of_collections(rag.scope),
+  rag.word_scores(rag.question, rag.reference[])
   from public, anon, service_role;
 grant execute on function rag.best_among(rag.question, rag.reference[], integer),
   rag.best_by_impact(rag.question, rag.scope, uuid[], integer, integer),
-  rag.documents_with(rag.question, rag.scope, integer), rag.word_scores(rag.question, rag.reference[])
+  rag.documents_with(rag.question, rag.scope, integer), rag.share_of_collections(rag.scope),
+  rag.word_scores(rag.question, rag.reference[])
   to authenticated;

@@ -277,10 +277,12 @@ declare
 begin
   with inserted as (
     insert into rag.documents (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang,
-      occurred_at, origin, author, state, labels, metadata, content, content_hash)
+      occurred_at, origin, author, state, labels, metadata, content, content_hash, created_at, updated_at)
     select home.org_id, input.id, home.id, input.owner_id, input.external_id, input.source_type, input.title,
       input.uri, input.lang, input.occurred_at, input.origin, input.author, input.state, input.labels,
-      input.metadata, input.content, input.content_hash
+      input.metadata, input.content, input.content_hash,
+      -- Lists show them in the order in which they came.
+      now() + input.place * interval '1 microsecond', now() + input.place * interval '1 microsecond'
     from unnest(new) as input
     order by input.external_id
     on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null do nothing
@@ -832,3 +834,125 @@ begin
   return scope;
 end;
 $$;
+
+-- The documents, of those allowed (null: all), with most of what is asked, as far as a bounded number of postings
+-- tells: of each term and org `read` with the most of it, the rarest terms first, and about eight times as many
+-- in all.
+--
+-- A document that is not among them may hold the term too, about half as much as the last that is (its rest). So
+-- much less is each of those worth than where all were read, or a document would gain by common words that
+-- others only seem to lack; and so much more is every document of the org, or it would lose to those of a smaller
+-- org, where all were read.
+create or replace function rag.best_by_impact(asked rag.question, scope rag.scope, allowed uuid[], wanted integer,
+  read integer)
+returns rag.reference[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  orgs constant integer := cardinality(scope.org_ids);
+  each constant integer := greatest(wanted, read / greatest(1, orgs));
+  sorting constant text := current_setting('enable_sort');
+  found rag.reference[];
+begin
+  -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
+  perform set_config('enable_sort', 'off', true);
+  with list as materialized (
+    -- As arrays: windows over so many rows take longer than reading them.
+    select org.id as org_id, sought.idf, taken.ids, taken.impacts, sought.idf * taken.rest as rest
+    from (
+      select term, idf, sum(least(documents, each * orgs)) over (order by documents, term)
+        - least(documents, each * orgs) as read_before
+      from (select distinct term, idf, documents from unnest(asked.sought)) as terms
+    ) as sought
+    cross join unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select array_agg(most.document_id) as ids, array_agg(most.impact) as impacts,
+        case when count(*) = each then min(most.impact) / 2 else 0 end as rest
+      from (
+        select document_id, impact
+        from rag.postings
+        where org_id = org.id and term = sought.term
+          and (scope.collection_ids is null or collection_id = any (scope.collection_ids))
+        order by impact desc
+        limit each
+      ) as most
+    ) as taken
+    where sought.read_before < 8 * read
+  ), scored as (
+    select list.org_id, best.document_id, sum(list.idf * best.impact - list.rest) as score
+    from list, unnest(list.ids, list.impacts) as best (document_id, impact)
+    where allowed is null or best.document_id in (select unnest(allowed))
+    group by 1, 2
+  )
+  select array_agg((ranked.org_id, ranked.document_id)::rag.reference) into found
+  from (
+    select scored.org_id, scored.document_id
+    from scored
+    left join (select list.org_id, sum(list.rest) as rest from list group by 1) as whole
+      on orgs > 1 and whole.org_id = scored.org_id
+    order by scored.score + coalesce(whole.rest, 0) desc, scored.document_id
+    limit wanted
+  ) as ranked;
+  perform set_config('enable_sort', sorting, true);
+  return found;
+end;
+$$;
+
+-- How much of all that its orgs have the scope's collections hold, in chunks, by the log of term counts.
+create function rag.share_of_collections(scope rag.scope)
+returns double precision
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    select sum(counts.chunks) filter (where counts.collection_id = any (scope.collection_ids))::double precision
+      / nullif(sum(counts.chunks), 0)
+    from unnest(scope.org_ids) as org (id)
+    cross join lateral (
+      select term_counts.collection_id, term_counts.chunks
+      from rag.term_counts
+      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
+      offset 0
+    ) as counts);
+end;
+$$;
+
+-- The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.
+create or replace function rag.documents_with(asked rag.question, scope rag.scope, wanted integer)
+returns rag.reference[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  read constant integer := (select settings.postings_read from rag.settings);
+  left_over rag.reference[];
+begin
+  if scope.collection_ids is not null and asked.totals is null and not rag.filters_documents(scope)
+    and rag.share_of_collections(scope) >= 0.1
+  then
+    -- Postings know their collection. Of one that is a large part of its org, the first are soon read.
+    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
+  elsif scope.collection_ids is not null or rag.filters_documents(scope) then
+    execute format('select array(select (org_id, id)::rag.reference from rag.documents where %s %s)',
+      rag.conditions(scope, 'id'), case when asked.totals is not null then
+      'and exists (select from rag.postings where postings.org_id = documents.org_id '
+      'and postings.document_id = documents.id and postings.term = any ($2))' end)
+      into left_over using scope, asked.totals;
+  elsif asked.totals is not null then
+    left_over := array(
+      select (postings.org_id, postings.document_id)::rag.reference
+      from rag.postings
+      where postings.org_id = any (scope.org_ids) and postings.term = any (asked.totals));
+  else
+    return rag.best_by_impact(asked, scope, null, wanted, greatest(wanted, read));
+  end if;
+
+  -- Few are looked up one by one. Of many, the postings tell: more of them, since most may not be allowed.
+  if cardinality(left_over) <= 4 * read then
+    return rag.best_among(asked, left_over, wanted);
+  end if;
+  return rag.best_by_impact(asked, scope, array(select document_id from unnest(left_over)), wanted, 20 * read);
+end;
+$$;
+
+revoke all on function rag.share_of_collections(rag.scope) from public, anon, service_role;
+grant execute on function rag.share_of_collections(rag.scope) to authenticated;

@@ -83,9 +83,12 @@ def can_be_wrong(slug: str, path: str, method: str) -> bool:
 
 
 # Those that take API keys.
-KEYED = {"api-keys", "chat-completions", "collections", "documents", "webhooks", "indexes", "index-query"}
+KEYED = {
+    "api-keys", "chat-completions", "collections", "documents", "webhooks", "indexes", "index-query",
+    "knowledge",
+}  # fmt: skip
 # Anybody may ask.
-PUBLIC = {"/health", "/api/keys/health"}
+PUBLIC = {"/health", "/api/keys/health", "/healthz", "/readyz"}
 # What is well-formed succeeds here, sooner or later, for whoever may.
 SURE = {
     ("/api/rag/search", "post"): 200,
@@ -96,6 +99,7 @@ SURE = {
     ("/v1/collections", "get"): 200,
     ("/index", "post"): 200,
     ("/indexes", "get"): 200,
+    ("/api/v1/knowledge/namespaces", "get"): 200,
     ("/api/keys", "get"): 200,
     ("/api/keys", "post"): 201,
 }

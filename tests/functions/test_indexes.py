@@ -365,4 +365,6 @@ def test_a_large_batch_is_stored_in_order(people: People):
     rows = index(people.ann, *texts)
     assert [row["doc_id"] for row in rows] == [digest(text) for text in texts]
     assert listed(people.ann)["total_items"] == 130
+    page = listed(people.ann, "?limit=100")["documents"]
+    assert [row["doc_id"] for row in page] == [row["doc_id"] for row in rows[:100]]
     assert found(people.ann, "Item 93 stands on shelf 651")[0]["doc_id"] == digest(texts[93])

@@ -43,7 +43,8 @@ FUNCTIONS = [
     "rag_fail_job", "rag_create_webhook", "rag_list_webhooks", "rag_update_webhook", "rag_rotate_webhook",
     "rag_delete_webhook", "rag_list_deliveries", "rag_repeat_delivery",
     "rag_begin_upload", "rag_keep_content", "rag_find_collection", "rag_list_names", "rag_find_documents",
-    "rag_put_documents", "rag_list_named", "rag_delete_named", "rag_measure",
+    "rag_put_documents", "rag_list_named", "rag_delete_named", "rag_measure", "rag_record_event",
+    "rag_list_events",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -116,6 +117,8 @@ class Library:
             "rag_list_named": {"collection": "default", "limit": 10},
             "rag_delete_named": {"collection": "default", "names": [self.acme_document]},
             "rag_measure": {"measures": []},
+            "rag_record_event": {"event": "knowledge.retrieve", "namespace": "support"},
+            "rag_list_events": {},
             "rag_recall_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
             "rag_remember_embedding": {"hash": "0" * 64, "embedding": SHORT, "max_age_seconds": 60},
         }

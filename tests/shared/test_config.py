@@ -180,6 +180,24 @@ def test_more_than_one_rate_is_refused_since_only_the_first_would_count(
     assert fault().startswith("RAG_RATE_LIMIT: ")
 
 
+def test_denied_metadata_are_listed_by_api(environment: pytest.MonkeyPatch):
+    assert read_settings().denied("knowledge") == frozenset()
+    environment.setenv("RAG_METADATA_DENYLISTS", '{"knowledge": ["a", "b"], "memory": []}')
+    assert read_settings().denied("knowledge") == {"a", "b"}
+    assert read_settings().denied("memory") == frozenset()
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["knowledge", "[]", "7", '{"knowlege": ["a"]}', '{"knowledge": "a"}', '{"knowledge": [1]}',
+     '{"knowledge": {}}', '{"knowledge": null}', "[" * 100_000],
+)  # fmt: skip
+def test_a_denylist_that_would_hide_nothing_stops_the_start(environment: pytest.MonkeyPatch, value: str):
+    environment.setenv("RAG_METADATA_DENYLISTS", value)
+    with pytest.raises(ConfigurationError, match="RAG_METADATA_DENYLISTS"):
+        read_settings()
+
+
 def test_secrets_show_in_no_text_of_the_settings(environment: pytest.MonkeyPatch):
     for name, value in KEYS.items():
         environment.setenv(name, value)

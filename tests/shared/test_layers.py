@@ -41,6 +41,7 @@ LAYERS = (
     ("pipeline", "completions", "metrics"),
     ("dialects.rag", "dialects.api_keys", "dialects.platform", "dialects.detail"),
     ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index", "dialects.chat"),
+    ("dialects.knowledge", "knowledge", "agent_tool"),
     ("callers", "edge", "app"),
 )
 ORDER = [module for layer in LAYERS for module in layer]

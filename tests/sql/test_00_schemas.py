@@ -42,6 +42,7 @@ EXPOSED = {
     "rag_list_collections(integer,integer,text,text)",
     "rag_list_deliveries(uuid,integer,integer)",
     "rag_list_documents(uuid,integer,integer,text,text,text)",
+    "rag_list_events(integer,integer,text,text)",
     "rag_list_keys(uuid)",
     "rag_list_webhooks(uuid)",
     "rag_match(extensions.vector,integer,jsonb)",
@@ -50,6 +51,7 @@ EXPOSED = {
     "rag_open_key()",
     "rag_put_document(jsonb,jsonb)",
     "rag_recall_embedding(text,integer)",
+    "rag_record_event(text,text,integer,integer,double precision,jsonb)",
     "rag_remember_embedding(text,extensions.vector,integer)",
     "rag_repeat_delivery(uuid,uuid)",
     "rag_report_job(text,integer)",
@@ -72,6 +74,7 @@ INTERNAL = {
     "rag.documents_named(rag.collections,text[])",
     "rag.insert_documents(rag.collections,rag.new_document[])",
     "rag.name_of(rag.documents)",
+    "rag.share_of_collections(rag.scope)",
     "rag.bounds_of(text)",
     "rag.new_documents(rag.collections,jsonb)",
     "rag.put_documents(rag.collections,rag.new_document[],boolean)",
@@ -191,6 +194,8 @@ GRANTS = {
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
     "request_counts": {"SELECT", "INSERT", "UPDATE"},
     "measures": {"SELECT", "INSERT", "UPDATE"},
+    # No update, no delete: what happened stays as it was noted.
+    "events": {"SELECT"},
     "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
 }
 # What is told, by whoever makes it happen; when, and what becomes of it, is not theirs to say.
@@ -206,6 +211,10 @@ COLUMN_GRANTS = {
         "UPDATE": {"state", "due_at", "lease", "step", "error_code", "error_message", "finished_at"},
     },
     "webhooks": {"UPDATE": {"events", "enabled", "updated_at"}},
+    "events": {
+        "INSERT": {"org_id", "owner_id", "user_id", "event", "namespace", "collection_id", "document_count",
+                   "chunk_count", "top_score"},
+    },
     # Nobody who is signed in reads a secret, their own neither.
     "endpoints": {
         "SELECT": {"org_id", "webhook_id", "owner_id", "url", "description", "failing_since", "rests_until"},
@@ -279,7 +288,8 @@ WORKER_POLICIES = {
 # What a document is made of and found by: under the same policies as itself.
 OF_DOCUMENTS = {"documents", "chunks", "postings", "term_counts", "facets", "originals"}
 TENANT_TABLES = {
-    "api_keys", "collections", "jobs", "removals", "webhooks", "endpoints", "deliveries", *OF_DOCUMENTS
+    "api_keys", "collections", "jobs", "removals", "webhooks", "endpoints", "deliveries", "events",
+    *OF_DOCUMENTS,
 }  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
@@ -307,6 +317,12 @@ NARROWING = {
         "admins have it told again",
         "admins see what was told",
         "who changes something has it told",
+    },
+    "events": {
+        "a bound key stays in its collection",
+        "a key notes what its scopes let it do",
+        "a key reads events with admin",
+        "events are of oneself",
     },
     "removals": {
         "a bound key stays in its collection",
@@ -436,6 +452,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag_open_job()",
         "rag_open_key()",
         "rag_put_document(jsonb,jsonb)",
+        "rag_record_event(text,text,integer,integer,double precision,jsonb)",
         "rag_remember_embedding(text,extensions.vector,integer)",
         "rag_repeat_delivery(uuid,uuid)",
         "rag_report_job(text,integer)",

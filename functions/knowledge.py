@@ -1,0 +1,95 @@
+"""knowledge: namespaces of texts that agents bring, retrieve from and ask, as the knowledge contract says."""
+
+from typing import Annotated
+
+from fastapi import Path, Query
+from starlette.responses import JSONResponse, Response
+
+from shared import knowledge, named
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, in_either_header, with_scope
+from shared.dialects import knowledge as wire
+from shared.documents import MAX_BYTES
+from shared.knowledge import Asked, Text
+from shared.types import Principal, Scope
+
+PREFIX = "/api/v1/knowledge"
+app = create_app(
+    wire,
+    "knowledge",
+    errors=(400, 401, 403, 404, 413, 422, 429, 500, 501, 503),
+    max_body_bytes=MAX_BYTES,
+    malformed=422,
+)
+
+Reader = Annotated[
+    Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE, credential=in_either_header)
+]
+Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, credential=in_either_header)]
+Retriever = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_either_header)]
+Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, credential=in_either_header)]
+Namespace = Annotated[wire.Namespace, Path()]
+
+
+@app.get("/healthz")
+def alive() -> wire.Alive:
+    return wire.Alive(status="ok")
+
+
+@app.get("/readyz", responses={503: {"description": "The database is gone"}})
+def ready(core: Core) -> JSONResponse:
+    reachable = core.database.is_reachable()
+    status = wire.Alive(status="ok" if reachable else "unavailable")
+    return JSONResponse(status.model_dump(), 200 if reachable else 503)
+
+
+@app.get(f"{PREFIX}/namespaces")
+def namespaces(caller: Reader, core: Core) -> wire.Namespaces:
+    return wire.Namespaces(namespaces=named.names(core.database, caller))
+
+
+@app.post(PREFIX + "/{namespace:path}/documents", status_code=201)
+def ingest(caller: Writer, core: Core, namespace: Namespace, body: wire.Ingestion) -> wire.Ingested:
+    texts = [
+        Text(document.document_id, document.text, document.metadata, document.source, document.title)
+        for document in body.documents
+    ]
+    return wire.Ingested.of(knowledge.ingest(core, caller, namespace, texts))
+
+
+@app.get(PREFIX + "/{namespace:path}/documents")
+def documents(
+    caller: Reader,
+    core: Core,
+    namespace: Namespace,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+) -> wire.Documents:
+    rows, total = knowledge.documents(core, caller, namespace, limit, offset)
+    return wire.Documents(documents=[wire.Document.of(row) for row in rows], total=total)
+
+
+@app.delete(PREFIX + "/{namespace:path}/documents/{document_id:path}", status_code=204)
+def delete(
+    caller: Writer, core: Core, namespace: Namespace, document_id: Annotated[wire.DocumentId, Path()]
+) -> Response:
+    knowledge.delete(core, caller, namespace, document_id)
+    return Response(status_code=204)
+
+
+@app.post(PREFIX + "/{namespace:path}/retrieve")
+def retrieve(caller: Retriever, core: Core, namespace: Namespace, body: wire.Retrieval) -> wire.Retrieved:
+    asked = Asked(body.query, body.top_k, body.filters)
+    found = knowledge.retrieve(core, caller, [namespace], asked)
+    return wire.Retrieved(chunks=[wire.Chunk.of(passage, cited=body.include_citations) for passage in found])
+
+
+@app.post(PREFIX + "/{namespace:path}/query")
+def query(caller: Asker, core: Core, namespace: Namespace, body: wire.Asking) -> wire.Answered:
+    asked = Asked(body.question, body.top_k, body.filters)
+    draft, found = knowledge.query(core, caller, namespace, asked)
+    chunks = [wire.Chunk.of(passage, cited=body.include_citations) for passage in found]
+    return wire.Answered.of(draft, chunks)
+
+
+handler = lambda_handler(app)

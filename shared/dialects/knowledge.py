@@ -1,0 +1,187 @@
+"""The knowledge contract's wire models: texts into namespaces, chunks and answers out of them."""
+
+import re
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
+
+from shared.dialects import detail
+from shared.dialects.detail import ErrorBody
+from shared.dialects.platform import WithoutNul, small
+from shared.errors import NotFound, RagError, Unauthorized
+from shared.policy import INSUFFICIENT
+from shared.types import Draft, Passage
+
+__all__ = ["ErrorBody", "error_body"]
+MAX_DOCUMENTS = 1000
+NOTHING = "There is nothing in this namespace that answers this question."
+
+
+def error_body(error: RagError) -> dict[str, Any]:
+    return detail.error_body(error, _said)
+
+
+def _said(error: RagError) -> str:
+    if isinstance(error, Unauthorized):
+        return "Invalid or missing credentials"
+    if isinstance(error, NotFound) and error.code in ("collection_not_found", "document_not_found"):
+        return "Document not found"
+    if error.code == "org_required":
+        return "You belong to several orgs: an API key says which is meant."
+    if "document" in error.details:
+        return f"documents.{error.details['document']}: {error}"
+    return str(error)
+
+
+def _addressable(name: str) -> str:
+    # The address of a document ends in its id, which may have slashes; these would be read otherwise.
+    if re.search(r"(^|/)(documents/|\.{1,2}(/|$))", name):
+        raise ValueError("must have no part that is ., .. or, before another one, documents")
+    return name
+
+
+def _blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+# Not dots alone: in a path, clients take them for a way elsewhere.
+Namespace = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"[^.]"), WithoutNul]
+DocumentId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
+NewId = Annotated[DocumentId, AfterValidator(_addressable)]
+Line = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000), WithoutNul]
+# Longer ones are no questions, and the database takes no more.
+Question = Annotated[
+    str, StringConstraints(strict=True, max_length=10_000), WithoutNul, AfterValidator(_blank)
+]
+# Null is none.
+Metadata = Annotated[dict[str, Any], BeforeValidator(lambda said: {} if said is None else small(said))]
+TopK = Annotated[int, Field(strict=True, ge=1, le=100)]
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class NewDocument(BaseModel):
+    text: Annotated[str, StringConstraints(strict=True)]
+    metadata: Metadata = Field(default_factory=dict)
+    document_id: NewId | None = None
+    source: Line | None = None
+    title: Line | None = None
+
+
+def _different(documents: list[NewDocument]) -> list[NewDocument]:
+    named = [document.document_id for document in documents if document.document_id is not None]
+    if len(set(named)) < len(named):
+        # Of two texts one would be lost.
+        raise ValueError("no two documents may have the same document_id")
+    return documents
+
+
+class Ingestion(BaseModel):
+    documents: Annotated[list[NewDocument], Field(max_length=MAX_DOCUMENTS), AfterValidator(_different)]
+
+
+class Ingested(BaseModel):
+    document_ids: list[str]
+    ingested: int
+
+    @classmethod
+    def of(cls, names: list[str]) -> Self:
+        return cls(document_ids=names, ingested=len(names))
+
+
+class Document(BaseModel):
+    document_id: str
+    metadata: dict[str, Any]
+    source: str | None
+    title: str
+    created_at: str
+    updated_at: str
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        source = row["metadata"].get("source")
+        return cls(
+            document_id=row["name"],
+            source=source if isinstance(source, str) else None,
+            **{name: row[name] for name in ("metadata", "title", "created_at", "updated_at")},
+        )
+
+
+class Documents(BaseModel):
+    """A page; `total` counts the whole namespace."""
+
+    documents: list[Document]
+    total: int
+
+
+class Retrieval(BaseModel):
+    query: Question
+    top_k: TopK = 10
+    filters: Metadata = Field(default_factory=dict)
+    include_citations: Flag = False
+
+
+class Asking(BaseModel):
+    question: Question
+    top_k: TopK = 5
+    filters: Metadata = Field(default_factory=dict)
+    include_citations: Flag = False
+
+
+class Citation(BaseModel):
+    source: str | None
+    uri: str | None
+    page: str | None
+    span: tuple[int, int]
+    snippet: str
+    metadata: dict[str, Any]
+
+
+class Chunk(BaseModel):
+    """`citations` are null where nobody asked for them."""
+
+    chunk_id: str
+    document_id: str
+    text: str
+    score: float
+    metadata: dict[str, Any]
+    citations: list[Citation] | None
+
+    @classmethod
+    def of(cls, passage: Passage, *, cited: bool) -> Self:
+        citations = [
+            Citation(**{name: getattr(found, name) for name in Citation.model_fields})
+            for found in passage.citations
+        ]
+        return cls(
+            chunk_id=passage.chunk_id,
+            document_id=passage.document_id,
+            text=passage.text,
+            score=passage.score,
+            metadata=dict(passage.metadata),
+            citations=citations if cited else None,
+        )
+
+
+class Retrieved(BaseModel):
+    chunks: list[Chunk]
+
+
+class Answered(BaseModel):
+    answer: str
+    chunks: list[Chunk]
+
+    @classmethod
+    def of(cls, draft: Draft | None, chunks: list[Chunk]) -> Self:
+        if draft is None:
+            return cls(answer=INSUFFICIENT if chunks else NOTHING, chunks=chunks)
+        return cls(answer=draft.text, chunks=chunks)
+
+
+class Namespaces(BaseModel):
+    namespaces: list[str]
+
+
+class Alive(BaseModel):
+    status: str

@@ -1,0 +1,202 @@
+"""Knowledge as agents use it: texts brought into namespaces, found, asked and deleted, which is noted for
+those who audit it. What leaves through here lacks the metadata that the deployment keeps to itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from shared import measures, named
+from shared.clean import clean_line
+from shared.documents import first_words, title_of
+from shared.errors import AnswersOff, NotFound
+from shared.ingest import Cut, Fields, NewDocument, ingest_many
+from shared.measures import Measure
+from shared.named import Row
+from shared.pipeline import Pipeline
+from shared.policy import snippet
+from shared.types import Draft, Filters, Match, Mode, Passage, Principal, Query, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A document as it comes. `name`: the caller's own for it; `source`: where it is from."""
+
+    name: str | None
+    text: str
+    metadata: dict[str, Any]
+    source: str | None = None
+    title: str | None = None
+
+    def document(self, name: str, denied: frozenset[str]) -> NewDocument:
+        metadata = self.metadata if self.source is None else {"source": self.source, **self.metadata}
+        # Answers name titles: what is denied makes none.
+        source = "" if "source" in denied else clean_line(self.source or "")
+        title = title_of(self.title, _without(denied, metadata)) or source or first_words(self.text)
+        origin = Fields.of({"source": self.source}).origin
+        return NewDocument(None, title, self.text, external_id=name, origin=origin, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to look for: in the documents whose metadata have all the values."""
+
+    text: str
+    top_k: int
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def ingest(core: Pipeline, caller: Principal, namespace: str, texts: Sequence[Text]) -> list[str]:
+    """Store texts, searchable when this returns; their names, in order, given to those without. One takes the
+    place of what has its name, and no two have the same. The namespace is made when it is new. Raises
+    Forbidden for another user's own, and as ingest_many."""
+    home = named.find_or_none(core.database, caller, namespace)
+    cut = Cut.of(home["config"]) if home else Cut()
+    new = {text.name or uuid4().hex: text for text in texts}
+    documents = {name: text.document(name, _denied(core)) for name, text in new.items()}
+
+    def put(names: Sequence[str], *, only_present: bool) -> list[str]:
+        """Those that were passed over."""
+        chosen = [documents[name] for name in names]
+        stored = ingest_many(
+            core.database, core.embedder, caller, namespace, chosen, cut=cut, only_present=only_present
+        )
+        return [name for name, kept in zip(names, stored, strict=True) if kept is None]
+
+    # What came through another API without a name goes by its id, and is replaced by that.
+    ids = [text.name for text in texts if home and text.name and _is_id(text.name)]
+    there = list(named.present(core.database, caller, namespace, ids)) if ids else []
+    gone = put(there, only_present=True) if there else []
+    put([name for name in documents if name not in there or name in gone], only_present=False)
+    counted = Measure("gateway_knowledge_documents_ingested_total", len(documents))
+    measures.note(core.database, caller, "knowledge.ingest", namespace, counted, documents=len(documents))
+    return list(documents)
+
+
+def documents(
+    core: Pipeline, caller: Principal, namespace: str, limit: int, offset: int
+) -> tuple[list[Row], int]:
+    """A page of the namespace's documents, the oldest first, and how many there are: none where there is no
+    such namespace. Raises Forbidden for another user's own."""
+    try:
+        page, total = named.documents(core.database, caller, namespace, named.Wanted(limit, offset, 0))
+    except NotFound as missing:
+        if missing.code != "collection_not_found":
+            raise
+        return [], 0
+    return [{**row, "metadata": _without(_denied(core), row["metadata"])} for row in page], total
+
+
+def delete(core: Pipeline, caller: Principal, namespace: str, name: str) -> None:
+    """Raises NotFound where there is no such document, or namespace; Forbidden for another user's own."""
+    if not named.delete(core.database, caller, namespace, [name]):
+        raise NotFound(code="document_not_found")
+    counted = Measure("gateway_knowledge_documents_deleted_total", 1)
+    measures.note(core.database, caller, "knowledge.delete", namespace, counted, documents=1)
+
+
+def retrieve(
+    core: Pipeline, caller: Principal, namespaces: Sequence[str], asked: Asked
+) -> tuple[Passage, ...]:
+    """The best passages of these namespaces, by word and by meaning; none where there are no such namespaces.
+    Raises Forbidden for another user's own, or another RagError."""
+    homes = _homes(core, caller, namespaces)
+    matches = core.search(caller, _query(homes, asked, Mode.HYBRID)).matches if any(homes.values()) else ()
+    counted = [Measure("gateway_knowledge_chunks_retrieved_total", len(matches))]
+    if matches:
+        counted.append(Measure("gateway_knowledge_retrieval_score", matches[0].score))
+    for namespace, home in homes.items():
+        _note(core, caller, "knowledge.retrieve", namespace, home, matches, counted)
+        # Counted once, however many namespaces were searched.
+        counted = []
+    return tuple(passage_of(match, _denied(core)) for match in matches)
+
+
+def query(
+    core: Pipeline, caller: Principal, namespace: str, asked: Asked
+) -> tuple[Draft | None, tuple[Passage, ...]]:
+    """An answer, None where confidence withholds it or there is nothing, and the passages that it is from.
+    Raises AnswersOff, Forbidden for another user's own, or another RagError."""
+    if not core.settings.rag_knowledge_query_enabled:
+        raise AnswersOff
+    homes = _homes(core, caller, [namespace])
+    draft: Draft | None = None
+    matches: tuple[Match, ...] = ()
+    if any(homes.values()):
+        # By meaning, in the order of the cosine: that is what confidence was measured on.
+        # A namespace may hold one good passage among any others: that one suffices.
+        answer = core.answer(caller, _query(homes, asked, Mode.SEMANTIC, rerank=False), judged=1)
+        draft, matches = answer.draft, answer.matches
+    counted: list[Measure] = []
+    if draft:
+        tokens = {"prompt": draft.usage.prompt_tokens, "completion": draft.usage.completion_tokens}
+        counted = [Measure("gateway_knowledge_query_tokens_total", n, kind) for kind, n in tokens.items()]
+    _note(core, caller, "knowledge.query", namespace, homes[namespace], matches, counted)
+    return draft, tuple(passage_of(match, _denied(core)) for match in matches)
+
+
+def passage_of(match: Match, denied: frozenset[str]) -> Passage:
+    """The match, with where it stands. A field that says what a denied metadata key says is left out too."""
+    metadata = _without(denied, match.metadata)
+    said = metadata.get("source")
+    known = match.origin or (said if isinstance(said, str) else None) or match.title
+    page = match.place.get("page_number")
+    cited = Source(
+        source=None if "source" in denied else known,
+        uri=None if denied & {"uri", "url"} else match.uri,
+        page=None if page is None else str(page),
+        span=match.span,
+        snippet=snippet(match.text),
+        metadata=metadata,
+    )
+    return Passage(match.chunk_id, match.document_name, match.text, round(match.score, 6), metadata, (cited,))
+
+
+def _is_id(name: str) -> bool:
+    try:
+        return str(UUID(name)) == name
+    except ValueError:
+        return False
+
+
+def _denied(core: Pipeline) -> frozenset[str]:
+    return core.settings.denied("knowledge")
+
+
+def _without(denied: frozenset[str], metadata: Row) -> Row:
+    return {name: value for name, value in metadata.items() if name not in denied}
+
+
+def _homes(core: Pipeline, caller: Principal, namespaces: Sequence[str]) -> dict[str, str | None]:
+    """The collections' ids, by namespace."""
+    found = {name: named.find_or_none(core.database, caller, name) for name in namespaces}
+    return {name: home["id"] if home else None for name, home in found.items()}
+
+
+def _query(homes: Mapping[str, str | None], asked: Asked, mode: Mode, *, rerank: bool | None = None) -> Query:
+    collections = tuple(home for home in homes.values() if home)
+    filters = Filters(collection_ids=collections, metadata=asked.metadata)
+    return Query(asked.text, asked.top_k, filters, mode, rerank)
+
+
+def _note(
+    core: Pipeline,
+    caller: Principal,
+    event: str,
+    namespace: str,
+    home: str | None,
+    matches: Sequence[Match],
+    counted: Sequence[Measure],
+) -> None:
+    own = [match for match in matches if match.collection_id == home]
+    measures.note(
+        core.database,
+        caller,
+        event,
+        namespace,
+        *counted,
+        documents=len({match.document_id for match in own}),
+        chunks=len(own),
+        # A sum of shares may be a little more.
+        top_score=min(own[0].score, 1.0) if own else None,
+    )

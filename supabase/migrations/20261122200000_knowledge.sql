@@ -1,0 +1,113 @@
+-- Events of the knowledge API: sql/36, which is new.
+
+create table rag.events (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  id uuid not null default gen_random_uuid(),
+  -- Whose own the namespace is; null: the org's.
+  owner_id uuid,
+  -- Who did it.
+  user_id uuid not null,
+  event text not null check (event in ('knowledge.ingest', 'knowledge.retrieve', 'knowledge.query', 'knowledge.delete')),
+  namespace text not null check (length(namespace) between 1 and 255),
+  -- Null where there was none of that name. It may be gone by now: what was done remains.
+  collection_id uuid,
+  document_count integer not null check (document_count >= 0),
+  chunk_count integer not null check (chunk_count >= 0),
+  -- Of the best chunk; null where there was none.
+  top_score double precision check (top_score between 0 and 1),
+  created_at timestamptz not null default now(),
+  primary key (org_id, id)
+);
+
+-- rag_list_events; and pruning, org by org.
+create index events_by_time on rag.events (org_id, created_at desc, id);
+
+alter table rag.events enable row level security;
+alter table rag.events force row level security;
+
+create policy "members use their org's events" on rag.events
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "events are of oneself" on rag.events
+  as restrictive for insert to authenticated
+  with check (user_id = (select auth.uid()));
+
+create policy "a key notes what its scopes let it do" on rag.events
+  as restrictive for insert to authenticated
+  with check (case when event in ('knowledge.ingest', 'knowledge.delete')
+    then (select rag.has_scope('documents:write'))
+    else (select rag.has_scope('retrievals:read', 'chat:read')) end);
+
+-- Who asked for what, and how often, is not what a key for retrievals is given out for.
+create policy "a key reads events with admin" on rag.events
+  as restrictive for select to authenticated
+  using ((select rag.has_scope('admin')));
+
+-- What a bound key asks for elsewhere is in no collection that it knows of.
+create policy "a bound key stays in its collection" on rag.events
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id is null
+    or collection_id = (select rag.bound_collection()));
+
+grant select, insert (org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
+  on rag.events to authenticated;
+
+-- Note what the caller has done in a namespace, and count it: measures as rag_measure takes them.
+create function public.rag_record_event(
+  event text, namespace text, documents integer default 0, chunks integer default 0,
+  top_score double precision default null, measures jsonb default '[]'
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  org_id constant uuid := rag.org_meant(null);
+  home rag.collections;
+begin
+  perform rag.check_user_named(org_id, rag_record_event.namespace);
+  select * into home from rag.collection_named(org_id, rag_record_event.namespace);
+  insert into rag.events (
+    org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
+  values (
+    org_id, coalesce(home.owner_id, rag.user_named(rag_record_event.namespace)), auth.uid(), rag_record_event.event,
+    rag_record_event.namespace, home.id, rag_record_event.documents, rag_record_event.chunks,
+    rag_record_event.top_score);
+  perform public.rag_measure(rag_record_event.measures);
+end;
+$$;
+
+-- A page of them, the latest first; of one namespace, or of one kind, where that is said.
+create function public.rag_list_events(
+  "limit" integer default 100, "offset" integer default 0, namespace text default null, event text default null
+)
+returns setof rag.events
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if "limit" is null or "limit" not between 1 and 1000 then
+    raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
+  elsif "offset" is null or "offset" < 0 then
+    raise exception 'offset must be at least 0' using errcode = 'PT400', detail = 'invalid_offset';
+  end if;
+  return query
+  select events.*
+  from rag.events
+  where events.org_id = any (array(select rag.current_org_ids()))
+    and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
+    and (rag_list_events.event is null or events.event = rag_list_events.event)
+  order by events.created_at desc, events.id
+  limit "limit" offset "offset";
+end;
+$$;
+
+revoke all on function public.rag_record_event(text, text, integer, integer, double precision, jsonb),
+  public.rag_list_events(integer, integer, text, text) from public, anon, service_role;
+grant execute on function public.rag_record_event(text, text, integer, integer, double precision, jsonb),
+  public.rag_list_events(integer, integer, text, text) to authenticated;

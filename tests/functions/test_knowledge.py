@@ -1,0 +1,275 @@
+"""knowledge over HTTP, on the real stack: namespaces of texts, and what is retrieved of them."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pydantic import SecretStr
+
+from functions import knowledge
+from shared.clean import clean
+from shared.config import Settings
+from shared.dialects.knowledge import NOTHING
+from tests.actors import World
+from tests.conftest import People
+from tests.functions.knowing import (
+    PREFIX,
+    REFUNDS,
+    SHIPPING,
+    ask,
+    at,
+    delete,
+    ids,
+    ingest,
+    listed,
+    retrieve,
+)
+from tests.functions.serving import NO_METADATA, made, served
+from tests.stand_in import StandIn
+
+NAMES = [
+    "support-corpus", "with spaces", "line\nend\n", "a/b/documents", "documents", "namespaces",
+    "größe ✓ 日本", "50%+?#&", "a:b:c", "é" * 255,
+]  # fmt: skip
+
+
+def test_a_member_s_texts_are_searchable_when_they_are_answered_for(people: People):
+    """As the contract shows it."""
+    first, second = ingest(
+        people.ann,
+        {"text": REFUNDS, "metadata": {"topic": "refunds"}, "source": "faq.md"},
+        {"text": SHIPPING, "metadata": {"topic": "shipping"}},
+    )
+    assert first != second
+    best, *_ = retrieve(people.ann, top_k=3)
+    assert set(best) == {"chunk_id", "document_id", "text", "score", "metadata", "citations"}
+    assert (best["document_id"], best["text"]) == (first, REFUNDS)
+    assert best["metadata"] == {"topic": "refunds", "source": "faq.md"}
+    assert best["citations"] is None
+    assert 0 < best["score"] <= 1
+    # The whole org has it.
+    assert [chunk["document_id"] for chunk in retrieve(people.alf)] == [first, second]
+
+
+def test_a_member_s_citations_are_exact(people: People):
+    text = "\r\n\r\n".join(
+        f"Paragraph {n} tells of item {n}. " + "It goes on for a while. " * 20 for n in range(9)
+    )
+    (name,) = ingest(people.ann, {"text": text, "metadata": {"uri": "https://x.example/a"}, "source": "a.md"})
+    kept = clean(text)
+    chunks = retrieve(people.ann, "item 7", include_citations=True)
+    assert len(chunks) > 3
+    for chunk in chunks:
+        (cited,) = chunk["citations"]
+        assert set(cited) == {"source", "uri", "page", "span", "snippet", "metadata"}
+        start, end = cited["span"]
+        assert kept[start:end] == chunk["text"]
+        assert cited["snippet"] == chunk["text"][:200] != ""
+        assert (cited["source"], cited["uri"], cited["page"]) == ("a.md", "https://x.example/a", None)
+        assert cited["metadata"] == chunk["metadata"] == {"uri": "https://x.example/a", "source": "a.md"}
+        assert chunk["document_id"] == name
+
+
+def test_a_page_is_a_string(people: People, world: World):
+    ingest(people.ann, {"text": REFUNDS})
+    world.sql("update rag.chunks set metadata = '{\"page_number\": 3}' where org_id = %s", people.acme.id)
+    (chunk,) = retrieve(people.ann, include_citations=True)
+    assert chunk["citations"][0]["page"] == "3"
+
+
+def test_where_a_text_without_a_source_is_from_its_title_says(people: People):
+    ingest(people.ann, {"text": REFUNDS, "title": "Refunds", "source": None, "metadata": None})
+    (chunk,) = retrieve(people.ann, include_citations=True)
+    assert chunk["citations"][0]["source"] == "Refunds"
+    assert chunk["metadata"] == {}
+
+
+def test_a_source_in_the_metadata_stays_there(people: People):
+    ingest(people.ann, {"text": REFUNDS, "source": "a.md", "metadata": {"source": "crm"}})
+    (chunk,) = retrieve(people.ann, include_citations=True)
+    assert chunk["metadata"] == {"source": "crm"}
+    assert chunk["citations"][0]["source"] == "a.md"
+
+
+@pytest.mark.parametrize("source", ["s" * 201, "s" * 1000, "a\u200bb"])
+def test_a_source_that_no_field_takes_is_cited_all_the_same(people: People, source: str):
+    ingest(people.ann, {"text": REFUNDS, "source": source})
+    (chunk,) = retrieve(people.ann, include_citations=True)
+    assert chunk["citations"][0]["source"] == chunk["metadata"]["source"] == source
+
+
+@pytest.mark.parametrize("namespace", NAMES)
+def test_a_namespace_s_name_goes_round(people: People, namespace: str):
+    (name,) = ingest(people.ann, {"text": REFUNDS}, namespace=namespace)
+    assert people.ann.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": [namespace]}
+    assert ids(people.ann, namespace) == [name]
+    assert [chunk["document_id"] for chunk in retrieve(people.ann, namespace=namespace)] == [name]
+    assert ask(people.ann, namespace=namespace)["chunks"]
+    assert delete(people.ann, name, namespace).status_code == 204
+    assert ids(people.ann, namespace) == []
+
+
+@pytest.mark.parametrize("namespace", ["", "x" * 256, "\0", "..."])
+def test_a_name_that_cannot_be_one_is_422(people: People, namespace: str):
+    for method, rest, body in (
+        ("POST", "documents", {"documents": [{"text": REFUNDS}]}), ("GET", "documents", None),
+        ("POST", "retrieve", {"query": "x"}), ("DELETE", "documents/x", None),
+    ):  # fmt: skip
+        answer = people.ann.request(method, at(namespace, rest), body)
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["detail"][0]["loc"] == ["path", "namespace"]
+
+
+@pytest.mark.parametrize(
+    "name", ["faq", "docs/faq.md", "/a//b/", "documents", "a b ✓ %2F?#", "a\nb", "x" * 500, "a.b"]
+)
+def test_a_document_s_own_id_goes_round_and_is_replaced(people: People, name: str):
+    assert ingest(people.ann, {"text": REFUNDS, "document_id": name, "metadata": {"v": 1}}) == [name]
+    assert ingest(people.ann, {"text": SHIPPING, "document_id": name}, {"text": "Other."})[0] == name
+    assert listed(people.ann)["total"] == 2
+    assert [row["metadata"] for row in listed(people.ann)["documents"]] == [{}, {}]
+    assert REFUNDS not in {chunk["text"] for chunk in retrieve(people.ann)}
+    gone = delete(people.ann, name)
+    assert (gone.status_code, gone.content) == (204, b"")
+    again = delete(people.ann, name)
+    assert (again.status_code, again.json()) == (404, {"detail": "Document not found"})
+    assert SHIPPING not in {chunk["text"] for chunk in retrieve(people.ann)}
+    assert listed(people.ann)["total"] == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["a/documents/b", "documents/b", "..", "a/../b", "./a", "", "x" * 501, "\0", 7]
+)
+def test_an_id_that_no_address_could_say_is_422(people: People, name: Any):
+    body = {"documents": [{"text": REFUNDS, "document_id": name}]}
+    answer = people.ann.request("POST", at("support", "documents"), body)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["detail"][0]["loc"] == ["body", "documents", 0, "document_id"]
+
+
+def test_two_texts_with_one_id_are_422_and_neither_is_stored(people: People):
+    body = {"documents": [{"text": REFUNDS, "document_id": "a"}, {"text": SHIPPING, "document_id": "a"}]}
+    answer = people.ann.request("POST", at("support", "documents"), body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"] == ["body", "documents"]
+    assert listed(people.ann) == {"documents": [], "total": 0}
+
+
+def test_what_came_through_another_api_is_replaced_and_deleted_by_its_id(people: People):
+    ingest(people.ann, {"text": SHIPPING, "document_id": "shipping"})
+    stored = people.ann.rpc("rag_put_document", {
+        "document": {"org_id": people.acme.id, "collection": "support", "title": "t", "content": "Old text.",
+                     "content_hash": "0" * 64, "embedding_model": "all-MiniLM-L6-v2"},
+        "chunks": [],
+    })  # fmt: skip
+    name = stored.json()[0]["document_id"]
+    assert ids(people.alf) == ["shipping", name]
+    assert ingest(people.alf, {"text": REFUNDS, "document_id": name}) == [name]
+    assert ids(people.ann) == ["shipping", name]
+    assert retrieve(people.ann)[0]["document_id"] == name
+    # An id that is nobody's is a name like any other.
+    new = str(uuid4())
+    assert ingest(people.ann, {"text": "New.", "document_id": new}) == [new]
+    assert delete(people.ann, name).status_code == 204
+    assert sorted(ids(people.ann)) == sorted(["shipping", new])
+
+
+def test_a_list_has_pages_and_the_corpus_total(people: People):
+    names = ingest(people.ann, *({"text": f"Text {n}.", "source": f"{n}.md"} for n in range(5)))
+    page = listed(people.alf, query="?limit=2&offset=3")
+    assert page["total"] == 5
+    every = [listed(people.ann, query=f"?limit=2&offset={offset}")["documents"] for offset in (0, 2, 4)]
+    assert [len(rows) for rows in every] == [2, 2, 1]
+    assert {row["document_id"] for rows in every for row in rows} == set(names)
+    row = next(row for rows in every for row in rows if row["document_id"] == names[3])
+    assert set(row) == {"document_id", "metadata", "source", "title", "created_at", "updated_at"}
+    assert (row["source"], row["metadata"], row["title"]) == ("3.md", {"source": "3.md"}, "3.md")
+    assert len(listed(people.ann)["documents"]) == 5
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "offset=-1", "offset=2147483648"])
+def test_a_page_out_of_range_is_422(people: People, query: str):
+    answer = people.ann.request("GET", at("support", f"documents?{query}"))
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"] == ["query", query.partition("=")[0]]
+
+
+def test_an_unknown_namespace_lists_and_retrieves_empty_and_is_not_made(people: People, settings: Settings):
+    assert listed(people.ann, "nowhere") == {"documents": [], "total": 0}
+    assert retrieve(people.ann, namespace="nowhere") == []
+    assert delete(people.ann, "x", "nowhere").json() == {"detail": "Document not found"}
+    with StandIn() as gateway:
+        changes: dict[str, Any] = {"lovable_api_key": SecretStr("k"), "rag_gateway_url": gateway.url}
+        with made(settings, **changes) as core, served(knowledge.app, core) as app:
+            path, body = at("nowhere", "query"), {"question": "x"}
+            answer = app.post(path, json=body, headers=people.ann.headers())
+        assert answer.json() == {"answer": NOTHING, "chunks": []}
+        assert gateway.requests == []
+    assert people.ann.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
+
+
+def test_filters_are_typed_equalities_that_all_must_hold(people: People):
+    documents = [
+        {"text": REFUNDS, "document_id": "a", "metadata": {"topic": "refunds", "year": 2024, "tags": ["x"]}},
+        {"text": REFUNDS + " Really.", "document_id": "b", "metadata": {"topic": "refunds", "year": "2024"}},
+        {"text": SHIPPING, "document_id": "c", "metadata": {"topic": "shipping"}},
+    ]
+    ingest(people.ann, *documents)
+
+    def found(**filters: Any) -> set[str]:
+        return {chunk["document_id"] for chunk in retrieve(people.ann, filters=filters)}
+
+    assert found() == {"a", "b", "c"}
+    assert found(topic="refunds") == {"a", "b"}
+    assert found(topic="refunds", year=2024) == {"a"}
+    assert found(year="2024") == {"b"}
+    assert found(tags=["x"]) == {"a"}
+    assert found(topic="refund") == found(topic=None) == found(nothing="x") == set()
+    answer = ask(people.ann, filters={"topic": "shipping"})
+    assert {chunk["document_id"] for chunk in answer["chunks"]} == {"c"}
+
+
+@pytest.mark.parametrize("route", ["retrieve", "query"])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("top_k", 0), ("top_k", 101), ("top_k", -1), ("top_k", "3"), ("top_k", 2.5), ("top_k", True),
+        ("filters", []), ("filters", "x"), ("include_citations", "yes"), ("text", ""), ("text", " \n"),
+        ("text", 7), ("text", None), ("text", "x" * 10_001), ("text", "\0"),
+    ],
+)  # fmt: skip
+def test_a_question_of_the_wrong_form_is_422_and_says_where(
+    people: People, route: str, field: str, value: Any
+):
+    text = {"retrieve": "query", "query": "question"}[route]
+    place = text if field == "text" else field
+    answer = people.ann.request("POST", at("support", route), {text: "x", place: value})
+    assert answer.status_code == 422, answer.text
+    assert [fault["loc"] for fault in answer.json()["detail"]] == [["body", place]]
+
+
+@pytest.mark.parametrize("top_k", [1, 100])
+def test_as_many_chunks_come_as_were_asked_for(people: People, top_k: int):
+    ingest(people.ann, *({"text": f"Fact {n} about refunds."} for n in range(104)))
+    chunks = retrieve(people.ann, "refunds", top_k=top_k)
+    assert len(chunks) == top_k
+    scores = [chunk["score"] for chunk in chunks]
+    assert scores == sorted(scores, reverse=True)
+    assert len(retrieve(people.ann, "refunds")) == 10
+    assert len(ask(people.ann, "refunds")["chunks"]) == 5
+
+
+@pytest.mark.parametrize("metadata", NO_METADATA)
+def test_metadata_that_nobody_could_store_are_422(people: People, metadata: str):
+    body = f'{{"documents": [{{"text": "x", "metadata": {metadata}}}]}}'
+    assert people.ann.raw("POST", at("support", "documents"), body).status_code == 422
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\u200b"])
+def test_a_text_with_nothing_to_read_is_400_and_says_which(people: People, text: str):
+    body = {"documents": [{"text": REFUNDS}, {"text": text}]}
+    answer = people.ann.request("POST", at("support", "documents"), body)
+    assert (answer.status_code, answer.json()) == (
+        400, {"detail": "documents.1: A document needs a title and some text."}
+    )  # fmt: skip
+    assert listed(people.ann)["total"] == 0

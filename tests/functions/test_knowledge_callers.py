@@ -1,0 +1,87 @@
+"""knowledge: who is answered, what a question gets, and what is there for nobody in particular."""
+
+import pytest
+
+from functions import knowledge
+from shared.config import Settings
+from shared.policy import INSUFFICIENT
+from tests.actors import client
+from tests.conftest import People
+from tests.functions.knowing import (
+    PREFIX,
+    QUESTION,
+    REFUNDS,
+    SHIPPING,
+    ask,
+    at,
+    ids,
+    ingest,
+    retrieve,
+)
+from tests.functions.serving import made, served
+
+
+def test_an_answer_is_the_core_s_with_the_chunks_that_it_is_from(people: People):
+    ingest(people.ann, {"text": REFUNDS, "source": "faq.md"}, {"text": SHIPPING})
+    answer = ask(people.ann, top_k=1, include_citations=True)
+    assert set(answer) == {"answer", "chunks"}
+    assert "30 days" in answer["answer"]
+    assert [chunk["text"] for chunk in answer["chunks"]] == [REFUNDS]
+    assert answer["chunks"][0]["citations"][0]["source"] == "faq.md"
+    withheld = ask(people.ann, "Who won the cup in 1954?")
+    assert withheld["answer"] == INSUFFICIENT
+    assert withheld["chunks"][0]["citations"] is None
+
+
+def test_a_user_s_own_namespace_is_theirs_and_their_admins(people: People):
+    mine = f"notes:u:{people.ann.id}"
+    ingest(people.ann, {"text": REFUNDS, "document_id": "a"}, namespace=mine)
+    assert people.ann.request("GET", f"{PREFIX}/namespaces").json()["namespaces"] == [mine]
+    assert people.alf.request("GET", f"{PREFIX}/namespaces").json()["namespaces"] == []
+    assert ids(people.ada, mine) == ["a"]
+    assert retrieve(people.ada, namespace=mine)
+    assert ingest(people.ada, {"text": SHIPPING}, namespace=mine)
+    assert len(ids(people.ann, mine)) == 2
+
+
+def test_a_key_works_in_either_header(people: People):
+    scopes = ["documents:write", "retrievals:read", "chat:read"]
+    key = people.ann.request("POST", "/api/keys", {"name": "x", "scopes": scopes}).json()["key"]
+    url = people.ann.stack.url
+    for headers in ({"X-Api-Key": key}, {"Authorization": f"Bearer {key}"}):
+        body = {"documents": [{"text": REFUNDS, "document_id": "a"}]}
+        assert client().post(url + at("s", "documents"), json=body, headers=headers).status_code == 201
+        found = client().post(url + at("s", "retrieve"), json={"query": QUESTION}, headers=headers)
+        assert found.json()["chunks"][0]["text"] == REFUNDS
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"X-Api-Key": "x"}, {"X-Api-Key": "mn_live_" + "A" * 43}, {"Authorization": "Bearer x"},
+     {"Authorization": "Basic x"}, {"apikey": "x"}],
+)  # fmt: skip
+def test_a_credential_that_is_missing_or_wrong_is_401(people: People, headers: dict[str, str]):
+    for method, path in (("GET", f"{PREFIX}/namespaces"), ("DELETE", at("s", "documents/x"))):
+        answer = client().request(method, people.ann.stack.url + path, headers=headers)
+        assert (answer.status_code, answer.json()) == (401, {"detail": "Invalid or missing credentials"})
+
+
+def test_health_needs_no_credential_and_readiness_asks_the_database(people: People, settings: Settings):
+    for path in ("/healthz", "/readyz"):
+        answer = client().get(people.ann.stack.url + path)
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    with made(settings, supabase_url="http://127.0.0.1:9") as core, served(knowledge.app, core) as app:
+        assert app.get("/healthz").status_code == 200
+        gone = app.get("/readyz")
+        assert (gone.status_code, gone.json()) == (503, {"status": "unavailable"})
+
+
+def test_where_answers_are_off_a_query_is_501_and_retrieval_goes_on(people: People, settings: Settings):
+    ingest(people.ann, {"text": REFUNDS})
+    with made(settings, rag_knowledge_query_enabled=False) as core, served(knowledge.app, core) as app:
+        headers = people.ann.headers()
+        answer = app.post(at("support", "query"), json={"question": "x"}, headers=headers)
+        assert answer.status_code == 501
+        assert isinstance(answer.json()["detail"], str)
+        found = app.post(at("support", "retrieve"), json={"query": "x"}, headers=headers)
+        assert len(found.json()["chunks"]) == 1

@@ -1,0 +1,141 @@
+"""What leaves the knowledge API: without what is denied, counted, noted."""
+
+import json
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from pydantic import SecretStr
+
+from functions import knowledge, metrics
+from shared.config import Settings
+from tests.actors import World
+from tests.conftest import People
+from tests.functions.knowing import (
+    QUESTION,
+    REFUNDS,
+    SHIPPING,
+    ask,
+    at,
+    delete,
+    ingest,
+    retrieve,
+)
+from tests.functions.serving import made, served
+from tests.stand_in import Reply, StandIn
+
+
+def test_denied_metadata_leave_by_no_exit(people: People, settings: Settings):
+    secret = {"internal_ingest_id": "HIDDEN-1", "pipeline_stage": "HIDDEN-2", "uri": "https://hidden.example"}
+    metadata = {**secret, "topic": "refunds", "deep": {"pipeline_stage": "shown"}}
+    document = {"text": REFUNDS, "metadata": metadata, "source": "HIDDEN-3"}
+    ingest(people.ann, {**document, "title": "t"})
+    assert "HIDDEN-1" in json.dumps(retrieve(people.ann))
+    denied = json.dumps({"knowledge": [*secret, "source"], "memory": ["x"]})
+    with made(settings, rag_metadata_denylists=denied) as core, served(knowledge.app, core) as app:
+        headers = people.ann.headers()
+        # Nor does it become a title.
+        brought = {"documents": [document]}
+        assert app.post(at("support", "documents"), json=brought, headers=headers).status_code == 201
+        answers = [
+            app.get(at("support", "documents"), headers=headers),
+            app.post(
+                at("support", "retrieve"),
+                json={"query": QUESTION, "include_citations": True},
+                headers=headers,
+            ),
+            app.post(
+                at("support", "query"),
+                json={"question": QUESTION, "include_citations": True},
+                headers=headers,
+            ),
+        ]
+    for answer in answers:
+        assert answer.status_code == 200
+        assert "HIDDEN" not in answer.text.upper()
+        assert '"refunds"' in answer.text
+        assert "shown" in answer.text
+
+
+def test_metrics_are_true_over_all_instances(people: People, settings: Settings):
+    def read() -> dict[str, float]:
+        with made(settings, rag_metrics_token="t" * 16) as core, served(metrics.app, core) as app:
+            text = app.get("/metrics", headers={"Authorization": f"Bearer {'t' * 16}"}).text
+        found = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                if sample.name.startswith("gateway_knowledge"):
+                    labels = {name: value for name, value in sample.labels.items() if name != "le"}
+                    expected = {"provider": "rag", "store_type": "pgvector"}
+                    assert labels == expected or set(labels) == {"provider", "kind"}
+                    found[f"{sample.name}/{sample.labels.get('le', sample.labels.get('kind', ''))}"] = (
+                        sample.value
+                    )
+        return found
+
+    before = read()
+    names = ingest(people.ann, *({"text": f"{REFUNDS} {n}"} for n in range(3)))
+    best = retrieve(people.ann, top_k=2)[0]["score"]
+    retrieve(people.ann, namespace="nowhere")
+    question = "What is our refund policy from purchase?"
+    usage = {"prompt_tokens": 70, "completion_tokens": 9, "total_tokens": 79}
+    choices = [{"index": 0, "message": {"role": "assistant", "content": "30 days"}, "finish_reason": "stop"}]
+    with StandIn() as gateway:
+        gateway.replies(Reply({"id": "x", "choices": choices, "usage": usage, "object": "chat.completion",
+                               "created": 1, "model": "m"}))  # fmt: skip
+        changes: dict[str, Any] = {"lovable_api_key": SecretStr("k"), "rag_gateway_url": gateway.url}
+        with made(settings, **changes) as core, served(knowledge.app, core) as app:
+            body = {"question": question}
+            answer = app.post(at("support", "query"), json=body, headers=people.ann.headers())
+    assert answer.json()["answer"] == "30 days"
+    delete(people.ann, names[0])
+    delete(people.ann, names[0])
+    after = read()
+    grown = {name: after[name] - before.get(name, 0) for name in after}
+    assert grown["gateway_knowledge_documents_ingested_total/"] == 3
+    assert grown["gateway_knowledge_documents_deleted_total/"] == 1
+    assert grown["gateway_knowledge_chunks_retrieved_total/"] == 2
+    assert grown["gateway_knowledge_retrieval_score_count/"] == 1
+    assert grown["gateway_knowledge_retrieval_score_sum/"] == pytest.approx(best, abs=1e-5)
+    for bound in range(1, 10):
+        assert grown[f"gateway_knowledge_retrieval_score_bucket/{bound / 10}"] == (best <= bound / 10)
+    assert grown["gateway_knowledge_query_tokens_total/prompt"] == 70
+    assert grown["gateway_knowledge_query_tokens_total/completion"] == 9
+
+
+def test_what_a_member_did_is_noted_with_counts_and_without_texts(people: People):
+    names = ingest(people.ann, {"text": REFUNDS, "source": "faq.md"}, {"text": SHIPPING})
+    best = retrieve(people.alf, top_k=1)[0]["score"]
+    ask(people.ann)
+    delete(people.ann, names[0])
+    retrieve(people.ann, namespace="nowhere")
+    events = people.alf.rpc("rag_list_events").json()
+    seen = [(e["event"], e["user_id"], e["document_count"], e["chunk_count"]) for e in reversed(events)]
+    assert seen == [
+        ("knowledge.ingest", people.ann.id, 2, 0),
+        ("knowledge.retrieve", people.alf.id, 1, 1),
+        ("knowledge.query", people.ann.id, 2, 2),
+        ("knowledge.delete", people.ann.id, 1, 0),
+        ("knowledge.retrieve", people.ann.id, 0, 0),
+    ]
+    assert events[3]["top_score"] == pytest.approx(best, abs=1e-5)
+    assert [e["collection_id"] is None for e in events] == [True, False, False, False, False]
+    for text in ("refund", "Shipping", "return an item", "faq", *names):
+        assert text not in json.dumps(events)
+
+
+def test_an_event_that_is_lost_fails_no_request(
+    people: People, world: World, caplog: pytest.LogCaptureFixture, settings: Settings
+):
+    world.sql("alter table rag.events rename to elsewhere")
+    try:
+        with made(settings) as core, served(knowledge.app, core) as app:
+            body = {"documents": [{"text": REFUNDS}]}
+            answer = app.post(at("support", "documents"), json=body, headers=people.ann.headers())
+            found = app.post(at("support", "retrieve"), json={"query": "x"}, headers=people.ann.headers())
+    finally:
+        world.sql("alter table rag.elsewhere rename to events")
+    assert (answer.status_code, found.status_code) == (201, 200)
+    assert [record.message for record in caplog.records if "event was lost" in record.message] == [
+        "an event was lost: knowledge.ingest: SQL 42P01", "an event was lost: knowledge.retrieve: SQL 42P01"
+    ]  # fmt: skip

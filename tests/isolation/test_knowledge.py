@@ -1,0 +1,320 @@
+"""Attacks on namespaces and on the trail of what was done with them: by name, by id, by filter, by key."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+
+from tests.actors import Actor, World, client
+from tests.conftest import People
+from tests.functions.knowing import PREFIX, at, delete, ids, ingest, retrieve
+from tests.isolation.bad_tokens import BAD_TOKENS
+from tests.isolation.library import INTERNALS
+
+SECRET = "The vault door opens with ACME-4417."
+QUESTION = "What opens the vault door?"
+DOORS: list[tuple[str, str, Any]] = [
+    ("POST", "documents", {"documents": [{"text": "stolen"}]}),
+    ("GET", "documents", None),
+    ("DELETE", "documents/plan", None),
+    ("POST", "retrieve", {"query": QUESTION, "include_citations": True}),
+    ("POST", "query", {"question": QUESTION}),
+]
+READING = DOORS[1:]
+every_door = pytest.mark.parametrize(("method", "rest", "body"), DOORS)
+
+
+def bring(actor: Actor, namespace: str = "vault", **more: Any) -> None:
+    ingest(actor, {"text": SECRET, "document_id": "plan", **more}, namespace=namespace)
+
+
+def call(
+    actor: Actor, namespace: str, door: tuple[str, str, Any], *, token: str | None = None, **headers: str
+) -> httpx.Response:
+    method, rest, body = door
+    return actor.request(method, at(namespace, rest), body, token=token, **headers)
+
+
+def assert_tells_nothing(answer: httpx.Response) -> None:
+    assert "ACME" not in answer.text
+    assert "plan" not in answer.text
+    assert not INTERNALS.search(answer.text), answer.text
+
+
+def assert_empty(actor: Actor, namespace: str, *, token: str | None = None) -> None:
+    """As a namespace that nobody has."""
+    nobodys = f"nobodys-{uuid4()}"
+    for door in READING:
+        answer = call(actor, namespace, door, token=token)
+        assert_tells_nothing(answer)
+        same = call(actor, nobodys, door, token=token)
+        assert (answer.status_code, answer.json()) == (same.status_code, same.json())
+        assert answer.status_code == (404 if door[0] == "DELETE" else 200)
+
+
+def events(actor: Actor, token: str | None = None, **more: Any) -> list[dict[str, Any]]:
+    answer = actor.rpc("rag_list_events", more, token=token)
+    assert answer.status_code == 200, answer.text
+    rows: list[dict[str, Any]] = answer.json()
+    return rows
+
+
+def key(actor: Actor, *scopes: str, **more: Any) -> str:
+    answer = actor.request("POST", "/api/keys", {"name": "k", "scopes": list(scopes), **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["key"])
+
+
+def noted(actor: Actor, token: str | None = None, **more: Any) -> httpx.Response:
+    arguments = {"event": "knowledge.retrieve", "namespace": "vault", **more}
+    return actor.rpc("rag_record_event", arguments, token=token)
+
+
+def test_at_another_org_s_namespace(people: People):
+    bring(people.ann)
+    assert_empty(people.bob, "vault")
+    # One of the same name is one's own.
+    ingest(people.bob, {"text": "Mine.", "document_id": "plan"}, namespace="vault")
+    assert [chunk["text"] for chunk in retrieve(people.bob, QUESTION, "vault")] == ["Mine."]
+    assert delete(people.bob, "plan", "vault").status_code == 204
+    assert [chunk["text"] for chunk in retrieve(people.ann, QUESTION, "vault")] == [SECRET]
+    assert people.bob.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": ["vault"]}
+
+
+@every_door
+def test_by_a_stranger_of_no_org(people: People, method: str, rest: str, body: Any):
+    bring(people.ann)
+    answer = call(people.sam, "vault", (method, rest, body))
+    assert answer.status_code == 404
+    assert_tells_nothing(answer)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+@every_door
+def test_at_another_user_s_namespace_by_name(people: People, exists: bool, method: str, rest: str, body: Any):
+    """403 whether or not it is there: the name alone says whose it is."""
+    name = f"notes:u:{people.ann.id}"
+    if exists:
+        bring(people.ann, name)
+    for thief in (people.alf, people.bob):
+        answer = call(thief, name, (method, rest, body))
+        assert (answer.status_code, answer.json()) == (403, {"detail": "this name belongs to another user"})
+        assert thief.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
+    assert ids(people.ann, name) == (["plan"] if exists else [])
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    ["{name}:u:al", "{name}:u:", "{name}:u:{prefix}", "{name}:u:{id} ", "{name}:u:{upper}",
+     "{name}:u:x{id}", ":u:{id}", "a/b:u:{id}"],
+)  # fmt: skip
+def test_at_another_user_s_namespace_by_a_name_like_it(people: People, spelled: str):
+    bring(people.ann, f"notes:u:{people.ann.id}")
+    parts = {"id": people.ann.id, "upper": people.ann.id.upper(), "prefix": people.ann.id[:8]}
+    name = spelled.format(name="notes", **parts)
+    for door in DOORS:
+        answer = call(people.alf, name, door)
+        assert answer.status_code == 403, answer.text
+        assert_tells_nothing(answer)
+
+
+@pytest.mark.parametrize("spelled", ["notes:U:{id}", "NOTES:u:{id}:", "notes:u:{id}:x", "notes", "notes:u"])
+def test_by_a_name_that_only_looks_like_another_user_s(people: People, spelled: str):
+    """None of these is that namespace: there is nothing in them."""
+    bring(people.ann, f"notes:u:{people.ann.id}")
+    assert_empty(people.alf, spelled.format(id=people.ann.id))
+
+
+def test_by_making_a_namespace_in_another_user_s_name(people: People, world: World):
+    for spelled in ("notes:u:{id}", "notes:u:{upper}"):
+        name = spelled.format(id=people.ann.id, upper=people.ann.id.upper())
+        assert call(people.alf, name, DOORS[0]).status_code == 403
+    assert world.sql("select count(*) from rag.collections where org_id = %s", people.acme.id) == [(0,)]
+
+
+def test_at_another_user_s_private_documents_in_a_shared_namespace(people: People):
+    ingest(people.ann, {"text": "Shared.", "document_id": "shared"}, namespace="vault")
+    people.ann.put([], collection="vault", private=True, external_id="plan", content=SECRET)
+    assert ids(people.ann, "vault") == ["shared", "plan"]
+    assert ids(people.alf, "vault") == ["shared"]
+    assert delete(people.alf, "plan", "vault").status_code == 404
+    # Under that name alf writes what is shared, and never the private one.
+    ingest(people.alf, {"text": "Another.", "document_id": "plan"}, namespace="vault")
+    assert delete(people.alf, "plan", "vault").status_code == 204
+    assert ids(people.ann, "vault") == ["shared", "plan"]
+
+
+def test_by_another_org_s_document_id(people: People):
+    ingest(people.ann, {"text": SECRET}, namespace="vault")
+    (name,) = ids(people.ann, "vault")
+    ingest(people.bob, {"text": "Mine."}, namespace="vault")
+    uuid = people.ann.rpc("rag_list_named", {"collection": "vault", "limit": 1}).json()["documents"][0]
+    for stolen in (name, uuid["document_id"]):
+        assert delete(people.bob, stolen, "vault").json() == {"detail": "Document not found"}
+        # Brought under that id it is a document of one's own.
+        ingest(people.bob, {"text": "Mine too.", "document_id": stolen}, namespace="vault")
+    assert [chunk["text"] for chunk in retrieve(people.ann, QUESTION, "vault")] == [SECRET]
+    assert {chunk["text"] for chunk in retrieve(people.bob, QUESTION, "vault")} == {"Mine.", "Mine too."}
+
+
+def test_by_a_document_id_of_another_namespace(people: People):
+    bring(people.ann)
+    ingest(people.ann, {"text": "Here."}, namespace="here")
+    assert delete(people.ann, "plan", "here").status_code == 404
+    assert ids(people.ann, "vault") == ["plan"]
+
+
+@pytest.mark.parametrize("field", ["org_id", "collection_id", "collection_ids", "owner_id", "document_id"])
+def test_through_filters(people: People, field: str):
+    """They are equalities of metadata, and nothing else."""
+    bring(people.ann)
+    ingest(people.bob, {"text": "Mine."}, namespace="vault")
+    uuid = people.ann.rpc("rag_find_collection", {"name": "vault"}).json()[0]["id"]
+    for value in (people.acme.id, uuid, [uuid], people.ann.id, "plan"):
+        assert retrieve(people.bob, QUESTION, "vault", filters={field: value}) == []
+    assert retrieve(people.ann, QUESTION, "vault", filters={field: people.acme.id}) == []
+
+
+def test_by_a_forged_org_of_the_body_or_the_query(people: People):
+    bring(people.ann)
+    forged = {"query": QUESTION, "org_id": people.acme.id, "namespace": "vault", "collection_ids": []}
+    answer = people.bob.request("POST", f"{at('vault', 'retrieve')}?org_id={people.acme.id}", forged)
+    assert answer.json() == {"chunks": []}
+    token = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
+    assert call(people.bob, "vault", READING[0], token=token).status_code == 404
+
+
+SCOPES = {
+    "documents": {"documents:write"},
+    "documents/plan": {"documents:write"},
+    "retrieve": {"retrievals:read"},
+    "query": {"chat:read"},
+}
+
+
+@pytest.mark.parametrize(
+    "scope", ["documents:read", "documents:write", "retrievals:read", "chat:read", "collections:manage"]
+)
+def test_with_too_small_a_scope(people: People, scope: str):
+    bring(people.ann)
+    small = key(people.ann, scope)
+    for method, rest, body in DOORS:
+        allowed = {"documents:read", "documents:write"} if method == "GET" else SCOPES[rest]
+        answer = client().request(
+            method, people.ann.stack.url + at("vault", rest), json=body, headers={"X-Api-Key": small}
+        )
+        assert (answer.status_code == 403) == (scope not in allowed), (rest, answer.text)
+        if scope not in allowed:
+            assert_tells_nothing(answer)
+            assert "scope" in answer.json()["detail"]
+
+
+def test_with_a_key_bound_to_another_namespace(people: People):
+    bring(people.ann)
+    ingest(people.ann, {"text": "Bound.", "document_id": "b"}, namespace="binder")
+    scopes = ["documents:write", "retrievals:read", "chat:read"]
+    narrow = key(people.ann, *scopes, collection="binder")
+    stack = people.ann.stack
+
+    def by_key(namespace: str, door: tuple[str, str, Any]) -> httpx.Response:
+        method, rest, body = door
+        headers = {"X-Api-Key": narrow}
+        return client().request(method, stack.url + at(namespace, rest), json=body, headers=headers)
+
+    for door in READING:
+        answer = by_key("vault", door)
+        assert answer.status_code == (404 if door[0] == "DELETE" else 200)
+        assert_tells_nothing(answer)
+    assert by_key("vault", DOORS[0]).status_code == 403
+    assert by_key("new", DOORS[0]).status_code == 403
+    assert by_key("binder", DOORS[0]).status_code == 201
+    listed = client().get(f"{stack.url}{PREFIX}/namespaces", headers={"X-Api-Key": narrow})
+    assert listed.json() == {"namespaces": ["binder"]}
+    assert ids(people.ann, "vault") == ["plan"]
+
+
+def test_by_an_expired_key(people: People, world: World):
+    bring(people.ann)
+    old = key(people.ann, "documents:write", "retrievals:read", "chat:read")
+    world.sql("update rag.api_keys set expires_at = now() - interval '1 second' where owner_id = %s",
+              people.ann.id)  # fmt: skip
+    for method, rest, body in DOORS:
+        for headers in ({"X-Api-Key": old}, {"Authorization": f"Bearer {old}"}):
+            url = people.ann.stack.url + at("vault", rest)
+            answer = client().request(method, url, json=body, headers=headers)
+            assert (answer.status_code, answer.json()) == (401, {"detail": "Invalid or missing credentials"})
+
+
+@pytest.mark.parametrize("fault", BAD_TOKENS)
+def test_with_a_token_that_is_none(people: People, fault: str):
+    bring(people.ann)
+    bad = BAD_TOKENS[fault](people.ann)
+    for door in DOORS:
+        answer = call(people.ann, "vault", door, token=bad)
+        assert (answer.status_code, answer.json()) == (401, {"detail": "Invalid or missing credentials"})
+    # Nor does a good key help a bad token.
+    good = key(people.ann, "documents:write")
+    assert call(people.ann, "vault", READING[0], token=bad, **{"X-Api-Key": good}).status_code == 401
+
+
+# -- the trail of events --------------------------------------------------------------------------------
+
+
+def test_at_another_org_s_events(people: People):
+    bring(people.ann)
+    assert [row["user_id"] for row in events(people.alf)] == [people.ann.id]
+    assert events(people.bob) == events(people.sam) == []
+    assert events(people.bob, namespace="vault") == []
+    forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
+    assert events(people.bob, forged) == []
+
+
+def test_at_the_events_of_another_user_s_namespace(people: People):
+    bring(people.ann, f"notes:u:{people.ann.id}")
+    assert events(people.alf) == []
+    assert len(events(people.ann)) == len(events(people.ada)) == 1
+
+
+def test_by_noting_an_event_in_another_s_name(people: People):
+    """Whatever is sent: an event is the caller's own, in the caller's org, now."""
+    for forged in ("user_id", "org_id", "owner_id", "created_at", "id", "collection_id"):
+        assert noted(people.bob, **{forged: people.ann.id}).status_code == 404
+    assert noted(people.bob).status_code == 204
+    assert noted(people.alf, namespace=f"notes:u:{people.ann.id}").status_code == 403
+    assert events(people.ann) == events(people.ada) == []
+    assert [row["user_id"] for row in events(people.bob)] == [people.bob.id]
+    assert noted(people.sam).status_code == 404
+
+
+@pytest.mark.parametrize("scope", ["documents:read", "documents:write", "retrievals:read", "chat:read"])
+def test_by_a_key_that_notes_what_it_may_not_do(people: People, scope: str):
+    token = people.ann.key_token(scopes=[scope])
+    writes = noted(people.ann, token, event="knowledge.ingest").status_code
+    reads = noted(people.ann, token, event="knowledge.retrieve").status_code
+    assert (writes == 204) == (scope == "documents:write")
+    assert (reads == 204) == (scope in ("retrievals:read", "chat:read"))
+    # Nor does it read what others did.
+    assert events(people.ann, token) == []
+
+
+def test_by_a_bound_key_at_events_outside_its_collection(people: People):
+    bring(people.ann)
+    ingest(people.ann, {"text": "Bound."}, namespace="binder")
+    home = people.ann.rpc("rag_find_collection", {"name": "binder"}).json()[0]["id"]
+    token = people.ann.key_token(collection=home)
+    assert noted(people.ann, token, namespace="vault").status_code == 204
+    assert noted(people.ann, token, namespace="binder").status_code == 204
+    assert {row["namespace"] for row in events(people.ann, token)} == {"binder"}
+    # What it asked for elsewhere names no collection of the org's.
+    assert next(row["collection_id"] for row in events(people.ann, namespace="vault")) is None
+
+
+@pytest.mark.parametrize("statement", ["update rag.events set chunk_count = 0", "delete from rag.events"])
+@pytest.mark.parametrize("who", ["ann", "ada"])
+def test_by_changing_what_was_noted(people: People, world: World, who: str, statement: str):
+    bring(people.ann)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(getattr(people, who), statement)
+    assert len(events(people.ann)) == 1

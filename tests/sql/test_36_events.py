@@ -1,0 +1,163 @@
+"""rag.events: what is noted, what is not, and what is left of it."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.actors import Actor, World
+from tests.conftest import People
+
+FIELDS = {
+    "org_id", "id", "owner_id", "user_id", "event", "namespace", "collection_id", "document_count",
+    "chunk_count", "top_score", "created_at",
+}  # fmt: skip
+
+
+def note(actor: Actor, status: int = 204, **more: Any) -> dict[str, Any]:
+    answer = actor.rpc("rag_record_event", {"event": "knowledge.retrieve", "namespace": "support", **more})
+    assert answer.status_code == status, answer.text
+    return {} if status == 204 else dict(answer.json())
+
+
+def listed(actor: Actor, **more: Any) -> list[dict[str, Any]]:
+    answer = actor.rpc("rag_list_events", more)
+    assert answer.status_code == 200, answer.text
+    rows: list[dict[str, Any]] = answer.json()
+    return rows
+
+
+def test_a_member_s_event_is_read_by_the_org(people: People):
+    home = people.ann.rpc("rag_create_collection", {"name": "support"}).json()[0]["id"]
+    note(people.ann, documents=2, chunks=3, top_score=0.75)
+    (row,) = listed(people.alf)
+    assert set(row) == FIELDS
+    assert {name: row[name] for name in FIELDS - {"id", "created_at"}} == {
+        "org_id": people.acme.id, "owner_id": None, "user_id": people.ann.id, "event": "knowledge.retrieve",
+        "namespace": "support", "collection_id": home, "document_count": 2, "chunk_count": 3,
+        "top_score": 0.75,
+    }  # fmt: skip
+
+
+def test_an_event_of_a_private_namespace_is_its_owner_s(people: People):
+    people.ann.rpc("rag_create_collection", {"name": "support", "private": True})
+    note(people.ann)
+    # The same name means the org's to everybody else.
+    note(people.alf)
+    assert [row["owner_id"] for row in listed(people.ann)] == [None, people.ann.id]
+    assert [row["owner_id"] for row in listed(people.alf)] == [None]
+    assert len(listed(people.ada)) == 2
+
+
+def test_an_admin_s_event_in_a_user_s_namespace_is_that_user_s_to_read(people: People):
+    name = f"notes:u:{people.ann.id}"
+    note(people.ada, namespace=name)
+    (row,) = listed(people.ann)
+    assert (row["owner_id"], row["user_id"]) == (people.ann.id, people.ada.id)
+    assert listed(people.alf) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"event": "knowledge.read"}, {"event": None}, {"namespace": ""}, {"namespace": "x" * 256},
+        {"namespace": None}, {"documents": -1}, {"chunks": -1}, {"chunks": None}, {"top_score": 1.1},
+        {"top_score": -0.1}, {"top_score": "NaN"}, {"measures": [{"name": "made_up", "value": 1}]},
+        {"measures": [{"name": "gateway_knowledge_chunks_retrieved_total", "value": -1}]}, {"measures": {}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_event_is_refused_whole(people: People, wrong: dict[str, Any]):
+    note(people.ann, 400, **wrong)
+    assert listed(people.ann) == []
+
+
+def test_a_line_end_makes_no_other_name_of_another_user_s(people: People):
+    for tail in ("\n", " ", "\t"):
+        refused = note(people.alf, 403, namespace=f"notes:u:{people.ann.id}{tail}")
+        assert refused["details"] == "another_users_name"
+
+
+def test_an_event_and_its_measures_are_one(people: People, world: World):
+    counted = [
+        {"name": "gateway_knowledge_chunks_retrieved_total", "value": 3},
+        {"name": "gateway_knowledge_retrieval_score", "value": 0.35},
+    ]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: note(people.ann, measures=counted), range(20)))
+    rows = world.sql(
+        "select name, sum, total, buckets from rag.measures where user_id = %s order by name", people.ann.id
+    )
+    assert rows == [
+        ("gateway_knowledge_chunks_retrieved_total", 60.0, 20, []),
+        ("gateway_knowledge_retrieval_score", pytest.approx(7.0), 20, [0, 0, 0, *[20] * 7]),
+    ]
+    assert len(listed(people.ann)) == 20
+
+
+def test_a_list_begins_with_the_latest_and_has_pages(people: People):
+    for number in range(5):
+        note(people.ann, chunks=number, namespace="a" if number % 2 else "b")
+    note(people.ann, event="knowledge.ingest", namespace="a")
+    assert [row["chunk_count"] for row in listed(people.ann)] == [0, 4, 3, 2, 1, 0]
+    assert [row["chunk_count"] for row in listed(people.ann, limit=2, offset=1)] == [4, 3]
+    assert [row["chunk_count"] for row in listed(people.ann, namespace="a", event="knowledge.retrieve")] == [
+        3,
+        1,
+    ]
+    assert listed(people.ann, offset=6) == listed(people.ann, namespace="c") == []
+    for wrong in ({"limit": 0}, {"limit": 1001}, {"limit": None}, {"offset": -1}, {"offset": None}):
+        answer = people.ann.rpc("rag_list_events", wrong)
+        assert answer.status_code == 400, answer.text
+
+
+def test_a_member_of_two_orgs_must_say_which(people: People):
+    assert note(people.kim, 400)["details"] == "org_required"
+    token = people.kim.token(rag={"org": people.bolt.id})
+    people.kim.rpc("rag_record_event", {"event": "knowledge.query", "namespace": "x"}, token=token)
+    assert [row["org_id"] for row in listed(people.kim)] == [people.bolt.id]
+
+
+def test_events_outlive_their_namespace_and_go_with_the_org(people: People, world: World):
+    home = people.ann.rpc("rag_create_collection", {"name": "support"}).json()[0]["id"]
+    note(people.ann)
+    people.ann.rpc("rag_delete_collection", {"collection_id": home})
+    assert [row["collection_id"] for row in listed(people.ann)] == [home]
+    world.sql("delete from rag.orgs where id = %s", people.acme.id)
+    assert world.sql("select count(*) from rag.events where org_id = %s", people.acme.id) == [(0,)]
+
+
+def test_the_deployer_prunes_as_the_readme_says(people: People, world: World):
+    note(people.ann)
+    note(people.ann)
+    world.sql(
+        "update rag.events set created_at = now() - interval '91 days' "
+        "where id = (select id from rag.events where org_id = %s limit 1)",
+        people.acme.id,
+    )
+    world.sql("delete from rag.events where created_at < now() - interval '90 days'")
+    assert len(listed(people.ann)) == 1
+
+
+@pytest.mark.parametrize("column", ["created_at", "id"])
+def test_nobody_says_when_an_event_was(people: People, world: World, column: str):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        world.as_user(people.ann, f"insert into rag.events ({column}) values (null)")
+
+
+def test_nobody_writes_another_user_s_event_even_in_sql(people: People, world: World):
+    statement = (
+        "insert into rag.events (org_id, owner_id, user_id, event, namespace, document_count, chunk_count) "
+        "values (%s, %s, %s, 'knowledge.query', 'x', 0, 0)"
+    )
+    for row in (
+        (people.acme.id, None, people.alf.id),
+        (people.bolt.id, None, people.ann.id),
+        (people.acme.id, people.alf.id, people.ann.id),
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(people.ann, statement, *row)
+    world.as_user(people.ann, statement, people.acme.id, None, people.ann.id)
+    assert json.dumps(listed(people.ann)).count(people.ann.id) == 1
