@@ -80,11 +80,13 @@ def create_app(
     max_body_bytes: int = MAX_BODY_BYTES,
     too_large: str | None = None,
     malformed: int = 400,
+    headers: Iterable[str] = (),
 ) -> FastAPI:
     """The app of a function, named by its slug, whose errors wear the dialect's envelope. Routes are added
     by the function's file. One that neither searches nor answers starts without what only that needs.
     `errors` are the statuses that its description names beside its success; `too_large` is what it says of
-    a body that is, and `malformed` the status of one that does not have the form."""
+    a body that is, `malformed` the status of one that does not have the form, and `headers` what its
+    clients send from browsers besides."""
     configure()
     app = FastAPI(
         title=function,
@@ -126,7 +128,7 @@ def create_app(
         Cors,
         allow_origins=read_frame().cors_origins,
         allow_methods=["GET", "POST", "PATCH", "DELETE", "OPTIONS"],
-        allow_headers=CORS_HEADERS,
+        allow_headers=[*CORS_HEADERS, *headers],
         expose_headers=EXPOSED_HEADERS,
     )
     app.add_middleware(Edge, function=function)

@@ -159,6 +159,10 @@ class Settings(FrameSettings):
     rag_gateway_model: str = "google/gemini-2.5-flash"
     rag_gateway_timeout_seconds: Seconds = 30
     rag_context_tokens: Annotated[int, Field(ge=100, le=100_000)] = 3000
+    # Of a conversation's older turns; and how long an answer may go on being streamed, where no single wait
+    # is longer than the gateway's time-out.
+    rag_history_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 8000
+    rag_stream_timeout_seconds: Seconds = 300
 
     # Reranking, for requests that ask for it, or by default for those that do not say.
     rerank_enabled: bool = False

@@ -210,6 +210,19 @@ class GenerationBusy(RagError):
     code = "generation_busy"
 
 
+class GenerationRefused(InvalidRequest):
+    """The answering model does not take this request: a parameter or a message is not what it takes."""
+
+    code = "generation_refused"
+
+
+class NoModel(RagError):
+    """No model is configured here. With an index_name, answers are sentences extracted from its documents."""
+
+    status = 503
+    code = "no_model"
+
+
 class AnswersOff(RagError):
     """Answers are switched off here: retrieve, and let a model of your own answer."""
 

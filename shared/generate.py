@@ -39,6 +39,13 @@ QUESTION = (
     "enough information, say so. Keep the answer concise (100-500 words). Cite sources by mentioning their "
     "titles."
 )
+# The same for the last turn of a conversation, whose length and form are for it to say.
+TURN = (
+    "Context:\n{context}\n\nQuestion: {question}\n\n"
+    "Instructions: Answer the question based ONLY on the context above and on this conversation. If they "
+    "don't contain enough information, say so. Cite sources by mentioning their titles."
+)
+NOTHING_FOUND = "(No document has anything on this.)"
 
 
 class Generator(Protocol):
@@ -113,11 +120,8 @@ class Gateway:
                     ],
                     **{"temperature": TEMPERATURE, **sampling.said()},
                 )
-        except RateLimitError as busy:
-            wait = busy.response.headers.get("retry-after", "")
-            raise GenerationBusy(
-                headers={"Retry-After": wait if wait.isascii() and wait.isdigit() else DEFAULT_RETRY_AFTER}
-            ) from None
+        except RateLimitError as limited:
+            raise busy(limited.response.headers.get("retry-after", "")) from None
         except APITimeoutError:
             raise GenerationTimedOut from None
         except (OpenAIError, ValueError) as failed:
@@ -129,35 +133,46 @@ class Gateway:
             raise GenerationFailed from malformed
         if not isinstance(text, str) or not text.strip():
             raise GenerationFailed
-        usage = usage_of(answer.usage) or Usage(count_tokens(system) + count_tokens(user), count_tokens(text))
-        return Draft(text.strip(), self.model, usage)
+        said = getattr(answer, "usage", None)
+        usage = usage_of(getattr(said, "prompt_tokens", None), getattr(said, "completion_tokens", None))
+        counted = Usage(count_tokens(system) + count_tokens(user), count_tokens(text))
+        return Draft(text.strip(), self.model, usage or counted)
 
     def close(self) -> None:
         self._client.close()
 
     def context(self, matches: Sequence[Match], nonce: str) -> str:
-        """The matches that fit the context window, best first, each between its markers."""
-
-        def excerpt(match: Match) -> str:
-            title = " ".join(match.title.split())
-            return f"<<source-{nonce}>>\nTitle: {title}\n{match.text}\n<<end-{nonce}>>\n"
-
-        def cost(match: Match) -> int:
-            return count_tokens(excerpt(match))
-
-        chosen = fit(matches, self._context_tokens, cost)
-        if matches and not chosen:
-            # Not even the best fits: as much of its beginning as does.
-            cut = matches[0]
-            while cut.text and (price := cost(cut)) > self._context_tokens:
-                cut = replace(cut, text=cut.text[: len(cut.text) * self._context_tokens // price - 1])
-            chosen = (cut,)
-        return "".join(map(excerpt, chosen)).rstrip("\n")
+        return quoted(matches, nonce, self._context_tokens)
 
 
-def usage_of(said: Any) -> Usage | None:
+def quoted(matches: Sequence[Match], nonce: str, budget: int) -> str:
+    """The matches that fit the budget of tokens, best first, each between its markers."""
+
+    def excerpt(match: Match) -> str:
+        title = " ".join(match.title.split())
+        return f"<<source-{nonce}>>\nTitle: {title}\n{match.text}\n<<end-{nonce}>>\n"
+
+    def cost(match: Match) -> int:
+        return count_tokens(excerpt(match))
+
+    chosen = fit(matches, budget, cost)
+    if matches and not chosen:
+        # Not even the best fits: as much of its beginning as does.
+        cut = matches[0]
+        while cut.text and (price := cost(cut)) > budget:
+            cut = replace(cut, text=cut.text[: len(cut.text) * budget // price - 1])
+        chosen = (cut,)
+    return "".join(map(excerpt, chosen)).rstrip("\n")
+
+
+def busy(retry_after: str) -> GenerationBusy:
+    """What a gateway's 429 is to callers, with its wait, as far as that is a number of seconds."""
+    known = retry_after.isascii() and retry_after.isdigit()
+    return GenerationBusy(headers={"Retry-After": retry_after if known else DEFAULT_RETRY_AFTER})
+
+
+def usage_of(read: Any, written: Any) -> Usage | None:
     """What a gateway says that it counted; None where it says nothing of use."""
-    read, written = getattr(said, "prompt_tokens", None), getattr(said, "completion_tokens", None)
     if not (type(read) is type(written) is int and read >= 0 and written >= 0):
         return None
     return Usage(read, written)

@@ -63,6 +63,12 @@ def patient_client(
     return httpx.Client(transport=transport, timeout=seconds)
 
 
+def async_client(seconds: float) -> httpx.AsyncClient:
+    """For one stream, whose connection lives and ends with it, in whichever event loop that is. Single waits
+    take at most `seconds`; the whole is for whoever reads to end."""
+    return httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(verify=_trusted()), timeout=seconds)
+
+
 def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenAI":
     """The same for an OpenAI-compatible endpoint: such a client's requests obey `within`, too.
 

@@ -15,9 +15,10 @@ from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from shared.auth import Verifier
+from shared.chat_gateway import ChatGateway, chat_gateway_for
 from shared.config import Settings
 from shared.embed import Embedder, embedder_for
-from shared.errors import ApiKeysOff, ConfigurationError, InvalidRequest, StorageOff
+from shared.errors import ApiKeysOff, ConfigurationError, InvalidRequest, NoModel, StorageOff
 from shared.generate import UNSAID, Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
@@ -80,6 +81,11 @@ class Pipeline:
     @cached_property
     def generator(self) -> Generator:
         return generator_for(self.settings, self.embedder)
+
+    @cached_property
+    def chat_gateway(self) -> ChatGateway | None:
+        """The same model for conversations, where there is one."""
+        return chat_gateway_for(self.settings)
 
     @cached_property
     def reranker(self) -> Reranker | None:
@@ -163,6 +169,12 @@ class Pipeline:
         if self.signer is None:
             raise ApiKeysOff
         return self.signer
+
+    def require_chat_gateway(self) -> ChatGateway:
+        """Raises NoModel where there is none."""
+        if self.chat_gateway is None:
+            raise NoModel
+        return self.chat_gateway
 
     def require_storage(self) -> Storage:
         """Raises StorageOff where there is no bucket."""

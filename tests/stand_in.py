@@ -1,8 +1,12 @@
 """A real HTTP server on this machine that stands in for a paid API: scripted replies, recorded requests."""
 
 import json as jsonlib
+import select
+import socket
 import threading
+import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -11,7 +15,8 @@ from typing import Any
 @dataclass(frozen=True)
 class Reply:
     """What to answer: JSON or raw bytes, after `delay` seconds; `drop` closes the connection instead, and
-    `drip` waits so many seconds before each byte of the body, `drip_head` before those of the head too."""
+    `drip` waits so many seconds before each byte of the body, `drip_head` before those of the head too.
+    `chunks` are a stream instead: what to send, and seconds to wait in between; with `drop` it breaks off."""
 
     json: Any = None
     status: int = 200
@@ -21,6 +26,7 @@ class Reply:
     drop: bool = False
     drip: float = 0.0
     drip_head: bool = False
+    chunks: Sequence[bytes | float] | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class StandIn:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        # Whether somebody has closed a connection in the middle of a stream.
+        self.left = threading.Event()
         self._replies: deque[Reply] = deque()
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -107,6 +115,9 @@ class StandIn:
                 reply = self._replies.popleft() if len(self._replies) > 1 else self._replies[0]
         if reply.delay:
             self._stopping.wait(reply.delay)
+        if reply.chunks is not None:
+            self._stream(handler, reply, reply.chunks)
+            return
         if reply.drop:
             handler.close_connection = True
             handler.connection.close()
@@ -129,3 +140,31 @@ class StandIn:
                 handler.wfile.flush()
         else:
             handler.wfile.write(content)
+
+    def _stream(self, handler: BaseHTTPRequestHandler, reply: Reply, chunks: Sequence[bytes | float]) -> None:
+        handler.send_response(reply.status)
+        for name, value in {"Content-Type": "text/event-stream", **reply.headers}.items():
+            handler.send_header(name, value)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        try:
+            for chunk in chunks:
+                handler.wfile.flush()
+                if isinstance(chunk, float):
+                    self._wait(handler.connection, chunk)
+                else:
+                    handler.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+            handler.wfile.write(b"" if reply.drop else b"0\r\n\r\n")
+            handler.wfile.flush()
+        except ConnectionError:
+            self.left.set()
+        if reply.drop or self.left.is_set():
+            handler.close_connection = True
+
+    def _wait(self, connection: socket.socket, seconds: float) -> None:
+        """So long, or until the other side is gone. Raises ConnectionError then."""
+        end = time.monotonic() + seconds
+        while not self._stopping.is_set() and (left := end - time.monotonic()) > 0:
+            readable, _, _ = select.select([connection], [], [], min(left, 0.02))
+            if readable and not connection.recv(1, socket.MSG_PEEK):
+                raise ConnectionError

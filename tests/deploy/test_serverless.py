@@ -59,6 +59,9 @@ def test_no_function_is_cut_off_before_its_own_timeouts(packaged: Package):
     timeouts = {slug: found["Timeout"] for slug, found in packaged.functions.items()}
     assert timeouts["rag-search"] > search
     assert timeouts["rag-answer"] > search + DEFAULTS.rag_gateway_timeout_seconds
+    # A key to exchange, what was done to count, and the longest stream.
+    chat = search + 2 * asking + DEFAULTS.rag_stream_timeout_seconds
+    assert timeouts["chat-completions"] > chat
     # An API key's exchange, its count, the work.
     assert timeouts["api-keys"] > public_keys + 3 * asking
     assert min(timeouts["health"], timeouts["metrics"]) > asking

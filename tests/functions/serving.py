@@ -1,5 +1,6 @@
 """Apps in this process, on a pipeline of a test's choosing; and a proxy that counts what passes."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
+import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
@@ -56,6 +58,23 @@ def served(app: FastAPI, core: Pipeline) -> Iterator[TestClient]:
         yield TestClient(app)
     finally:
         app.dependency_overrides.clear()
+
+
+@contextmanager
+def live(app: FastAPI, core: Pipeline) -> Iterator[str]:
+    """The same behind a real server, whose clients see a stream as it comes and may leave; its address."""
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, ws="none"))
+    # (Said to be TCP: else asyncio leaves Nagle's algorithm on, and each answer waits 40 ms.)
+    kind = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    with served(app, core), socket.socket(*kind) as listening:
+        listening.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(10)
 
 
 @contextmanager

@@ -12,7 +12,19 @@ SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
 LAYERS = (
     ("types", "errors", "config", "trace", "patience", "networks"),
-    ("logs", "spans", "tokens", "sentences", "sizes", "minilm", "postgrest", "jwks", "clean", "outline"),
+    (
+        "logs",
+        "spans",
+        "sse",
+        "tokens",
+        "sentences",
+        "sizes",
+        "minilm",
+        "postgrest",
+        "jwks",
+        "clean",
+        "outline",
+    ),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "seals", "keys", "keyring", "links", "limit", "storage"),
     ("readers.common", "readers.picture", "readers.pdf", "readers.markup", "readers.office"),
@@ -22,11 +34,13 @@ LAYERS = (
     ("splitting.document_types", "splitting.grammars", "splitting.plan", "splitting.split"),
     ("embed", "remember", "chunk", "match", "policy", "extract"),
     ("generate", "ids", "ingest", "rerank", "collections", "documents", "named", "indexes", "measures"),
+    ("chat", "chat_replies", "chat_reading", "chat_gateway"),
     ("uploads", "removals"),
     ("jobs", "prepare", "work"),
     ("webhooks", "deliver"),
-    ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform", "dialects.detail"),
-    ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index"),
+    ("pipeline", "completions", "metrics"),
+    ("dialects.rag", "dialects.api_keys", "dialects.platform", "dialects.detail"),
+    ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index", "dialects.chat"),
     ("dialects.knowledge", "knowledge", "agent_tool"),
     ("callers", "edge", "app"),
 )
@@ -114,6 +128,10 @@ def test_a_dialect_only_renders(module: str):
             "dialects.rag",
             "dialects.platform",
             "dialects.detail",
+            "dialects.index",
+            "chat",
+            "chat_replies",
+            "sse",
         }
 
 

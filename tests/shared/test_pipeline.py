@@ -13,7 +13,7 @@ from shared.config import Settings
 from shared.errors import InvalidRequest
 from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
-from shared.types import Filters, Found, Mode, Query
+from shared.types import Filters, Found, Mode, Query, Sampling
 from tests.conftest import People
 from tests.shared.examples import opened
 from tests.stand_in import Reply, StandIn
@@ -242,3 +242,20 @@ def test_another_org_is_found_by_no_mode(ask: Callable[..., Found], core: Pipeli
         query = Query("INC-4821 certificate of the kiln", mode=mode)
         assert core.search(people.bob.principal, query).matches == ()
         assert core.search(people.bob.principal, replace(query, text="INC-4821")).matches == ()
+
+
+def test_an_answer_is_written_as_the_caller_says(core: Pipeline, people: People, made: Made):
+    put(core, people, "Kiln", TEXTS["Kiln"])
+    message = {"role": "assistant", "content": "1,280 degrees."}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    with StandIn() as gateway:
+        gateway.replies(
+            Reply({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+        )
+        by = made(lovable_api_key=SecretStr("sk"), rag_gateway_url=gateway.url)
+        query = Query("How hot may the kiln become?")
+        answer = by.answer(people.ann.principal, query, Sampling(temperature=0.9, max_tokens=64))
+        asked = gateway.requests[0].json
+    assert answer.draft
+    assert answer.draft.usage.completion_tokens > 0
+    assert (asked["temperature"], asked["max_tokens"]) == (0.9, 64)

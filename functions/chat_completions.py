@@ -1,0 +1,41 @@
+"""chat-completions: OpenAI's chat completions, over an index where the request names one."""
+
+from functools import partial
+from typing import Annotated
+
+from starlette.responses import Response
+
+from shared import completions
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, with_scope
+from shared.dialects import chat as wire
+from shared.sse import EventStream, events
+from shared.types import Principal, Scope
+
+# A conversation comes whole with each of its turns. A megabyte is some 250,000 tokens: most models read less.
+MAX_BYTES = 1024 * 1024
+
+app = create_app(
+    wire,
+    "chat-completions",
+    errors=(400, 401, 403, 404, 413, 429, 500, 503),
+    max_body_bytes=MAX_BYTES,
+    headers=wire.CLIENT_HEADERS,
+)
+
+Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ, anonymous=True)]
+STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+
+
+@app.post("/v1/chat/completions", response_model=wire.Answer, responses={200: STREAM})
+async def complete(caller: Asker, core: Core, body: wire.Completion) -> Response:
+    asked = body.asked()
+    if asked.streams:
+        streamed = await completions.stream(core, caller, asked)
+        said = partial(wire.part, matches=streamed.matches)
+        return EventStream(events(streamed.parts, said, wire.broken, wire.DONE), streamed.until)
+    completed = await completions.complete(core, caller, asked)
+    return Response(wire.answer(completed.answer, completed.matches), media_type="application/json")
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,158 @@
+"""A conversation answered: by the model alone, by the model over an index's documents, or, where there is no
+model, by their sentences. Retrieval waits in a thread; a model is waited for by none."""
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+
+from shared import chat, chat_replies, measures
+from shared.chat import Asked, Body
+from shared.embed import Embedder
+from shared.pipeline import Pipeline
+from shared.policy import INSUFFICIENT
+from shared.tokens import count_tokens
+from shared.trace import step
+from shared.types import Filters, Match, Mode, Principal, Query, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """An answer as a model's endpoint gives it, and what it was asked over; None: no documents."""
+
+    answer: Body
+    matches: tuple[Match, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """The same in parts. Whoever has it must close `until`."""
+
+    parts: AsyncGenerator[Body]
+    matches: tuple[Match, ...] | None
+    until: AsyncExitStack
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What the model is to be sent; or, where no model is needed, the answer."""
+
+    request: Body
+    matches: tuple[Match, ...] | None
+    answer: Body | None = None
+
+
+@dataclass(slots=True)
+class _Count:
+    outcome: str = "failure"
+
+
+async def complete(core: Pipeline, caller: Principal, asked: Asked) -> Completed:
+    """Raises a RagError."""
+    async with _counted(core, caller) as count:
+        prepared = await run_in_threadpool(_prepare, core, caller, asked)
+        answer = prepared.answer
+        if answer is None:
+            with step("generate"):
+                said = await core.require_chat_gateway().complete(prepared.request)
+            answer = await run_in_threadpool(chat_replies.with_usage, said, prepared.request)
+        count.outcome = "success"
+        return Completed(answer, prepared.matches)
+
+
+async def stream(core: Pipeline, caller: Principal, asked: Asked) -> Streamed:
+    """Raises a RagError; so do the parts, later."""
+    async with AsyncExitStack() as until:
+        count = await until.enter_async_context(_counted(core, caller))
+        prepared = await run_in_threadpool(_prepare, core, caller, asked)
+        if prepared.answer is not None:
+            said = _each(chat_replies.parts(prepared.answer))
+        else:
+            until.enter_context(step("generate"))
+            opening = core.require_chat_gateway().stream(prepared.request)
+            said = await until.enter_async_context(opening)
+        parts = await until.enter_async_context(aclosing(_told(said, asked, prepared, count)))
+        return Streamed(parts, prepared.matches, until.pop_all())
+
+
+def _prepare(core: Pipeline, caller: Principal, asked: Asked) -> _Prepared:
+    gateway = core.chat_gateway
+    if gateway and not asked.request.get("model"):
+        asked = Asked({**asked.request, "model": gateway.model}, asked.index, asked.top_k)
+    if asked.index is None or asked.bypasses:
+        core.require_chat_gateway()
+        return _Prepared(asked.request, None)
+    question = _cut(core.embedder, asked.question())
+    query = Query(question, asked.top_k, Filters(collection=asked.index), Mode.HYBRID)
+    if gateway is None:
+        return _extracted(core, caller, asked, query)
+    matches = core.search(caller, query).matches
+    settings = core.settings
+    request = chat.grounded(asked, matches, settings.rag_context_tokens, settings.rag_history_tokens)
+    return _Prepared(request, matches)
+
+
+def _cut(embedder: Embedder, question: str) -> str:
+    """The end of it, as much as the database and an embedding service take."""
+    question = question[-chat.QUESTION_CHARACTERS :]
+    while embedder.remote and (tokens := embedder.count_tokens(question)) > embedder.window:
+        question = question[-(len(question) * embedder.window // tokens) :]
+    return question
+
+
+def _extracted(core: Pipeline, caller: Principal, asked: Asked, query: Query) -> _Prepared:
+    # As a query of the index (functions/index_query.py): one good passage suffices for an answer.
+    answer = core.answer(caller, query, judged=1)
+    if answer.draft:
+        text, usage = answer.draft.text, answer.draft.usage
+    else:
+        text, usage = INSUFFICIENT, Usage(count_tokens(query.text), count_tokens(INSUFFICIENT))
+    said = chat_replies.completion(text, core.generator.model, usage)
+    return _Prepared(asked.request, answer.matches, said)
+
+
+async def _told(
+    said: AsyncGenerator[Body], asked: Asked, prepared: _Prepared, count: _Count
+) -> AsyncGenerator[Body]:
+    """The parts, with an end where the endpoint forgot it, and with their usage where that was asked for."""
+    ended = counted = False
+    latest: Body = {}
+    texts: list[str] = []
+    async for part in said:
+        ended = ended or chat_replies.ends(part)
+        counted = counted or isinstance(part.get("usage"), dict)
+        latest = part
+        if asked.wants_usage:
+            texts += (chat_replies.said_in(choice.get("delta")) for choice in chat_replies.choices(part))
+        yield part
+    if not ended:
+        yield chat_replies.last_part(latest)
+    if asked.wants_usage and not counted:
+        yield chat_replies.usage_part(latest, await run_in_threadpool(_usage, prepared, texts))
+    count.outcome = "success"
+
+
+def _usage(prepared: _Prepared, texts: list[str]) -> Body:
+    if prepared.answer is not None:
+        usage: Body = prepared.answer["usage"]
+        return usage
+    return chat_replies.counted(prepared.request, ["".join(texts)])
+
+
+async def _each(parts: Iterable[Body]) -> AsyncGenerator[Body]:
+    for part in parts:
+        yield part
+
+
+@asynccontextmanager
+async def _counted(core: Pipeline, caller: Principal) -> AsyncIterator[_Count]:
+    """Count and time what is done in here."""
+    started = time.perf_counter()
+    count = _Count()
+    try:
+        yield count
+    finally:
+        taken = measures.of_request("chat", count.outcome, time.perf_counter() - started)
+        await run_in_threadpool(measures.add, core.database, caller, *taken)

@@ -1,0 +1,139 @@
+"""OpenAI's own clients, unchanged, of Python and of npm: a base URL and a key are all that they are given."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
+
+from functions import chat_completions
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from tests.actors import Actor
+from tests.clients.test_supabase_clients import run_node
+from tests.conftest import People
+from tests.functions.chatting import KETTLE, MODEL_ANSWER, QUESTION, STREAM, index, streams, with_model
+from tests.functions.serving import live
+from tests.isolation.test_keys import make
+from tests.stand_in import Reply, StandIn
+
+ASKED: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
+TOOLS: list[ChatCompletionToolParam] = [
+    {
+        "type": "function",
+        "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
+    }
+]
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"at": "Paris"}'}}
+CALLED = {
+    **MODEL_ANSWER,
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        }
+    ],
+}
+MODEL = "vendor/model-1"
+IN_INDEX = {"index_name": "kettles"}
+# In the order in which each of the two asks.
+REPLIES = [
+    Reply(json=MODEL_ANSWER),
+    Reply(json=MODEL_ANSWER),
+    Reply(json=CALLED),
+    streams(),
+    streams(STREAM[:2]),
+    Reply(status=429, headers={"Retry-After": "17"}, json={"error": {"message": "secret"}}),
+]
+
+
+@pytest.fixture
+def url(people: People, core: Pipeline, settings: Settings) -> Iterator[str]:
+    """A deployment with a model and an index of ann's."""
+    index(core, people.ann, "kettles", KETTLE)
+    with StandIn() as gateway:
+        gateway.replies(*REPLIES)
+        with with_model(settings, gateway) as modelled, live(chat_completions.app, modelled) as address:
+            yield address
+
+
+def key_of(actor: Actor) -> str:
+    return str(make(actor, scopes=["chat:read"])["key"])
+
+
+@pytest.fixture
+def client(url: str, people: People) -> Iterator[OpenAI]:
+    with OpenAI(base_url=f"{url}/v1", api_key=key_of(people.ann), max_retries=0) as opened:
+        yield opened
+
+
+def streamed(client: OpenAI, **more: Any) -> tuple[str, Any, Any]:
+    """The words, the last nodes and the usage of a stream."""
+    text, nodes, usage = "", None, None
+    options = {"stream_options": {"include_usage": True}, "stream": True, **more}
+    for chunk in client.chat.completions.create(model=MODEL, messages=ASKED, **options):
+        text += chunk.choices[0].delta.content or "" if chunk.choices else ""
+        nodes = getattr(chunk, "source_nodes", None) or nodes
+        usage = chunk.usage or usage
+    return text, nodes, usage
+
+
+def test_openai_for_python(client: OpenAI):
+    create = client.chat.completions.create
+    plain = create(model=MODEL, messages=ASKED, temperature=0.3)
+    assert plain.choices[0].message.content == "At 100 degrees."
+    assert plain.id == "gen-42"
+    assert plain.usage
+    assert plain.usage.total_tokens == 17
+    grounded = create(model=MODEL, messages=ASKED, extra_body=IN_INDEX)
+    nodes: Any = grounded.model_extra and grounded.model_extra["source_nodes"]
+    assert [node["text"] for node in nodes] == [KETTLE]
+    calls = (
+        create(model=MODEL, messages=ASKED, tools=TOOLS, extra_body=IN_INDEX).choices[0].message.tool_calls
+    )
+    assert [call.type == "function" and call.function.name for call in calls or []] == ["weather"]
+    text, nodes, usage = streamed(client, extra_body=IN_INDEX)
+    assert (text, [node["text"] for node in nodes]) == ("At 100 degrees.", [KETTLE])
+    assert usage.total_tokens > 0
+    with pytest.raises(openai.APIError, match="The answer could not be generated"):
+        streamed(client)
+    with pytest.raises(openai.NotFoundError) as missing:
+        create(model=MODEL, messages=ASKED, extra_body={"index_name": "nowhere"})
+    assert "No such index: 'nowhere' exists." in missing.value.message
+    assert missing.value.code == "collection_not_found"
+    with pytest.raises(openai.BadRequestError, match="must contain 'content' for role 'user'"):
+        create(model=MODEL, messages=[{"role": "user"}])  # type: ignore[typeddict-item]
+    with pytest.raises(openai.InternalServerError) as busy:
+        create(model=MODEL, messages=ASKED)
+    assert (busy.value.status_code, busy.value.response.headers["retry-after"]) == (503, "17")
+
+
+def test_openai_for_python_with_a_key_that_is_none(url: str):
+    with (
+        OpenAI(base_url=f"{url}/v1", api_key="sk-nobody", max_retries=0) as client,
+        pytest.raises(openai.AuthenticationError),
+    ):
+        client.chat.completions.create(model=MODEL, messages=ASKED)
+
+
+def test_openai_for_node(url: str, people: People):
+    result = run_node("openai.mjs", {"url": url, "token": key_of(people.ann), "index": "kettles"})
+    assert result["plain"]["choices"][0]["message"]["content"] == "At 100 degrees."
+    assert result["plain"]["source_nodes"] is None
+    assert [node["text"] for node in result["grounded"]["source_nodes"]] == [KETTLE]
+    assert result["called"]["choices"][0]["message"]["tool_calls"] == [CALL]
+    stream = result["stream"]
+    assert (stream["text"], stream["finish"], stream["error"]) == ("At 100 degrees.", "stop", None)
+    assert [node["text"] for node in stream["nodes"]] == [KETTLE]
+    assert stream["usage"]["total_tokens"] > 0
+    assert result["broken"]["text"] == "At 100 degrees."
+    assert result["broken"]["error"]["code"] == "generation_failed"
+    missing = result["missing"]
+    assert (missing["name"], missing["status"]) == ("NotFoundError", 404)
+    assert missing["message"] == "404 No such index: 'nowhere' exists."
+    assert (result["invalid"]["name"], result["invalid"]["status"]) == ("BadRequestError", 400)
+    assert (result["busy"]["name"], result["busy"]["status"]) == ("InternalServerError", 503)
+    assert result["busy"]["message"] == "503 The answering model is busy. Please try again in a moment."

@@ -1,0 +1,275 @@
+"""Chat completions over HTTP: past retrieval to the model, over an index, without a model; and faults."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from fastapi.testclient import TestClient
+
+from functions import chat_completions
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from shared.policy import INSUFFICIENT
+from tests.actors import World
+from tests.conftest import People
+from tests.functions.chatting import (
+    KETTLE,
+    MODEL_ANSWER,
+    PATH,
+    PICTURE,
+    QUESTION,
+    SECRET,
+    ask,
+    chatting,
+    index,
+    user,
+)
+from tests.functions.serving import made, served
+from tests.stand_in import Reply, StandIn
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+
+
+@pytest.fixture
+def gateway() -> Iterator[StandIn]:
+    with StandIn() as server:
+        server.replies(Reply(json=MODEL_ANSWER))
+        yield server
+
+
+@pytest.fixture
+def local(core: Pipeline) -> Iterator[TestClient]:
+    """A deployment without a model."""
+    with served(chat_completions.app, core) as client:
+        yield client
+
+
+def test_without_an_index_the_request_goes_to_the_model_as_it_came(
+    people: People, settings: Settings, gateway: StandIn
+):
+    asked = {
+        "messages": [{"role": "system", "content": "Be brief."}, user("Hello")],
+        "model": "vendor/model-1",
+        "temperature": 0.7,
+        "max_tokens": 2048,
+        "logit_bias": {"50256": -100},
+        "metadata": {"of": ["the", "vendor's"]},
+        "top_k": 7,
+    }
+    with chatting(settings, gateway) as client:
+        answer = client.post(PATH, json=asked, headers=people.ann.headers())
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == {**MODEL_ANSWER, "source_nodes": None}
+    (request,) = gateway.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {SECRET}"
+    assert request.json == {name: value for name, value in asked.items() if name != "top_k"}
+    assert "x-ratelimit-remaining" in answer.headers
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"tools": [TOOL]},
+        {"functions": [TOOL["function"]]},
+        {"messages": [user(), {"role": "tool", "tool_call_id": "1", "content": "20 degrees"}]},
+        {"messages": [{"role": "critic", "content": "Why?"}, user()]},
+        {"messages": [user([{"type": "text", "text": QUESTION}, PICTURE])]},
+        {"messages": [user([{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}])]},
+    ],
+    ids=["tools", "functions", "a tool's message", "another role", "a picture", "sound"],
+)
+def test_what_no_document_answers_bypasses_the_index(
+    people: People, core: Pipeline, settings: Settings, gateway: StandIn, body: Any
+):
+    index(core, people.ann, "kettles", KETTLE)
+    with chatting(settings, gateway) as client:
+        answer = ask(client, people.ann, **{"index_name": "kettles", **body})
+    assert answer.json() == {**MODEL_ANSWER, "source_nodes": None}
+    model = "google/gemini-2.5-flash"
+    assert gateway.requests[-1].json == {"messages": [user()], "model": model, **body}
+
+
+def test_with_an_index_the_model_reads_its_documents_and_the_answer_names_them(
+    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+):
+    kettle, _ = index(core, people.ann, "kettles", KETTLE, "The toaster browns bread.")
+    index(core, people.ann, "others", "The kettle switches off at 999 degrees.")
+    with chatting(settings, gateway) as client:
+        answer = ask(client, people.ann, index_name="kettles", top_k=1, temperature=0.3, user="u-1").json()
+    (node,) = answer.pop("source_nodes")
+    assert answer == MODEL_ANSWER
+    assert (node["doc_id"], node["text"], node["metadata"]) == (kettle, KETTLE, {"n": 1})
+    assert 0 < node["score"] <= 1
+    assert set(node) == {"doc_id", "node_id", "text", "score", "metadata"}
+    request = gateway.requests[-1].json
+    assert (request["model"], request["temperature"], request["user"]) == (
+        "google/gemini-2.5-flash", 0.3, "u-1",
+    )  # fmt: skip
+    assert not {"index_name", "top_k"} & set(request)
+    assert KETTLE in request["messages"][-1]["content"]
+    assert "999" not in json.dumps(request)
+
+
+def test_a_model_is_asked_though_the_index_has_nothing_on_it(
+    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+):
+    core.database.call(people.ann.principal, "rag_create_collection", {"name": "empty"})
+    with chatting(settings, gateway) as client:
+        answer = ask(client, people.ann, [user("Thanks!")], index_name="empty").json()
+    assert answer["source_nodes"] == []
+    assert "(No document has anything on this.)" in gateway.requests[-1].json["messages"][-1]["content"]
+
+
+def test_usage_is_counted_here_where_the_model_s_endpoint_counts_none(
+    people: People, settings: Settings, gateway: StandIn
+):
+    with StandIn() as silent, chatting(settings, silent) as client:
+        silent.replies(Reply(json={**MODEL_ANSWER, "usage": None}))
+        usage = ask(client, people.ann, [user("Hello")]).json()["usage"]
+    assert usage["prompt_tokens"] > 0
+    assert usage["completion_tokens"] > 0
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
+
+
+def test_without_a_model_an_index_answers_in_its_own_sentences(
+    people: People, core: Pipeline, local: TestClient
+):
+    (kettle,) = index(core, people.ann, "kettles", KETTLE)
+    answer = ask(local, people.ann, index_name="kettles", model="whatever", n=1).json()
+    assert answer["id"].startswith("chatcmpl-")
+    assert (answer["object"], answer["model"]) == ("chat.completion", "extractive")
+    (choice,) = answer["choices"]
+    assert (choice["message"]["role"], choice["finish_reason"]) == ("assistant", "stop")
+    assert "The kettle switches off at 100 degrees." in choice["message"]["content"]
+    assert [node["doc_id"] for node in answer["source_nodes"]] == [kettle]
+    assert answer["usage"]["total_tokens"] > 0
+
+
+def test_without_a_model_low_confidence_withholds_an_answer(
+    people: People, core: Pipeline, local: TestClient
+):
+    index(core, people.ann, "kettles", KETTLE)
+    answer = ask(local, people.ann, [user("Who won the football world cup?")], index_name="kettles").json()
+    assert answer["choices"][0]["message"]["content"] == INSUFFICIENT
+    assert len(answer["source_nodes"]) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_without_a_model_and_an_index_there_is_nobody_to_answer(
+    people: People, local: TestClient, stream: bool
+):
+    answer = ask(local, people.ann, stream=stream)
+    assert answer.status_code == 503
+    assert answer.json()["detail"].startswith("No model is configured here.")
+    assert answer.json()["error"]["code"] == "no_model"
+
+
+def test_the_question_is_what_the_user_said_since_the_last_answer(
+    people: People, core: Pipeline, local: TestClient
+):
+    index(core, people.ann, "kettles", KETTLE, "The football world cup was won by Uruguay in 1930.")
+    messages = [user("Who won the football world cup?"), {"role": "assistant", "content": "Uruguay."}, user()]
+    answer = ask(local, people.ann, messages, index_name="kettles", top_k=1).json()
+    assert answer["source_nodes"][0]["text"] == KETTLE
+
+
+def test_an_index_that_is_not_there_is_404_in_the_contract_s_words(people: People, local: TestClient):
+    answer = ask(local, people.ann, index_name="nowhere")
+    assert (answer.status_code, answer.json()["detail"]) == (404, "No such index: 'nowhere' exists.")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("reply", "status", "code"),
+    [
+        (Reply(status=429, headers={"Retry-After": "17"}, json={"error": "secret"}), 503, "generation_busy"),
+        (Reply(status=400, json={"error": {"message": "secret"}}), 400, "generation_refused"),
+        (Reply(status=404, json={"error": {"message": "secret"}}), 400, "generation_refused"),
+        (Reply(status=401, json={"error": {"message": "secret"}}), 500, "generation_failed"),
+        (Reply(status=402, json={"error": {"message": "secret"}}), 500, "generation_failed"),
+        (Reply(status=500, json={"error": {"message": "secret"}}), 500, "generation_failed"),
+        (Reply(status=302, headers={"Location": "http://127.0.0.1:9/secret"}), 500, "generation_failed"),
+        (Reply(body=b"<html>secret</html>"), 500, "generation_failed"),
+        (Reply(json=["secret"]), 500, "generation_failed"),
+        (Reply(json={"error": {"message": "secret"}}), 500, "generation_failed"),
+        (Reply(json={"choices": [], "secret": 1}), 500, "generation_failed"),
+        (Reply(body=b'{"choices": [{"secret": NaN}]}'), 500, "generation_failed"),
+        (Reply(body=b'{"choices": [{"secret": 1e400}]}'), 500, "generation_failed"),
+        (Reply(json={"choices": ["secret" * 3_000_000]}), 500, "generation_failed"),
+        (Reply(delay=30.0, json={}), 500, "generation_timeout"),
+        (Reply(drip=0.2, drip_head=True, json={"secret": 1}), 500, "generation_timeout"),
+        (Reply(drop=True), 500, "generation_failed"),
+    ],
+    ids=[
+        "busy", "bad request", "no such model", "wrong key", "no credit", "broken", "elsewhere", "html",
+        "a list",
+        "an error with 200", "no choices", "NaN", "infinity", "giant", "silent", "dripping", "dropped",
+    ],
+)  # fmt: skip
+def test_a_model_s_fault_has_a_proper_status_and_leaks_nothing(
+    people: People, settings: Settings, reply: Reply, status: int, code: str, stream: bool
+):
+    with StandIn() as server, chatting(settings, server, rag_gateway_timeout_seconds=1.0) as client:
+        server.replies(reply)
+        answer = ask(client, people.ann, stream=stream)
+        assert len(server.requests) == 1
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert set(answer.json()) == {"detail", "error"}
+    assert "secret" not in answer.text
+    if status == 503:
+        assert answer.headers["retry-after"] == "17"
+
+
+def test_half_a_character_from_a_model_is_shown_as_none(people: People, settings: Settings):
+    with StandIn() as server, chatting(settings, server) as client:
+        message = b'{"choices": [{"message": {"role": "assistant", "content": "a\\ud800"}}]}'
+        server.replies(Reply(body=message))
+        answer = ask(client, people.ann)
+    assert answer.json()["choices"][0]["message"]["content"] == "a?"
+
+
+def test_a_browser_may_send_what_openai_s_client_says_of_itself(people: People, local: TestClient):
+    headers = {
+        "Origin": "https://app.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,x-stainless-lang,x-stainless-retry-count",
+    }
+    answer = local.options(PATH, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert "x-stainless-lang" in answer.headers["access-control-allow-headers"]
+
+
+def test_nobody_chats_as_the_anonymous_user_unless_there_is_one(
+    people: People, core: Pipeline, settings: Settings, local: TestClient
+):
+    index(core, people.ann, "kettles", KETTLE)
+    body = {"messages": [user()], "index_name": "kettles"}
+    assert local.post(PATH, json=body).status_code == 401
+    somebody = {
+        "rag_index_anonymous_org": UUID(people.acme.id),
+        "rag_index_anonymous_user": UUID(people.alf.id),
+    }
+    with made(settings, **somebody) as opened, served(chat_completions.app, opened) as client:
+        assert KETTLE in client.post(PATH, json=body).text
+        bearer = {"Authorization": "Bearer nonsense"}
+        assert client.post(PATH, json=body, headers=bearer).status_code == 401
+
+
+def test_chats_are_counted_by_outcome_where_every_instance_sees_it(
+    people: People, world: World, core: Pipeline, local: TestClient
+):
+    def counted() -> dict[str, float]:
+        rows = world.sql(
+            "select label, sum from rag.measures where name = 'rag_chat_requests_total' and user_id = %s",
+            people.ann.id,
+        )  # fmt: skip
+        return {label: float(value) for label, value in rows}
+
+    index(core, people.ann, "kettles", KETTLE)
+    ask(local, people.ann, index_name="kettles")
+    ask(local, people.ann, index_name="nowhere")
+    ask(local, people.ann, index_name="kettles", stream=True)
+    assert counted() == {"success": 2, "failure": 1}

@@ -1,0 +1,266 @@
+"""Streamed chat completions: parts as they come, silence, clients who leave, models that break off."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from functions import chat_completions
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.deploy.conftest import event
+from tests.functions.chatting import (
+    ASKING,
+    DONE,
+    KETTLE,
+    PATH,
+    STREAM,
+    ask,
+    chatting,
+    index,
+    piece,
+    said,
+    sent,
+    streams,
+    user,
+    with_model,
+    words,
+)
+from tests.functions.serving import live, served
+from tests.stand_in import Reply, StandIn
+
+USAGE = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
+
+
+@pytest.fixture
+def gateway() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+@contextmanager
+def opened(url: str, actor: Actor, **body: Any) -> Iterator[httpx.Response]:
+    """A stream that a client begins to read, and leaves when this is left."""
+    asked = {"messages": ASKING, "stream": True, **body}
+    with (
+        httpx.Client(timeout=20) as client,
+        client.stream("POST", f"{url}{PATH}", json=asked, headers=actor.headers()) as answer,
+    ):
+        yield answer
+
+
+def test_the_model_s_stream_comes_through_as_it_is(people: People, settings: Settings, gateway: StandIn):
+    odd = piece("Hm. ", x_vendor={"a": 1})
+    gateway.replies(streams([b": PROCESSING\n\n", *sent(odd), b"event: x\n", *STREAM]))
+    with chatting(settings, gateway) as client:
+        answer = ask(client, people.ann, stream=True, model="vendor/model-1", seed=7)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert answer.headers["cache-control"] == "no-cache"
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert "x-ratelimit-remaining" in answer.headers
+    parts = [odd, piece("At "), piece("100 degrees."), piece(source_nodes=None)]
+    assert said(answer.text) == [*parts, "[DONE]"]
+    asked = {"messages": ASKING, "stream": True, "model": "vendor/model-1", "seed": 7}
+    assert gateway.requests[0].json == asked
+
+
+def test_the_part_that_ends_an_answer_over_an_index_has_its_nodes(
+    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+):
+    index(core, people.ann, "kettles", KETTLE)
+    gateway.replies(streams())
+    with chatting(settings, gateway) as client:
+        events = said(ask(client, people.ann, stream=True, index_name="kettles").text)
+    assert words(events) == "At 100 degrees."
+    assert [node["text"] for node in events[-2]["source_nodes"]] == [KETTLE]
+    assert events[-2]["choices"][0]["finish_reason"] == "stop"
+    assert not [part for part in events[:-2] if "source_nodes" in part]
+    assert events[-1] == "[DONE]"
+    assert KETTLE in gateway.requests[0].json["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_usage_comes_last_where_it_is_asked_for(
+    people: People, settings: Settings, gateway: StandIn, counts: bool
+):
+    usage = sent({**piece(), "choices": [], "usage": USAGE}) if counts else []
+    gateway.replies(streams([*STREAM[:-1], *usage, DONE]))
+    with chatting(settings, gateway) as client:
+        answer = ask(client, people.ann, stream=True, stream_options={"include_usage": True})
+    assert gateway.requests[0].json["stream_options"] == {"include_usage": True}
+    part, done = said(answer.text)[-2:]
+    assert (part["choices"], part["id"], done) == ([], "gen-42", "[DONE]")
+    assert part["usage"] == USAGE if counts else part["usage"]["completion_tokens"] > 0
+
+
+def test_an_end_that_the_model_s_endpoint_forgot_is_added(
+    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+):
+    index(core, people.ann, "kettles", KETTLE)
+    gateway.replies(streams([*sent(piece("At 100.")), DONE]))
+    with chatting(settings, gateway) as client:
+        events = said(ask(client, people.ann, stream=True, index_name="kettles").text)
+    assert events[-2]["choices"] == [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}]
+    assert len(events[-2]["source_nodes"]) == 1
+
+
+@pytest.mark.parametrize("wants", [True, False])
+def test_without_a_model_an_index_streams_its_own_sentences(people: People, core: Pipeline, wants: bool):
+    index(core, people.ann, "kettles", KETTLE)
+    with served(chat_completions.app, core) as client:
+        more = {"stream_options": {"include_usage": True}} if wants else {}
+        events = said(ask(client, people.ann, stream=True, index_name="kettles", **more).text)
+    assert events[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert "The kettle switches off at 100 degrees." in words(events)
+    assert {part["id"] for part in events[:-1]} == {events[0]["id"]}
+    assert {part["object"] for part in events[:-1]} == {"chat.completion.chunk"}
+    (last,) = [part for part in events[:-1] if "source_nodes" in part]
+    assert last["source_nodes"][0]["text"] == KETTLE
+    assert [part["usage"]["total_tokens"] > 0 for part in events[:-1] if "usage" in part] == [True] * wants
+
+
+def test_parts_arrive_as_they_are_said(people: People, settings: Settings, gateway: StandIn):
+    gateway.replies(streams([*STREAM[:1], 1.0, *STREAM[1:]]))
+    with (
+        with_model(settings, gateway) as core,
+        live(chat_completions.app, core) as url,
+        opened(url, people.ann) as answer,
+    ):
+        arrived = [(time.monotonic(), line) for line in answer.iter_lines() if line]
+    assert words(said("\n".join(line for _, line in arrived))) == "At 100 degrees."
+    data = [at for at, line in arrived if line.startswith("data: ")]
+    assert data[1] - data[0] > 0.8, "the first part came before the second was said"
+
+
+def test_a_client_that_leaves_is_no_longer_answered(
+    people: People, settings: Settings, gateway: StandIn, world: World
+):
+    gateway.replies(streams([*STREAM[:1], 20.0, *STREAM[1:]]))
+    with with_model(settings, gateway) as core, live(chat_completions.app, core) as url:
+        with opened(url, people.ann) as answer:
+            assert next(answer.iter_lines()).startswith("data: ")
+        assert gateway.left.wait(5), "the model's endpoint is told"
+        counted = "select label from rag.measures where name = 'rag_chat_requests_total' and user_id = %s"
+        end = time.monotonic() + 5
+        while not (rows := world.sql(counted, people.ann.id)) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert rows == [("failure",)]
+
+
+def test_a_client_that_leaves_before_anything_is_said_is_no_longer_answered(
+    people: People, settings: Settings, gateway: StandIn
+):
+    gateway.replies(streams([20.0, *STREAM]))
+    with with_model(settings, gateway) as core, live(chat_completions.app, core) as url:
+        with opened(url, people.ann) as answer:
+            assert answer.status_code == 200
+        assert gateway.left.wait(5)
+
+
+GIANT = b'data: {"choices": [], "secret": "' + b"x" * 1_100_000
+DRIPS: list[bytes | float] = [b": hm\n", 0.1] * 80
+FAULTS = {
+    "breaks off": (streams(STREAM[:2], drop=True), "generation_failed"),
+    "ends early": (streams(STREAM[:3]), "generation_failed"),
+    "ends at once": (streams([]), "generation_failed"),
+    "no json": (streams([*STREAM[:1], *sent(b"<html>secret</html>"), *STREAM[1:]]), "generation_failed"),
+    "no object": (streams([*STREAM[:1], *sent(["secret"]), *STREAM[1:]]), "generation_failed"),
+    "not finite": (streams(sent(b'{"secret": NaN}', b"{}")), "generation_failed"),
+    "an error": (streams([*STREAM[:1], *sent({"error": {"message": "secret"}})]), "generation_failed"),
+    "a giant line": (streams([*STREAM[:1], GIANT, *STREAM]), "generation_failed"),
+    "a giant event": (
+        streams([*STREAM[:1], *([b"data: " + b"x" * 70_000 + b"\n"] * 16)]), "generation_failed"),
+    "no end": (
+        streams([*STREAM[:1], *(sent({"choices": [], "x": "x" * 900_000}) * 20)]), "generation_failed"),
+    "silent too long": (streams([*STREAM[:1], 5.0, *STREAM[1:]]), "generation_timeout"),
+    "drips for ever": (streams([*STREAM[:1], *DRIPS]), "generation_timeout"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_stream_that_breaks_says_so_and_is_never_done(
+    people: People, settings: Settings, gateway: StandIn, world: World, name: str
+):
+    reply, code = FAULTS[name]
+    gateway.replies(reply)
+    waits = {"rag_gateway_timeout_seconds": 1.0, "rag_stream_timeout_seconds": 3.0}
+    with chatting(settings, gateway, **waits) as client:
+        answer = ask(client, people.ann, stream=True)
+    assert answer.status_code == 200
+    events = said(answer.text)
+    assert set(events[-1]) == {"error"}
+    assert (events[-1]["error"]["code"], events[-1]["error"]["type"]) == (code, "server_error")
+    assert "[DONE]" not in events
+    assert "secret" not in answer.text
+    counted = "select label from rag.measures where name = 'rag_chat_requests_total' and user_id = %s"
+    assert world.sql(counted, people.ann.id) == [("failure",)]
+
+
+def test_the_log_says_why_a_stream_broke(
+    people: People, settings: Settings, gateway: StandIn, caplog: pytest.LogCaptureFixture
+):
+    gateway.replies(streams(STREAM[:3]))
+    with chatting(settings, gateway) as client, caplog.at_level("INFO", logger="rag"):
+        ask(client, people.ann, stream=True)
+    (record,) = [record for record in caplog.records if record.getMessage() == "request"]
+    line = vars(record)
+    assert "generation_failed" in str(line)
+    assert "the stream ended early" in str(line)
+
+
+def test_what_is_no_stream_is_an_error_with_a_status(people: People, settings: Settings, gateway: StandIn):
+    gateway.replies(Reply(json={"choices": [{"message": {"content": "secret"}}]}))
+    with chatting(settings, gateway) as client:
+        answer = ask(client, people.ann, stream=True)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "generation_failed")
+
+
+def test_forty_silent_streams_leave_room_for_others(people: People, settings: Settings, gateway: StandIn):
+    """The threads that wait for the database are forty; streams wait in none."""
+    gateway.replies(streams([9.0, *STREAM]))
+    with (
+        with_model(settings, gateway) as core,
+        live(chat_completions.app, core) as url,
+        ExitStack() as streaming,
+    ):
+        for _ in range(45):
+            assert streaming.enter_context(opened(url, people.ann)).status_code == 200
+        started = time.monotonic()
+        refused = httpx.post(f"{url}{PATH}", json={"messages": []}, headers=people.ann.headers())
+        assert (refused.status_code, time.monotonic() - started < 1) == (400, True)
+
+
+def handled(asked: dict[str, Any]) -> dict[str, Any]:
+    """What Lambda gets, in a thread with a loop of its own, which must be left empty."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return chat_completions.handler(asked, None)
+    finally:
+        assert not asyncio.all_tasks(loop)
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def test_behind_api_gateway_a_stream_arrives_whole(people: People, settings: Settings, gateway: StandIn):
+    """Mangum cannot stream: it gives one answer, which must be right."""
+    gateway.replies(streams([*STREAM[:1], 0.3, *STREAM[1:]]))
+    with with_model(settings, gateway) as core, served(chat_completions.app, core):
+        headers = {"content-type": "application/json", "authorization": f"Bearer {people.ann.token()}"}
+        body = json.dumps({"messages": [user()], "stream": True})
+        asked = event("http_api", "POST", PATH, headers=headers, body=body)
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(handled, asked).result()
+    assert answer["statusCode"] == 200
+    assert answer["headers"]["content-type"].startswith("text/event-stream")
+    assert not answer["isBase64Encoded"]
+    assert (words(said(answer["body"])), said(answer["body"])[-1]) == ("At 100 degrees.", "[DONE]")

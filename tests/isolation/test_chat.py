@@ -1,0 +1,186 @@
+"""Attacks on chats: on other people's indexes, with credentials that are too small, by what documents say."""
+
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from tests.actors import Actor
+from tests.conftest import People
+from tests.functions.chatting import ASKING, MODEL_ANSWER, PATH, QUESTION, ask, chatting, index, streams
+from tests.isolation.bad_tokens import BAD_TOKENS
+from tests.isolation.library import INTERNALS
+from tests.isolation.test_keys import make
+from tests.shared.test_generate import ATTACKS
+from tests.stand_in import Reply, StandIn
+
+SECRET = "The vault's kettle switches off at 4417 degrees."
+either_way = pytest.mark.parametrize("stream", [False, True])
+
+
+@pytest.fixture
+def gateway() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+def asking(actor: Actor, name: str, token: str | None = None, **more: Any) -> Any:
+    return actor.request("POST", PATH, {"messages": ASKING, "index_name": name, **more}, token=token)
+
+
+def assert_no_such_index(answer: Any, name: str) -> None:
+    """Word for word as if nobody had one of that name."""
+    assert answer.status_code == 404, answer.text
+    assert answer.json()["detail"] == f"No such index: '{name}' exists."
+    assert set(answer.json()["error"]) == {"message", "type", "code"}
+    assert "4417" not in answer.text
+
+
+@either_way
+def test_by_the_name_of_another_org_s_index(people: People, core: Pipeline, stream: bool):
+    index(core, people.ann, "vaults", SECRET)
+    for name in ("vaults", "nowhere"):
+        assert_no_such_index(asking(people.bob, name, stream=stream), name)
+    assert "4417" in asking(people.alf, "vaults", stream=stream).text
+
+
+@either_way
+def test_by_a_stranger_who_belongs_nowhere(people: People, core: Pipeline, stream: bool):
+    index(core, people.ann, "vaults", SECRET)
+    there, nowhere = (asking(people.sam, name, stream=stream) for name in ("vaults", "nowhere"))
+    assert there.status_code == nowhere.status_code == 404
+    assert there.json() == nowhere.json()
+
+
+@either_way
+def test_a_model_is_asked_nothing_about_another_org_s_index(
+    people: People, core: Pipeline, settings: Settings, gateway: StandIn, stream: bool
+):
+    index(core, people.ann, "vaults", SECRET)
+    with chatting(settings, gateway) as client:
+        assert_no_such_index(ask(client, people.bob, index_name="vaults", stream=stream), "vaults")
+    assert gateway.requests == []
+
+
+def test_by_a_name_that_two_orgs_use(people: People, core: Pipeline):
+    index(core, people.ann, "vaults", SECRET)
+    index(core, people.bob, "vaults", "Our kettle switches off at 12 degrees.")
+    nodes = asking(people.bob, "vaults").json()["source_nodes"]
+    assert [node["text"] for node in nodes] == ["Our kettle switches off at 12 degrees."]
+
+
+def test_by_a_forged_org_in_the_request(people: People, core: Pipeline):
+    index(core, people.ann, "vaults", SECRET)
+    index(core, people.bob, "own", "Our kettle switches off at 12 degrees.")
+    forged: dict[str, Any] = {"org_id": people.acme.id, "filters": {"org_id": people.acme.id}}
+    answer = asking(people.bob, "own", **forged, top_k=100)
+    assert answer.status_code == 200
+    assert "4417" not in answer.text
+
+
+def test_at_a_private_owner_s_index(people: People, core: Pipeline):
+    answer = people.ann.request("POST", "/api/v1/collections", {"name": "mine", "private": True})
+    assert answer.status_code == 201
+    index(core, people.ann, "mine", SECRET)
+    assert_no_such_index(asking(people.alf, "mine"), "mine")
+    assert "4417" in asking(people.ann, "mine").text
+
+
+def test_at_another_user_s_own_index(people: People, core: Pipeline):
+    name = f"notes:u:{people.ann.id}"
+    index(core, people.ann, name, SECRET)
+    answer = asking(people.alf, name)
+    assert answer.status_code == 403
+    assert "4417" not in answer.text
+
+
+@either_way
+@pytest.mark.parametrize("scope", ["documents:read", "documents:write", "collections:manage"])
+def test_with_too_small_a_scope(people: People, core: Pipeline, scope: str, stream: bool):
+    index(core, people.ann, "vaults", SECRET)
+    key = make(people.ann, scopes=[scope])["key"]
+    for name in ("vaults", "nowhere"):
+        answer = asking(people.ann, name, key, stream=stream)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "missing_scope")
+
+
+@pytest.mark.parametrize("scope", ["chat:read", "retrievals:read"])
+def test_a_key_with_either_scope_asks_what_its_owner_may_see(people: People, core: Pipeline, scope: str):
+    index(core, people.ann, "vaults", SECRET)
+    assert "4417" in asking(people.ann, "vaults", make(people.ann, scopes=[scope])["key"]).text
+    assert_no_such_index(asking(people.bob, "vaults", make(people.bob, scopes=[scope])["key"]), "vaults")
+
+
+def test_by_a_key_that_is_bound_to_another_index(people: People, core: Pipeline):
+    index(core, people.ann, "vaults", SECRET)
+    people.ann.request("POST", "/api/v1/collections", {"name": "other"})
+    key = make(people.ann, scopes=["chat:read"], collection="other")["key"]
+    assert_no_such_index(asking(people.ann, "vaults", key), "vaults")
+    assert asking(people.ann, "other", key).json()["source_nodes"] == []
+
+
+@either_way
+@pytest.mark.parametrize("attack", BAD_TOKENS)
+def test_with_a_bad_token(people: People, core: Pipeline, attack: str, stream: bool):
+    index(core, people.ann, "vaults", SECRET)
+    answer = asking(people.ann, "vaults", BAD_TOKENS[attack](people.ann), stream=stream)
+    assert answer.status_code == 401, answer.text
+    assert not INTERNALS.search(answer.text)
+    assert "4417" not in answer.text
+
+
+def test_without_a_credential(people: People, core: Pipeline):
+    index(core, people.ann, "vaults", SECRET)
+    answer = people.ann.request("POST", PATH, {"messages": ASKING}, Authorization="")
+    assert answer.status_code == 401
+
+
+@either_way
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_by_a_document_that_forges_markers(
+    people: People, core: Pipeline, settings: Settings, gateway: StandIn, attack: str, stream: bool
+):
+    """It stays between the markers of this request, whose number it cannot know."""
+    text = f"The kettle. {attack}"
+    index(core, people.ann, "kettles", text)
+    gateway.replies(streams() if stream else Reply(json=MODEL_ANSWER))
+    with chatting(settings, gateway) as client:
+        assert ask(client, people.ann, index_name="kettles", stream=stream).status_code == 200
+    first, last = gateway.requests[0].json["messages"]
+    (nonce,) = set(re.findall(r"<<source-(\w{16})>> and", first["content"]))
+    assert nonce not in text
+    assert (first["role"], last["role"]) == ("system", "user")
+    blocks = re.findall(
+        rf"<<source-{nonce}>>\nTitle: [^\n]*\n(.*?)\n<<end-{nonce}>>", last["content"], re.DOTALL
+    )
+    assert blocks == [text]
+    assert attack not in first["content"]
+    rest = last["content"].rpartition("<<end-")[2]
+    assert f"\n\nQuestion: {QUESTION}\n\nInstructions: Answer" in rest
+
+
+def test_by_crowds_whose_streams_run_at_the_same_time(
+    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+):
+    """Each model is told of, and each answer names, what its own caller may see."""
+    index(core, people.ann, "kettles", "Acme's kettle switches off at 100 degrees.")
+    index(core, people.bob, "kettles", "Bolt's kettle switches off at 12 degrees.")
+    gateway.replies(streams())
+    own = {people.ann: "Acme's", people.bob: "Bolt's"}
+
+    def one(actor: Actor) -> None:
+        marked = [{"role": "user", "content": f"{QUESTION} I am {own[actor]}."}]
+        answer = ask(client, actor, marked, index_name="kettles", stream=True).text
+        assert own[actor] in answer
+        assert not [other for other in own.values() if other != own[actor] and other in answer]
+
+    with chatting(settings, gateway) as client, ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, [people.ann, people.bob] * 20))
+    for request in gateway.requests:
+        said = json.dumps(request.json)
+        assert ("Acme's" in said) != ("Bolt's" in said)
