@@ -158,8 +158,9 @@ def _started(app: FastAPI) -> Pipeline:
     if app.state.searches:
         core.prepare()
     else:
-        # Those that do not search sign: with a malformed key they do not start.
-        _ = core.signer
+        # Those that do not search sign, or keep snapshots: with a malformed key, or a store that is not to be
+        # had, they do not start.
+        _ = core.signer, core.snapshots
     return core
 
 

@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 from shared.auth import Verifier
 from shared.config import Settings
 from shared.embed import Embedder, embedder_for
-from shared.errors import ApiKeysOff, ConfigurationError, InvalidRequest, StorageOff
+from shared.errors import ApiKeysOff, ConfigurationError, InvalidRequest, SnapshotsOff, StorageOff
 from shared.generate import UNSAID, Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
@@ -29,6 +29,7 @@ from shared.remember import embed_query
 from shared.rerank import Reranked, Reranker, rerank, reranker_for
 from shared.sign import Signer, anonymous, signer_for
 from shared.storage import Storage, storage_for
+from shared.store import Store, store_for
 from shared.trace import step
 from shared.transcribe import Transcriber, transcriber_for
 from shared.types import (
@@ -140,6 +141,12 @@ class Pipeline:
         return storage_for(self.settings)
 
     @cached_property
+    def snapshots(self) -> Store | None:
+        """Where indexes are persisted, where it is configured. Raises ConfigurationError for a store that is
+        not to be had."""
+        return store_for(self.settings)
+
+    @cached_property
     def networks(self) -> Networks:
         """Where addresses that callers name may lead."""
         return Networks(self.settings.fetch_networks)
@@ -169,6 +176,12 @@ class Pipeline:
         if self.storage is None:
             raise StorageOff
         return self.storage
+
+    def require_snapshots(self) -> Store:
+        """Raises SnapshotsOff where there is no place for them."""
+        if self.snapshots is None:
+            raise SnapshotsOff
+        return self.snapshots
 
     def search(self, caller: Principal, query: Query) -> Found:
         """The caller's best matches. Raises a RagError."""

@@ -15,6 +15,7 @@ LAYERS = (
     ("logs", "spans", "tokens", "sentences", "sizes", "minilm", "postgrest", "jwks", "clean", "outline"),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "seals", "keys", "keyring", "links", "limit", "storage"),
+    ("places", "halves", "store", "manifest", "snapshot"),
     ("readers.common", "readers.picture", "readers.pdf", "readers.markup", "readers.office"),
     ("readers.values", "readers.code", "readers.__main__"),
     ("sandbox", "kinds", "transcribe", "convert", "fetch"),
@@ -22,7 +23,7 @@ LAYERS = (
     ("splitting.document_types", "splitting.grammars", "splitting.plan", "splitting.split"),
     ("embed", "remember", "chunk", "match", "policy", "extract"),
     ("generate", "ids", "ingest", "rerank", "collections", "documents", "named", "indexes", "measures"),
-    ("uploads", "removals"),
+    ("uploads", "removals", "persist", "loading", "load"),
     ("jobs", "prepare", "work"),
     ("webhooks", "deliver"),
     ("pipeline", "metrics", "dialects.rag", "dialects.api_keys", "dialects.platform", "dialects.detail"),
@@ -35,6 +36,7 @@ LAZY = {
     "openai": {"embed", "generate", "patience", "transcribe"},
     "mangum": {"app"},
     "supabase": set[str](),
+    "fsspec": {"store"},
     "opentelemetry": {"spans"},
 }
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.
