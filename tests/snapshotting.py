@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 from fastapi.testclient import TestClient
 
 from functions import index_snapshots
@@ -43,12 +42,9 @@ class Snapshotting:
     world: World
     url: str
 
-    def post(
-        self, who: Actor, verb: str, index: str, *, token: str | None = None, **query: Any
-    ) -> httpx.Response:
+    def post(self, who: Actor, verb: str, index: str, *, token: str | None = None, **query: Any) -> Any:
         address = f"/{verb}/{quote(index, safe='/')}"
-        answer: httpx.Response = self.app.post(address, params=query, headers=who.headers(token))
-        return answer
+        return self.app.post(address, params=query, headers=who.headers(token))
 
     def persist(self, who: Actor, index: str, **query: Any) -> str:
         return message(self.post(who, "persist", index, **query))
@@ -85,14 +81,14 @@ def snapshotting(settings: Settings, world: World, url: str) -> Iterator[Snapsho
         yield Snapshotting(app, core, world, url)
 
 
-def message(answer: httpx.Response) -> str:
+def message(answer: Any) -> str:
     assert answer.status_code == 200, answer.text
     assert set(answer.json()) == {"message"}
     said: str = answer.json()["message"]
     return said
 
 
-def detail(answer: httpx.Response, status: int) -> str:
+def detail(answer: Any, status: int) -> str:
     assert answer.status_code == status, answer.text
     said: str = answer.json()["detail"]
     assert isinstance(said, str)

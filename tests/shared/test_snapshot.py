@@ -210,7 +210,8 @@ def test_every_index_has_a_safe_folder_of_its_own():
     [
         "", "/", "/etc", "..", "../x", "a/../b", "a/..", "a//b", "a/", "a/./b", "././a", "a\\b", "..\\x",
         "C:", "C:/x", "c:x", "s3://bucket/x", "file:///etc", "a::b", "a\0b", "a\nb", "~", "~root/x", "a*",
-        "a?b", "manifest.json", f"x/data-20260101T000000Z-{'0' * 32}.jsonl.gz", "a" * 256, "a/" * 400 + "a", "\u202ea",
+        "a?b", "manifest.json", f"x/data-20260101T000000Z-{'0' * 32}.jsonl.gz", "a" * 256, "a/" * 400 + "a",
+        "\u202ea",
     ],
 )  # fmt: skip
 def test_a_path_that_leads_elsewhere_or_may_is_refused(path: str):

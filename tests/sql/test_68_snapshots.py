@@ -1,4 +1,4 @@
-"""Persisting and loading in SQL: names that nobody finds yet, limits, what is left behind, who is told what."""
+"""Persisting and loading in SQL: names that nobody finds yet, limits, what is left, who is told what."""
 
 from typing import Any
 
