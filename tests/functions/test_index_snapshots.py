@@ -267,6 +267,19 @@ def test_a_database_that_fails_on_the_way_leaves_what_was_there(running: Snapsho
     assert running.collections(people.ann) == {"i"}
 
 
+def test_what_a_killed_load_left_goes_with_the_org_s_next(local: Snapshotting, people: People):
+    wanted = {"name": "i", "overwrite": False, "documents": 0, "collection": {}}
+    left = people.ann.rpc("rag_begin_load", wanted).json()
+    local.world.sql(
+        "update rag.collections set updated_at = now() - interval '2 hours' where id = %s",
+        left,
+    )
+    put(people.ann, "i", external_id="a")
+    local.persist(people.ann, "i")
+    local.load(people.alf, "copy", path="i")
+    assert local.collections(people.ann) == {"i", "copy"}
+
+
 class Failing(MemoryFileSystem):  # type: ignore[misc]
     """A store that fails after so many bytes of data, or when the manifest is to be replaced."""
 
