@@ -268,6 +268,7 @@ class Stack:
 
     def _gateway_environment(self) -> dict[str, str]:
         return {
+            "RAG_SNAPSHOT_URL": f"file://{self.folder / 'snapshots'}",
             **{name: value for name, value in os.environ.items() if _passed_on(name)},
             "PYTHONPATH": str(ROOT),
             **self.function_environment(),

@@ -176,8 +176,9 @@ def _started(app: FastAPI) -> Pipeline:
     if app.state.searches:
         core.prepare()
     else:
-        # Those that do not search sign: with a malformed key they do not start.
-        _ = core.signer
+        # Those that do not search sign, or keep snapshots: with a malformed key, a store that is not to be
+        # had, or half of what says who asks without a credential, they do not start.
+        _ = core.signer, core.snapshots, core.anonymous()
     return core
 
 

@@ -5,6 +5,7 @@ with_scope(...)]`. Whoever arrives in a handler is somebody, is within the limit
 """
 
 import hmac
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any
 
@@ -67,10 +68,15 @@ async def in_either_header(
     return authorization or (f"Bearer {x_api_key}" if x_api_key else None)
 
 
-def with_scope(*scopes: Scope, credential: Any = in_authorization, anonymous: bool = False) -> Any:
-    """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes, within the
-    limit of all functions but the rag pair; with `anonymous`, and where the settings allow it, whoever asks
-    without a credential too. Raises Forbidden too."""
+def with_scope(
+    *scopes: Scope,
+    credential: Any = in_authorization,
+    anonymous: bool = False,
+    besides: Scope | None = None,
+) -> Any:
+    """For `Annotated[Principal, with_scope(...)]`: a user, or an API key with one of the scopes, and with
+    `besides`, within the limit of all functions but the rag pair; with `anonymous`, and where the settings
+    allow it, whoever asks without a credential too. Raises Forbidden too."""
 
     def allowed(
         request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
@@ -81,9 +87,25 @@ def with_scope(*scopes: Scope, credential: Any = in_authorization, anonymous: bo
         _limit(request, core, caller, "api", core.settings.rag_api_rate_limit)
         if not caller.may(*scopes):
             raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")
+        if besides and not caller.may(besides):
+            raise Forbidden(f"The API key lacks the scope {besides}.", code="missing_scope")
         return caller
 
     return Depends(allowed)
+
+
+def _renewed(core: Core, authorization: Authorization = None) -> Callable[[], Principal]:
+    def caller() -> Principal:
+        nobody = core.anonymous() if authorization is None else None
+        return nobody or _key_or_user(core, authorization)
+
+    return caller
+
+
+# For what takes minutes, beside the principal that may do it, anonymous or not: whoever asks, with a token
+# that is still good. A key's lasts a minute. Raises Unauthorized once a user's own has expired, or the key is
+# gone.
+Renewed = Annotated[Callable[[], Principal], Depends(_renewed)]
 
 
 def _by_link(request: Request, core: Core, document_id: str, token: str) -> Principal:

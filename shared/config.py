@@ -44,6 +44,15 @@ def _bucket(value: str) -> str:
     return value
 
 
+def _store(value: str) -> str:
+    scheme, found, rest = value.partition("://")
+    if not found or not rest or "::" in value or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
+        raise ValueError("an address of fsspec's: s3://bucket/folder, or file:///folder")
+    if scheme in ("file", "local", "memory") and _loses_files():
+        raise ValueError("what is deployed here keeps no files: name a store that lasts, s3://bucket/folder")
+    return value
+
+
 def _listed(value: str) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()]
 
@@ -195,6 +204,9 @@ class Settings(FrameSettings):
     # Where files go that are too large for a request: a bucket of the project's Storage. Unset: nowhere.
     rag_storage_bucket: Annotated[str, AfterValidator(_bucket)] | None = None
 
+    # Where snapshots of indexes are kept: a folder of any store that fsspec knows. Unset: nowhere.
+    rag_snapshot_url: Annotated[str, AfterValidator(_store)] | None = None
+
     # Networks of one's own that addresses brought as documents may lead to, besides the public internet.
     rag_fetch_networks: Annotated[str, AfterValidator(_networks)] = ""
 
@@ -231,6 +243,12 @@ class Settings(FrameSettings):
 def on_lambda() -> bool:
     """Whether this process runs in AWS Lambda, where importing the handler is the start-up."""
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+
+
+def _loses_files() -> bool:
+    """Whether this process's disk goes with it: on Lambda and Cloud Run. (Anywhere else whoever names a
+    folder knows whether it stays.)"""
+    return on_lambda() or "K_SERVICE" in os.environ
 
 
 def read_frame() -> FrameSettings:

@@ -145,6 +145,25 @@ class StorageOff(NotFound):
     code = "storage_off"
 
 
+class SnapshotFailed(RagError):
+    """The store of snapshots could not answer. Please try again."""
+
+    code = "snapshot_failed"
+
+
+class SnapshotRefused(Conflict):
+    """The snapshot cannot be loaded here."""
+
+    code = "snapshot_refused"
+
+
+class SnapshotsOff(RagError):
+    """Indexes are neither persisted nor loaded here: there is no place for snapshots."""
+
+    status = 503
+    code = "snapshots_off"
+
+
 class BodyTooLarge(RagError):
     """The request body is too large."""
 

@@ -3,7 +3,7 @@ metrics.py shows the sums."""
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
@@ -23,10 +23,12 @@ class Measure:
     label: str = ""
 
 
-def add(database: Database, caller: Principal, *measures: Measure) -> None:
-    """Count them in one call. What was done is done: no request fails because it could not be counted."""
+def add(database: Database, caller: Principal | Callable[[], Principal], *measures: Measure) -> None:
+    """Count them in one call. What was done is done: no request fails because it could not be counted. After
+    what takes minutes, `caller` is asked who they are: a token may be short."""
     try:
-        database.call(caller, "rag_measure", {"measures": [asdict(measure) for measure in measures]})
+        who = caller() if callable(caller) else caller
+        database.call(who, "rag_measure", {"measures": [asdict(measure) for measure in measures]})
     except RagError as error:
         log.warning("measures were lost: %s", error.because)
 
@@ -58,7 +60,9 @@ def note(
 
 
 @contextmanager
-def measured(database: Database, caller: Principal, operation: str) -> Iterator[None]:
+def measured(
+    database: Database, caller: Principal | Callable[[], Principal], operation: str
+) -> Iterator[None]:
     """Count and time what is done in here, and whether it raised."""
     started = time.perf_counter()
     outcome = "failure"

@@ -18,7 +18,14 @@ from shared.auth import Verifier
 from shared.chat_gateway import ChatGateway, chat_gateway_for
 from shared.config import Settings
 from shared.embed import Embedder, embedder_for
-from shared.errors import ApiKeysOff, ConfigurationError, InvalidRequest, NoModel, StorageOff
+from shared.errors import (
+    ApiKeysOff,
+    ConfigurationError,
+    InvalidRequest,
+    NoModel,
+    SnapshotsOff,
+    StorageOff,
+)
 from shared.generate import UNSAID, Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
@@ -30,6 +37,7 @@ from shared.remember import embed_query
 from shared.rerank import Reranked, Reranker, rerank, reranker_for
 from shared.sign import Signer, anonymous, signer_for
 from shared.storage import Storage, storage_for
+from shared.store import Store, store_for
 from shared.trace import step
 from shared.transcribe import Transcriber, transcriber_for
 from shared.types import (
@@ -146,6 +154,12 @@ class Pipeline:
         return storage_for(self.settings)
 
     @cached_property
+    def snapshots(self) -> Store | None:
+        """Where indexes are persisted, where it is configured. Raises ConfigurationError for a store that is
+        not to be had."""
+        return store_for(self.settings)
+
+    @cached_property
     def networks(self) -> Networks:
         """Where addresses that callers name may lead."""
         return Networks(self.settings.fetch_networks)
@@ -181,6 +195,12 @@ class Pipeline:
         if self.storage is None:
             raise StorageOff
         return self.storage
+
+    def require_snapshots(self) -> Store:
+        """Raises SnapshotsOff where there is no place for them."""
+        if self.snapshots is None:
+            raise SnapshotsOff
+        return self.snapshots
 
     def search(self, caller: Principal, query: Query) -> Found:
         """The caller's best matches. Raises a RagError."""

@@ -43,10 +43,15 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   collection constant rag.collections := coalesce(new, old);
-  event constant text := case tg_op
-    when 'INSERT' then 'collection.created' when 'UPDATE' then 'collection.updated'
-    else 'collection.deleted' end;
+  event constant text := case
+    when tg_op = 'DELETE' then 'collection.deleted'
+    -- One that was loaded is new when it has its name.
+    when tg_op = 'INSERT' or old.loads is not null then 'collection.created'
+    else 'collection.updated' end;
 begin
+  if collection.loads is not null then
+    return null;
+  end if;
   if rag.is_awaited(collection.org_id, collection.id, event) then
     perform rag.tell(collection.org_id, collection.id, collection.owner_id, event,
       jsonb_build_object('id', collection.id, 'name', collection.name));
@@ -69,6 +74,13 @@ declare
     'id', document.id, 'collection_id', document.collection_id, 'status', document.status);
 begin
   if not rag.is_awaited(document.org_id, document.collection_id, event) then
+    return null;
+  elsif exists (
+    select from rag.collections
+    where collections.org_id = document.org_id and collections.id = document.collection_id
+      and collections.loads is not null)
+  then
+    -- Nobody knows of it yet: of the collection is told when it is loaded.
     return null;
   elsif event = 'document.processing_completed' then
     object := object || jsonb_build_object('chunk_count', (

@@ -188,34 +188,44 @@ end;
 $$;
 
 -- Documents' chunks, in the place of those that they had. Whoever calls this holds the documents' rows: a second
--- writer waits for them, and then replaces these. It repeats the document's row in them.
+-- writer waits for them, and then replaces these.
 create function rag.replace_chunks(org_id uuid, documents rag.chunked[])
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  delete from rag.chunks
+  using unnest(replace_chunks.documents) as chunked
+  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
+  perform rag.insert_chunks(replace_chunks.org_id, replace_chunks.documents, 0);
+end;
+$$;
+
+-- Documents' chunks, numbered from `first` on. It repeats the document's row in them.
+create function rag.insert_chunks(org_id uuid, documents rag.chunked[], first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
   if exists (
-    select from unnest(replace_chunks.documents) as chunked
+    select from unnest(insert_chunks.documents) as chunked
     join rag.documents as stored
-      on stored.org_id = replace_chunks.org_id and stored.id = chunked.document_id
-    cross join jsonb_array_elements(chunked.chunks) as item (body)
-    where (item.body ->> 'span_end')::integer > length(stored.content)
+      on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
+    -- Once a document: a long text takes a while to count.
+    where length(stored.content) < (
+      select max((item.body ->> 'span_end')::integer) from jsonb_array_elements(chunked.chunks) as item (body))
   ) then
     raise exception 'a chunk ends behind its document' using errcode = 'PT400', detail = 'span_outside';
   end if;
 
-  delete from rag.chunks
-  using unnest(replace_chunks.documents) as chunked
-  where chunks.org_id = replace_chunks.org_id and chunks.document_id = chunked.document_id;
-
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
     span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
-  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, item.position - 1,
+  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
     fields.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
     stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
     coalesce(fields.metadata, '{}')
-  from unnest(replace_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = replace_chunks.org_id and stored.id = chunked.document_id
+  from unnest(insert_chunks.documents) as chunked
+  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
   cross join jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
   cross join jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
     token_count integer, embedding extensions.halfvec(1536), metadata jsonb);
@@ -238,10 +248,12 @@ $$;
 revoke all on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid),
   rag.new_documents(rag.collections, jsonb), rag.put_documents(rag.collections, rag.new_document[], boolean),
   rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
-  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[])
+  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[]),
+  rag.insert_chunks(uuid, rag.chunked[], integer)
   from public, anon, service_role;
 grant execute on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid),
   rag.new_documents(rag.collections, jsonb), rag.put_documents(rag.collections, rag.new_document[], boolean),
   rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
-  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[])
+  rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[]),
+  rag.insert_chunks(uuid, rag.chunked[], integer)
   to authenticated;

@@ -38,6 +38,11 @@ def _said(error: RagError) -> str:
         return f"No such index: '{error.details.get('name')}' exists."
     if error.code == "org_required":
         return "You belong to several orgs: an API key says which is meant."
+    if error.code == "duplicate_collection":
+        return (
+            f"Index '{error.details.get('name')}' already exists. "
+            "Use a different name or delete the existing index first."
+        )
     if "document" in error.details:
         return f"documents.{error.details['document']}: {error}"
     return str(error)

@@ -48,7 +48,14 @@ class Deployed:
 def deployed(stack: Stack) -> Iterator[Deployed]:
     """All functions as one process, and whom it knows."""
     port = free_port()
-    environment = {**stack.function_environment(), **UNLIMITED, "PORT": str(port), "PYTHONPATH": str(ROOT)}
+    store = {"RAG_SNAPSHOT_URL": f"file://{stack.folder}/fuzzed"}
+    environment = {
+        **stack.function_environment(),
+        **UNLIMITED,
+        **store,
+        "PORT": str(port),
+        "PYTHONPATH": str(ROOT),
+    }
     log = stack.folder / "logs" / "fuzzed.log"
     child = start([sys.executable, "-m", "functions.server"], environment, log)
     url = f"http://127.0.0.1:{port}"
@@ -85,7 +92,7 @@ def can_be_wrong(slug: str, path: str, method: str) -> bool:
 # Those that take API keys.
 KEYED = {
     "api-keys", "chat-completions", "collections", "documents", "webhooks", "indexes", "index-query",
-    "knowledge",
+    "index-snapshots", "knowledge",
 }  # fmt: skip
 # Anybody may ask.
 PUBLIC = {"/health", "/api/keys/health", "/healthz", "/readyz"}

@@ -44,7 +44,9 @@ FUNCTIONS = [
     "rag_delete_webhook", "rag_list_deliveries", "rag_repeat_delivery",
     "rag_begin_upload", "rag_keep_content", "rag_find_collection", "rag_list_names", "rag_find_documents",
     "rag_put_documents", "rag_list_named", "rag_delete_named", "rag_measure", "rag_record_event",
-    "rag_list_events",
+    "rag_list_events", "rag_begin_persist", "rag_list_to_persist", "rag_read_to_persist",
+    "rag_read_chunks_to_persist", "rag_check_load", "rag_begin_load", "rag_load_documents", "rag_load_chunks",
+    "rag_finish_load", "rag_abandon_load",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -90,6 +92,30 @@ class Library:
             "rag_get_original": {"document_id": self.acme_document},
             "rag_begin_upload": {"collection_id": self.acme_document, "name": "a.pdf", "size_bytes": 1},
             **LEASED,
+            "rag_begin_persist": {"name": "default"},
+            "rag_list_to_persist": {"collection_id": self.acme_document},
+            "rag_read_to_persist": {
+                "collection_id": self.acme_document,
+                "document_ids": [self.acme_document],
+            },
+            "rag_read_chunks_to_persist": {
+                "collection_id": self.acme_document,
+                "document_id": self.acme_document,
+                "updated_at": "2026-01-01T00:00:00Z",
+                "first": 0,
+            },
+            "rag_check_load": {"name": "a"},
+            "rag_begin_load": {"name": "a", "overwrite": False, "documents": 0, "collection": {}},
+            "rag_load_documents": {"collection_id": self.acme_document, "documents": [], "first": 0},
+            "rag_load_chunks": {
+                "collection_id": self.acme_document,
+                "document_id": self.acme_document,
+                "chunks": [],
+                "embedding_model": "m",
+                "last": True,
+            },
+            "rag_finish_load": {"collection_id": self.acme_document},
+            "rag_abandon_load": {"collection_id": self.acme_document},
             "rag_create_webhook": webhook_arguments(),
             "rag_list_webhooks": {},
             "rag_update_webhook": {"webhook_id": self.acme_document, "enabled": False},

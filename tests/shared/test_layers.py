@@ -27,6 +27,7 @@ LAYERS = (
     ),
     ("hosted_rerankers", "local_reranker", "cross_encoder"),
     ("auth", "sign", "seals", "keys", "keyring", "links", "limit", "storage"),
+    ("places", "halves", "store", "manifest", "snapshot"),
     ("readers.common", "readers.picture", "readers.pdf", "readers.markup", "readers.office"),
     ("readers.values", "readers.code", "readers.__main__"),
     ("sandbox", "kinds", "transcribe", "convert", "fetch"),
@@ -35,7 +36,7 @@ LAYERS = (
     ("embed", "remember", "chunk", "match", "policy", "extract"),
     ("generate", "ids", "ingest", "rerank", "collections", "documents", "named", "indexes", "measures"),
     ("chat", "chat_replies", "chat_reading", "chat_gateway"),
-    ("uploads", "removals"),
+    ("uploads", "removals", "persist", "loading", "load"),
     ("jobs", "prepare", "work"),
     ("webhooks", "deliver"),
     ("pipeline", "completions", "metrics"),
@@ -50,6 +51,7 @@ LAZY = {
     "openai": {"embed", "generate", "patience", "transcribe"},
     "mangum": {"app"},
     "supabase": set[str](),
+    "fsspec": {"store"},
     "opentelemetry": {"spans"},
 }
 # What reads strangers' files does it in a process of its own: nothing but a reader imports these.

@@ -1,0 +1,53 @@
+"""index-snapshots: KAITO RAGEngine's persist and load, of and into the org's own folder of a store."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from shared import load as loads
+from shared import persist as persists
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, Renewed, with_scope
+from shared.dialects import index as wire
+from shared.embed import model_of
+from shared.measures import measured
+from shared.types import Principal, Scope
+
+app = create_app(
+    wire,
+    "index-snapshots",
+    errors=(400, 401, 403, 404, 409, 422, 429, 500, 503),
+    searches=False,
+    malformed=422,
+)
+
+Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE, anonymous=True)]
+Loader = Annotated[
+    Principal, with_scope(Scope.DOCUMENTS_WRITE, besides=Scope.COLLECTIONS_MANAGE, anonymous=True)
+]
+Path = Annotated[str | None, Query(max_length=1000)]
+
+
+@app.post("/persist/{index_name:path}")
+def persist(caller: Reader, core: Core, renewed: Renewed, index_name: str, path: Path = None) -> wire.Done:
+    with measured(core.database, renewed, "persist"):
+        place = persists.persist(core.database, core.require_snapshots(), renewed, index_name, path)
+        return wire.Done(message=f"Successfully persisted index {index_name} to {place}.")
+
+
+@app.post("/load/{index_name:path}")
+def load(
+    caller: Loader,
+    core: Core,
+    renewed: Renewed,
+    index_name: str,
+    path: Path = None,
+    overwrite: bool = False,
+) -> wire.Done:
+    with measured(core.database, renewed, "load"):
+        store, model = core.require_snapshots(), model_of(core.settings)
+        place = loads.load(core.database, store, renewed, index_name, path, model=model, overwrite=overwrite)
+        return wire.Done(message=f"Successfully loaded index {index_name} from {place}.")
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,45 @@
+"""Embeddings as snapshots have them: values in half precision, low byte first, in base64, without the zeros
+at the end. Nothing is rounded on the way: what is loaded is bit for bit what was persisted."""
+
+import binascii
+import struct
+from array import array
+from base64 import b64decode, b64encode
+from functools import cache
+
+# Of every embedding as it is stored: shorter ones have zeros at their end.
+DIMENSIONS = 1536
+# All bits of the exponent: what is no number.
+_NO_NUMBER = 0x7C00
+
+
+def from_database(text: str) -> str:
+    """The database's own has the high byte first, and may lack a last byte that is zero."""
+    raw = b64decode(text)
+    values = array("H", raw + b"\0" * (len(raw) % 2))
+    values.byteswap()
+    return b64encode(values.tobytes()).decode()
+
+
+def to_database(text: str) -> str:
+    """As halfvec reads it, with its zeros. Raises ValueError for what is no embedding."""
+    try:
+        raw = b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("not base64") from None
+    if not raw or len(raw) % 2 or len(raw) > 2 * DIMENSIONS:
+        raise ValueError("not so many values")
+    values = struct.unpack(f"<{len(raw) // 2}H", raw)
+    if not any(value & 0x7FFF for value in values) or any(
+        value & _NO_NUMBER == _NO_NUMBER for value in values
+    ):
+        raise ValueError("not a direction")
+    known = _texts()
+    return f"[{','.join([known[value] for value in values])}{',0' * (DIMENSIONS - len(values))}]"
+
+
+@cache
+def _texts() -> list[str]:
+    """Every value there is, in five digits, which tell it from its neighbours."""
+    values = struct.unpack("<65536e", struct.pack("<65536H", *range(65536)))
+    return [f"{value:.5g}" for value in values]

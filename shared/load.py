@@ -1,0 +1,80 @@
+"""A snapshot from the store as an index. It is read twice: to its end before a row is written, and then into
+a collection without a name, which takes the name when all of it is there. Until then nothing has changed for
+anybody, and what fails leaves nothing."""
+
+from collections.abc import Callable
+
+from shared.errors import NotFound, SnapshotRefused
+from shared.halves import DIMENSIONS
+from shared.loading import Loading
+from shared.manifest import Manifest
+from shared.places import directory_of, segments_of
+from shared.postgrest import Database
+from shared.snapshot import Chunk, Document, records
+from shared.store import Folder, Store
+from shared.types import Principal
+
+
+def load(
+    database: Database,
+    store: Store,
+    caller: Callable[[], Principal],
+    index: str,
+    path: str | None,
+    *,
+    model: str,
+    overwrite: bool,
+) -> str:
+    """Where it was loaded from, as the caller said it. `model` is what embeds here.
+
+    Raises Conflict for an index that exists, unless it is to be overwritten; NotFound for a path without a
+    snapshot; SnapshotRefused; Forbidden where what is overwritten has other people's own documents;
+    RateLimited where the org's tier has no room; InvalidRequest, SnapshotFailed.
+    """
+    shown = directory_of(index) if path is None else path
+    segments = (shown,) if path is None else segments_of(path)
+    loading = Loading(database, caller, index, overwrite)
+    folder = store.folder(loading.org_id, segments)
+    content = folder.manifest()
+    if content is None:
+        raise NotFound(f"Path does not exist: {shown}", code="path_not_found")
+    manifest = Manifest.opened(content)
+    _require_fit(manifest, model)
+    _read(folder, manifest, lambda _: None)
+    loading.begin(manifest)
+    try:
+        _read(folder, manifest, loading.take)
+        loading.finish()
+    except BaseException:
+        loading.abandon()
+        raise
+    return shown
+
+
+def _require_fit(manifest: Manifest, model: str) -> None:
+    if manifest.embedding_model not in (None, model):
+        raise SnapshotRefused(
+            f"The snapshot was embedded by {manifest.embedding_model}, and {model} is what embeds here."
+        )
+    if manifest.dimensions != DIMENSIONS:
+        raise SnapshotRefused(
+            f"The snapshot's embeddings have {manifest.dimensions} dimensions, here they have {DIMENSIONS}."
+        )
+
+
+def _read(folder: Folder, manifest: Manifest, take: Callable[[Document | Chunk], None]) -> None:
+    try:
+        with folder.reading(manifest.data.file) as file:
+            for record in records(file, manifest):
+                if isinstance(record, Document) and record.embedding_model not in (
+                    None,
+                    manifest.embedding_model,
+                ):
+                    raise SnapshotRefused(
+                        "The snapshot has documents of another embedding model than it says."
+                    )
+                take(record)
+    except FileNotFoundError:
+        raise SnapshotRefused(
+            "The snapshot lacks its data. If it is being replaced just now, please try again."
+        ) from None

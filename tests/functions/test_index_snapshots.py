@@ -1,0 +1,375 @@
+"""index-snapshots over HTTP, on the real stack: what is persisted is what is loaded, or nothing is."""
+
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from functions import index_snapshots
+from shared.config import Settings
+from shared.places import directory_of
+from tests.actors import Actor, World, vector
+from tests.conftest import People
+from tests.functions.serving import made, served
+from tests.snapshotting import Snapshotting, detail, put, sealed_anew, snapshotting
+
+
+@pytest.fixture(params=["file", "memory"])
+def running(
+    request: pytest.FixtureRequest, settings: Settings, world: World, tmp_path: Path
+) -> Iterator[Snapshotting]:
+    url = f"file://{tmp_path}/snapshots" if request.param == "file" else f"memory://{tmp_path.name}"
+    with snapshotting(settings, world, url) as one:
+        yield one
+    files = fsspec.filesystem("memory")
+    files.store.clear()
+    files.pseudo_dirs[:] = [""]
+
+
+@pytest.fixture
+def local(settings: Settings, world: World, tmp_path: Path) -> Iterator[Snapshotting]:
+    with snapshotting(settings, world, f"file://{tmp_path}/snapshots") as one:
+        yield one
+
+
+def fill(who: Actor, index: str) -> None:
+    """Two documents that say everything a document can say, and one that says little and has no name."""
+    put(
+        who, index, range(3), external_id="a/ä", source_type="mail", uri="https://example.com/a",
+        lang="fr-CA", occurred_at="2024-02-29T12:00:00.123456Z", origin="slack", author="Zoë", state="open",
+        labels=["x", "y z"],
+        metadata={"n": 1.5, "deep": {"list": [None, True, "ü\u2028\"\\"]}, "huge": 2**70},
+    )  # fmt: skip
+    put(who, index, range(300, 2000), external_id="long")
+    put(who, index, range(0))
+
+
+def test_a_member_loads_what_a_member_persisted_bit_for_bit(running: Snapshotting, people: People):
+    fill(people.ann, "rag_index")
+    said = running.persist(people.ann, "rag_index", path="./custom_path")
+    assert said == "Successfully persisted index rag_index to ./custom_path/rag_index."
+    said = running.load(people.alf, "copy", path="./custom_path/rag_index")
+    assert said == "Successfully loaded index copy from ./custom_path/rag_index."
+    documents = running.documents(people.ann, "rag_index")
+    copied = running.documents(people.ann, "copy")
+    assert [row[1:] for row in copied] == [row[1:] for row in documents]
+    # The one without a name goes by its id, and keeps that.
+    assert [row[0] for row in documents] == ["a/ä", "long", None]
+    ((nameless,),) = running.world.sql(
+        "select id::text from rag.documents where external_id is null and org_id = %s", people.acme.id
+    )
+    assert [row[0] for row in copied] == ["a/ä", "long", nameless]
+    assert running.chunks(people.ann, "copy") == running.chunks(people.ann, "rag_index")
+    assert len(running.chunks(people.ann, "copy")) == 1703
+
+
+def test_a_member_finds_by_word_what_was_loaded_by_parts(local: Snapshotting, people: People):
+    """A document of many chunks is stored in several calls, and its words are those of all."""
+    put(people.ann, "long", range(1500), external_id="long")
+    words = (
+        "select term, length, cardinality(places) from rag.postings join rag.collections "
+        "on collections.id = collection_id where collections.org_id = %s and name = %s order by term"
+    )
+    local.persist(people.ann, "long")
+    local.load(people.ann, "copy", path="long")
+    counted = local.world.sql(words, people.acme.id, "copy")
+    assert counted == local.world.sql(words, people.acme.id, "long")
+    assert len(counted) > 1000
+
+
+def test_a_copy_is_independent_and_found(running: Snapshotting, people: People):
+    put(people.ann, "first", external_id="a")
+    running.persist(people.ann, "first")
+    running.load(people.ann, "second", path="first")
+    put(people.ann, "first", range(5, 6), external_id="a")
+    assert len(running.chunks(people.ann, "second")) == 3
+    assert len(people.alf.match(vector(1))) == 1 + 3
+    assert people.alf.rpc("rag_list_names").json() == ["first", "second"]
+
+
+def test_documents_of_one_moment_keep_their_order(local: Snapshotting, people: People):
+    """As those of one request are: their order is that of their ids, and a copy has other ids."""
+    for number in range(20):
+        put(people.ann, "i", range(1), external_id=str(number))
+    local.world.sql("update rag.documents set created_at = now() where org_id = %s", people.acme.id)
+    local.persist(people.ann, "i")
+    local.load(people.ann, "copy", path="i")
+    assert local.documents(people.ann, "copy") == local.documents(people.ann, "i")
+
+
+NAMES = ["manifest.json", "a/b", "a b", "größe 検索", "x~y", "漢" * 255, f"{'漢' * 254}字", "a:b?c#d"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_index_of_any_name_has_a_folder_of_its_own(local: Snapshotting, people: People, name: str):
+    put(people.ann, name, external_id=name)
+    assert local.persist(people.ann, name).startswith(f"Successfully persisted index {name} to ")
+    assert local.folder(people.ann).names() == [directory_of(name)]
+    assert people.ann.rpc("rag_delete_named", {"collection": name, "names": [name]}).json() == [name]
+    local.load(people.ann, name, overwrite=True)
+    assert [row[0] for row in local.documents(people.ann, name)] == [name]
+
+
+def test_an_index_that_exists_stays_unless_it_is_to_be_overwritten(running: Snapshotting, people: People):
+    put(people.ann, "i", external_id="a")
+    running.persist(people.ann, "i")
+    put(people.ann, "i", external_id="b")
+    assert detail(running.post(people.alf, "load", "i"), 409) == (
+        "Index 'i' already exists. Use a different name or delete the existing index first."
+    )
+    assert len(running.documents(people.ann, "i")) == 2
+    assert running.load(people.alf, "i", overwrite=True) == "Successfully loaded index i from i."
+    assert [row[0] for row in running.documents(people.ann, "i")] == ["a"]
+    assert running.collections(people.ann) == {"i"}
+
+
+def test_a_member_is_told_of_what_is_not_there(running: Snapshotting, people: People):
+    said = detail(running.post(people.ann, "persist", "nothing"), 404)
+    assert said == "No such index: 'nothing' exists."
+    assert detail(running.post(people.ann, "load", "i"), 404) == "Path does not exist: i"
+    assert detail(running.post(people.ann, "load", "i", path="./a/b"), 404) == "Path does not exist: ./a/b"
+    assert running.collections(people.ann) == set()
+
+
+def test_persisting_again_replaces_the_snapshot_and_its_data(running: Snapshotting, people: People):
+    put(people.ann, "i", external_id="a")
+    running.persist(people.ann, "i")
+    first = running.data(people.ann, "i")
+    put(people.ann, "i", external_id="b")
+    running.persist(people.ann, "i")
+    second = running.data(people.ann, "i")
+    assert len(first) == len(second) == 1
+    assert first != second
+    running.load(people.ann, "copy", path="i")
+    assert len(running.documents(people.ann, "copy")) == 2
+
+
+def test_what_was_left_long_ago_goes_with_the_next_persisting(running: Snapshotting, people: People):
+    put(people.ann, "i", external_id="a")
+    old = f"data-20200101T000000Z-{'0' * 32}.jsonl.gz"
+    new = f"data-29990101T000000Z-{'0' * 32}.jsonl.gz"
+    for name in (old, new):
+        with running.folder(people.ann, "i").writing(name) as file:
+            file.write(b"half a file")
+    running.persist(people.ann, "i")
+    left = running.data(people.ann, "i")
+    # The newer one somebody may be writing just now.
+    assert new in left
+    assert old not in left
+
+
+def test_an_empty_index_is_one_when_it_is_loaded(running: Snapshotting, people: People):
+    wanted = {"name": "i", "description": "d", "metadata": {"a": 1}, "config": {"chunk_size": 64}}
+    assert people.ann.rpc("rag_create_collection", wanted).status_code == 200
+    running.persist(people.ann, "i")
+    running.load(people.ann, "copy", path="i")
+    (copied,) = people.ann.rpc("rag_find_collection", {"name": "copy"}).json()
+    assert {field: copied[field] for field in wanted} == {**wanted, "name": "copy"}
+    assert copied["document_count"] == 0
+
+
+def test_a_function_without_a_store_says_so(settings: Settings, people: People):
+    with made(settings) as core, served(index_snapshots.app, core) as app:
+        for verb in ("persist", "load"):
+            said = detail(app.post(f"/{verb}/i", headers=people.ann.headers()), 503)
+            assert said == "Indexes are neither persisted nor loaded here: there is no place for snapshots."
+
+
+def test_the_local_stack_persists_below_its_folder(people: People):
+    put(people.ann, "i", external_id="a")
+    answer = people.ann.request("POST", "/persist/i")
+    assert answer.json() == {"message": "Successfully persisted index i to i."}
+    assert (people.ann.stack.folder / "snapshots" / people.acme.id / "i" / "manifest.json").exists()
+    assert people.ann.request("POST", "/load/copy?path=i").status_code == 200
+
+
+def _without(folder: Any) -> None:
+    folder.remove(next(name for name in folder.names() if name.startswith("data-")))
+
+
+def _with_data(change: Callable[[bytes], bytes]) -> Callable[[Any], None]:
+    def damage(folder: Any) -> None:
+        name = next(name for name in folder.names() if name.startswith("data-"))
+        with folder.reading(name) as file:
+            content = file.read()
+        with folder.writing(name) as file:
+            file.write(change(content))
+
+    return damage
+
+
+def _with_manifest(**changes: Any) -> Callable[[Any], None]:
+    def damage(folder: Any) -> None:
+        fields = json.loads(folder.manifest())
+        folder.replace_manifest(json.dumps({**fields, **changes}).encode())
+
+    return damage
+
+
+DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
+    "no data": (_without, "lacks its data"),
+    "half the data": (_with_data(lambda data: data[: len(data) // 2]), "damaged"),
+    "a bit of the data": (_with_data(lambda data: data[:99] + bytes([data[99] ^ 1]) + data[100:]), "damaged"),
+    "more data": (_with_data(lambda data: data + b"x"), "damaged"),
+    "no JSON": (lambda folder: folder.replace_manifest(b"{"), "damaged"),
+    "half the manifest": (lambda folder: folder.replace_manifest(folder.manifest()[:99]), "damaged"),
+    "another count": (_with_manifest(documents=2), "manifest was changed"),
+    "another model by hand": (_with_manifest(embedding_model="other"), "manifest was changed"),
+    "a newer format": (_with_manifest(version=2), "newer, 2, than what is read here, 1"),
+    "another format": (_with_manifest(format="zip"), "no snapshot"),
+    "another model": (lambda folder: sealed_anew(folder, embedding_model="other"), "embedded by other"),
+    "other dimensions": (lambda folder: sealed_anew(folder, dimensions=768), "768 dimensions"),
+    "fewer documents": (lambda folder: sealed_anew(folder, documents=3), "fewer documents"),
+    "more chunks": (lambda folder: sealed_anew(folder, chunks=1), "other documents and chunks"),
+}
+
+
+@pytest.mark.parametrize("fault", DAMAGES)
+def test_a_damaged_or_foreign_snapshot_is_refused_and_changes_nothing(
+    running: Snapshotting, people: People, fault: str
+):
+    put(people.ann, "i", external_id="a")
+    running.persist(people.ann, "i")
+    before = running.chunks(people.ann, "i")
+    damage, said = DAMAGES[fault]
+    damage(running.folder(people.ann, "i"))
+    for name, overwrite in (("i", True), ("new", False)):
+        answer = running.post(people.ann, "load", name, path="i", overwrite=overwrite)
+        assert said in detail(answer, 409)
+    assert running.chunks(people.ann, "i") == before
+    assert running.collections(people.ann) == {"i"}
+
+
+def test_a_database_that_fails_on_the_way_leaves_what_was_there(running: Snapshotting, people: People):
+    for number in range(3):
+        put(people.ann, "i", range(200), external_id=str(number), title="poison" if number == 2 else "t")
+    running.persist(people.ann, "i")
+    before = running.chunks(people.ann, "i")
+    running.world.sql(
+        "create function public.poisoned() returns trigger language plpgsql as "
+        "$$ begin raise exception 'no space left at /secret' using errcode = '53100'; end $$; "
+        "create trigger poisoned before insert on rag.documents for each row when (new.title = 'poison') "
+        "execute function public.poisoned()"
+    )
+    try:
+        for name, overwrite in (("i", True), ("new", False)):
+            answer = running.post(people.ann, "load", name, path="i", overwrite=overwrite)
+            assert detail(answer, 500) == "The database could not answer. Please try again."
+    finally:
+        running.world.sql("drop trigger poisoned on rag.documents; drop function public.poisoned()")
+    assert running.chunks(people.ann, "i") == before
+    assert running.collections(people.ann) == {"i"}
+
+
+def test_what_a_killed_load_left_goes_with_the_org_s_next(local: Snapshotting, people: People):
+    wanted = {"name": "i", "overwrite": False, "documents": 0, "collection": {}}
+    left = people.ann.rpc("rag_begin_load", wanted).json()
+    local.world.sql(
+        "update rag.collections set updated_at = now() - interval '2 hours' where id = %s",
+        left,
+    )
+    put(people.ann, "i", external_id="a")
+    local.persist(people.ann, "i")
+    local.load(people.alf, "copy", path="i")
+    assert local.collections(people.ann) == {"i", "copy"}
+
+
+class Failing(MemoryFileSystem):  # type: ignore[misc]
+    """A store that fails after so many bytes of data, or when the manifest is to be replaced."""
+
+    protocol = "failing"
+    room: ClassVar[int] = 0
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+
+    def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+        file = super()._open(path, mode, **options)
+        write = file.write
+
+        def limited(data: bytes) -> int:
+            Failing.room -= len(data)
+            if Failing.room < 0:
+                raise TimeoutError("s3://secret-bucket is slow")
+            written: int = write(data)
+            return written
+
+        if "w" in mode:
+            file.write = limited
+        return file
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **options: Any) -> None:
+        if Failing.room < 1 << 19:
+            raise TimeoutError("s3://secret-bucket is slow")
+        super().pipe_file(path, value, mode, **options)
+
+
+@pytest.mark.parametrize("room", [0, 500, 1 << 18])
+def test_a_store_that_fails_on_the_way_keeps_the_older_snapshot(
+    settings: Settings, world: World, people: People, room: int
+):
+    fsspec.register_implementation("failing", Failing, clobber=True)
+    put(people.ann, "i", external_id="a")
+    with snapshotting(settings, world, "failing://snapshots") as running:
+        Failing.room = 1 << 20
+        running.persist(people.ann, "i")
+        first = running.data(people.ann, "i")
+        put(people.ann, "i", range(10, 30), external_id="b")
+        Failing.room = room
+        said = detail(running.post(people.ann, "persist", "i"), 500)
+        assert said == "The store of snapshots could not answer. Please try again."
+        Failing.room = 1 << 20
+        assert running.data(people.ann, "i") == first
+        running.load(people.ann, "copy", path="i")
+        assert [row[0] for row in running.documents(people.ann, "copy")] == ["a"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_of_two_who_load_one_name_at_once_one_index_is_left(
+    local: Snapshotting, people: People, overwrite: bool
+):
+    put(people.ann, "i", range(50), external_id="a")
+    local.persist(people.ann, "i")
+    with ThreadPoolExecutor(3) as threads:
+        asked = [
+            threads.submit(local.post, who, "load", "copy", path="i", overwrite=overwrite)
+            for who in (people.ann, people.alf, people.ada)
+        ]
+        statuses = sorted(one.result().status_code for one in asked)
+    assert statuses == ([200, 200, 200] if overwrite else [200, 409, 409])
+    assert local.collections(people.ann) == {"i", "copy"}
+    assert local.chunks(people.ann, "copy") == local.chunks(people.ann, "i")
+
+
+def test_persisting_and_loading_at_once_break_no_snapshot(local: Snapshotting, people: People):
+    put(people.ann, "i", range(50), external_id="a")
+    local.persist(people.ann, "i")
+    with ThreadPoolExecutor(6) as threads:
+        persisted = [threads.submit(local.post, people.ann, "persist", "i") for _ in range(6)]
+        loaded = [threads.submit(local.post, people.alf, "load", f"c{n}", path="i") for n in range(4)]
+    assert {one.result().status_code for one in persisted} == {200}
+    # Whose data went away meanwhile is told so, and may try again.
+    assert {one.result().status_code for one in loaded} <= {200, 409}
+    local.load(people.ann, "copy", path="i")
+    for index in local.collections(people.ann) - {"i"}:
+        assert local.chunks(people.ann, index) == local.chunks(people.ann, "i")
+
+
+def test_memory_does_not_grow_with_the_index(local: Snapshotting, people: People):
+    """Measured at 1,500 chunks and at 4,500, as a whole: most of it waits for the garbage collector."""
+    peaks = []
+    for name, documents in (("warm", 2), ("small", 30), ("large", 90)):
+        for number in range(documents):
+            put(people.ann, name, range(50), external_id=str(number))
+        tracemalloc.start()
+        local.persist(people.ann, name)
+        local.load(people.ann, f"{name} copy", path=name)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert len(local.chunks(people.ann, f"{name} copy")) == 50 * documents
+    assert peaks[2] < 1.4 * peaks[1] + (1 << 20), peaks

@@ -1,0 +1,237 @@
+"""Attacks on snapshots: at another org's, by path, link and forged org; at what is private; by small keys."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local import tokens
+from shared.config import Settings
+from shared.sign import Signer
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.isolation.bad_tokens import BAD_TOKENS
+from tests.isolation.library import INTERNALS
+from tests.snapshotting import Snapshotting, detail, put, snapshotting
+
+SECRET = "the vault's code is 4417"
+LOADING = {"name": "i", "overwrite": False, "documents": 1, "collection": {}}
+
+
+@pytest.fixture
+def running(settings: Settings, world: World, tmp_path: Path) -> Iterator[Snapshotting]:
+    with snapshotting(settings, world, f"file://{tmp_path}/snapshots") as one:
+        yield one
+
+
+@pytest.fixture
+def persisted(running: Snapshotting, people: People) -> Snapshotting:
+    """Acme's index, and its snapshot."""
+    put(people.ann, "plans", external_id="a", title=SECRET)
+    running.persist(people.ann, "plans")
+    return running
+
+
+def assert_refused(answer: Any, *statuses: int) -> None:
+    assert answer.status_code in statuses, answer.text
+    assert not INTERNALS.search(answer.text), answer.text
+    assert "vault" not in answer.text
+
+
+def test_at_another_org_s_snapshot_by_its_name(persisted: Snapshotting, people: People):
+    for who in (people.bob, people.sam):
+        assert_refused(persisted.post(who, "load", "plans"), 404)
+        assert_refused(persisted.post(who, "load", "x", path="plans", overwrite=True), 404)
+        assert_refused(persisted.post(who, "persist", "plans"), 404)
+    assert persisted.collections(people.bob) == set()
+
+
+def test_at_another_org_s_snapshot_by_path(persisted: Snapshotting, people: People):
+    acme = people.acme.id
+    root = persisted.url.removeprefix("file://")
+    for path in (
+        f"../{acme}/plans", f"./../{acme}/plans", f"{acme}/plans", f"x/../../{acme}/plans",
+        f"..\\{acme}\\plans",
+        f"{root}/{acme}/plans", f"{persisted.url}/{acme}/plans", f"..%2F{acme}%2Fplans", f"{acme}\0/plans",
+        f"./.././{acme}/plans", f"....//{acme}/plans", "..", ".", f"~/../{acme}",
+    ):  # fmt: skip
+        assert_refused(persisted.post(people.bob, "load", "x", path=path), 400, 404)
+    assert persisted.collections(people.bob) == set()
+
+
+def test_by_a_path_that_writes_into_another_org_s_folder(persisted: Snapshotting, people: People):
+    put(people.bob, "plans", external_id="bob's")
+    before = persisted.folder(people.ann, "plans").manifest()
+    for path in (f"../{people.acme.id}", f"x/../../{people.acme.id}", persisted.url.removeprefix("file://")):
+        assert_refused(persisted.post(people.bob, "persist", "plans", path=path), 400)
+    persisted.persist(people.bob, "plans", path=people.acme.id)
+    assert persisted.folder(people.ann, "plans").manifest() == before
+    assert persisted.folder(people.ann).names() == ["plans"]
+
+
+def test_by_a_link_out_of_the_org_s_folder(persisted: Snapshotting, people: People, tmp_path: Path):
+    put(people.bob, "plans", external_id="bob's")
+    root = tmp_path / "snapshots"
+    own = root / people.bolt.id
+    own.mkdir()
+    (own / "link").symlink_to(root / people.acme.id)
+    (own / "file").mkdir()
+    (own / "file" / "manifest.json").symlink_to(root / people.acme.id / "plans" / "manifest.json")
+    for path in ("link/plans", "file"):
+        assert_refused(persisted.post(people.bob, "load", "x", path=path), 400)
+    before = persisted.folder(people.ann, "plans").manifest()
+    assert_refused(persisted.post(people.bob, "persist", "plans", path="link"), 400)
+    assert persisted.folder(people.ann, "plans").manifest() == before
+    assert len(persisted.data(people.ann, "plans")) == 1
+
+
+def test_by_a_link_in_the_place_of_the_org_s_folder(persisted: Snapshotting, people: People, tmp_path: Path):
+    root = tmp_path / "snapshots"
+    (root / people.bolt.id).symlink_to(root / people.acme.id)
+    assert_refused(persisted.post(people.bob, "load", "plans"), 400)
+    assert persisted.collections(people.bob) == set()
+
+
+def test_by_a_manifest_that_names_data_elsewhere(persisted: Snapshotting, people: People, tmp_path: Path):
+    """Copied into one's own folder, by somebody who may write there."""
+    root = tmp_path / "snapshots"
+    (root / people.bolt.id / "plans").mkdir(parents=True)
+    manifest = (root / people.acme.id / "plans" / "manifest.json").read_text()
+    (data,) = persisted.data(people.ann, "plans")
+    elsewhere = f"../../{people.acme.id}/plans/{data}"
+    own = root / people.bolt.id / "plans" / "manifest.json"
+    for text in (manifest, manifest.replace(data, elsewhere)):
+        own.write_text(text)
+        assert_refused(persisted.post(people.bob, "load", "plans"), 409)
+    own.write_text(manifest)
+    own.with_name(data).symlink_to(root / people.acme.id / "plans" / data)
+    assert_refused(persisted.post(people.bob, "load", "plans"), 400)
+    assert persisted.collections(people.bob) == set()
+
+
+def test_by_a_forged_org(persisted: Snapshotting, people: People):
+    """A claim narrows to an org, and makes nobody its member."""
+    stack = people.bob.stack
+    claims = {"org": people.acme.id, "scopes": ["admin"]}
+    for token in (
+        people.bob.token(rag=claims),
+        Signer("another-secret-of-at-least-32-characters", tokens.issuer(stack.url), tokens.AUDIENCE).token(
+            60, sub=people.ann.id, rag=claims
+        ),
+    ):
+        for verb in ("persist", "load"):
+            answer = persisted.post(people.bob, verb, "plans", token=token, overwrite=True)
+            assert_refused(answer, 401, 404)
+
+
+@pytest.mark.parametrize("fault", BAD_TOKENS)
+def test_with_a_token_that_is_none(persisted: Snapshotting, people: People, fault: str):
+    token = BAD_TOKENS[fault](people.ann)
+    for verb in ("persist", "load"):
+        assert_refused(persisted.post(people.ann, verb, "plans", token=token), 401)
+
+
+def test_as_nobody(persisted: Snapshotting):
+    for verb in ("persist", "load"):
+        assert_refused(persisted.app.post(f"/{verb}/plans"), 401)
+
+
+def test_private_documents_are_in_no_snapshot(persisted: Snapshotting, people: People, tmp_path: Path):
+    """Neither the persister's own, nor, for an admin, anybody's."""
+    put(people.ann, "plans", external_id="mine", title="ann alone", private=True)
+    for who in (people.ann, people.ada):
+        persisted.persist(who, "plans")
+        persisted.load(people.alf, f"by {who.id}", path="plans")
+        assert [row[0] for row in persisted.documents(people.alf, f"by {who.id}")] == ["a"]
+
+
+def test_a_private_index_is_neither_persisted_nor_loaded(running: Snapshotting, people: People):
+    own = f"notes:u:{people.ann.id}"
+    put(people.ann, own, external_id="a")
+    people.ann.rpc("rag_create_collection", {"name": "diary", "private": True})
+    for who in (people.ann, people.ada):
+        assert "private index" in detail(running.post(who, "persist", own), 400)
+        assert "private index" in detail(running.post(who, "load", own, overwrite=True), 400)
+    assert "private index" in detail(running.post(people.ann, "persist", "diary"), 400)
+    assert_refused(running.post(people.ada, "persist", "diary"), 404)
+    assert_refused(running.post(people.alf, "persist", own), 403)
+    assert_refused(running.post(people.alf, "load", own), 400, 403)
+
+
+def test_by_overwriting_somebody_s_private_documents_away(persisted: Snapshotting, people: People):
+    put(people.alf, "plans", external_id="mine", private=True)
+    answer = persisted.post(people.ann, "load", "plans", overwrite=True)
+    assert "private documents of others" in detail(answer, 403)
+    assert persisted.collections(people.ann) == {"plans"}
+    assert len(persisted.documents(people.ann, "plans")) == 2
+
+
+def test_by_too_small_a_scope(persisted: Snapshotting, people: People):
+    ann = people.ann
+    for scopes in (["retrievals:read"], ["chat:read"], ["collections:manage"], []):
+        token = ann.key_token(scopes=scopes)
+        assert ann.rpc("rag_begin_persist", {"name": "plans"}, token=token).status_code in (403, 404)
+    for scopes in (["documents:write"], ["collections:manage"], ["documents:read"], ["retrievals:read"], []):
+        token = ann.key_token(scopes=scopes)
+        assert ann.rpc("rag_check_load", {"name": "x"}, token=token).status_code == 403
+        assert ann.rpc("rag_begin_load", LOADING, token=token).status_code == 403
+    assert persisted.collections(ann) == {"plans"}
+
+
+def key_of(actor: Actor, **more: Any) -> str:
+    answer = actor.request("POST", "/api/keys", {"name": "k", **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["key"])
+
+
+def test_by_a_key_with_too_small_a_scope_over_http(persisted: Snapshotting, people: People):
+    ann = people.ann
+    reads = key_of(ann, scopes=["documents:read"])
+    writes = key_of(ann, scopes=["documents:write"])
+    manages = key_of(ann, scopes=["collections:manage"])
+    both = key_of(ann, scopes=["documents:write", "collections:manage"])
+    for key in (reads, writes, manages):
+        assert_refused(persisted.post(ann, "load", "copy", path="plans", token=key), 403)
+    assert_refused(persisted.post(ann, "persist", "plans", token=manages), 403)
+    assert persisted.post(ann, "persist", "plans", token=reads).status_code == 200
+    assert persisted.post(ann, "load", "copy", path="plans", token=both).status_code == 200
+
+
+def test_by_a_key_that_is_bound_to_another_index(persisted: Snapshotting, people: People):
+    ann = people.ann
+    put(ann, "other", external_id="o")
+    (other,) = ann.rpc("rag_find_collection", {"name": "other"}).json()
+    token = ann.key_token(collection=other["id"], scopes=["admin"])
+    assert_refused(persisted.post(ann, "persist", "plans", token=token), 404)
+    for overwrite in (False, True):
+        for name in ("x", "plans", "other"):
+            answer = persisted.post(ann, "load", name, path="plans", overwrite=overwrite, token=token)
+            assert_refused(answer, 403)
+    persisted.persist(ann, "other", token=token)
+    assert persisted.collections(ann) == {"plans", "other"}
+
+
+def test_at_another_org_s_load_straight_through_postgrest(persisted: Snapshotting, people: People):
+    """Neither to add to it, nor to end it, by an id that somebody guessed."""
+    (plans,) = people.ann.rpc("rag_find_collection", {"name": "plans"}).json()
+    loading = people.ann.rpc("rag_begin_load", LOADING).json()
+    for collection in (loading, plans["id"]):
+        for function, more in (
+            ("rag_load_documents", {"documents": [], "first": 0}),
+            (
+                "rag_load_chunks",
+                {"document_id": loading, "chunks": [], "embedding_model": "m", "last": True},
+            ),
+            ("rag_finish_load", {"overwrite": True}),
+            ("rag_abandon_load", {}),
+            ("rag_list_to_persist", {}),
+            ("rag_read_to_persist", {"document_ids": []}),
+        ):
+            answer = people.bob.rpc(function, {"collection_id": collection, **more})
+            assert answer.status_code == 404, (function, answer.text)
+            assert "vault" not in answer.text
+    # Nor is an index of one's own, that has its name, filled or deleted as if it were loaded.
+    for function in ("rag_finish_load", "rag_abandon_load"):
+        assert people.ann.rpc(function, {"collection_id": plans["id"]}).status_code == 404
+    assert len(persisted.documents(people.ann, "plans")) == 1

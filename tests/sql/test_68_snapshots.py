@@ -1,0 +1,183 @@
+"""Persisting and loading in SQL: names that nobody finds yet, limits, what is left, who is told what."""
+
+from typing import Any
+
+import pytest
+
+from tests.actors import Actor, World, hit_arguments, put_arguments, vector, webhook_arguments
+from tests.conftest import People
+
+Row = dict[str, Any]
+
+
+def begin(who: Actor, name: str = "i", *, overwrite: bool = False, documents: int = 0) -> str:
+    body = {"name": name, "overwrite": overwrite, "documents": documents, "collection": {}}
+    answer = who.rpc("rag_begin_load", body)
+    assert answer.status_code == 200, answer.text
+    collection: str = answer.json()
+    return collection
+
+
+def document(name: str | None, seeds: range = range(1), **more: Any) -> Row:
+    """As rag_load_documents takes one."""
+    wanted = put_arguments(None, [vector(seed) for seed in seeds])
+    return {**wanted["document"], "external_id": name, "chunks": wanted["chunks"], **more}
+
+
+def fill(who: Actor, collection: str, *documents: Row, first: int = 0) -> Any:
+    body = {"collection_id": collection, "documents": documents, "first": first}
+    return who.rpc("rag_load_documents", body)
+
+
+def code(answer: Any, status: int) -> str:
+    assert answer.status_code == status, answer.text
+    said: str = answer.json()["details"]
+    return said
+
+
+def test_a_member_finds_no_index_by_any_name_while_it_is_loaded(people: People):
+    collection = begin(people.ann)
+    assert fill(people.ann, collection, document("a")).status_code == 200
+    assert people.alf.rpc("rag_list_names").json() == []
+    assert people.alf.rpc("rag_find_collection", {"name": "i"}).status_code == 404
+    assert people.alf.rpc("rag_list_collections").json()["total"] == 0
+    assert people.alf.rpc("rag_finish_load", {"collection_id": collection}).status_code == 204
+    assert people.alf.rpc("rag_list_names").json() == ["i"]
+    # And it is none any more: neither filled again nor ended.
+    assert code(fill(people.ann, collection, document("b")), 404) == "collection_not_found"
+    assert code(people.ann.rpc("rag_abandon_load", {"collection_id": collection}), 404)
+
+
+def test_a_name_that_was_taken_meanwhile_stays_whose_it_is(people: People):
+    collection = begin(people.ann)
+    people.alf.put([vector(1)], collection="i")
+    answer = people.ann.rpc("rag_finish_load", {"collection_id": collection})
+    assert code(answer, 409) == "duplicate_collection"
+    assert people.ann.rpc("rag_abandon_load", {"collection_id": collection}).json() is False
+    assert len(people.ann.match(vector(1))) == 1
+
+
+def test_two_documents_of_one_name_are_refused(people: People):
+    collection = begin(people.ann)
+    assert fill(people.ann, collection, document("a")).status_code == 200
+    assert code(fill(people.ann, collection, document("a"), first=1), 400) == "duplicate_document"
+
+
+def test_a_document_says_when_it_was_made_and_not_when_it_will_be(people: People, world: World):
+    collection = begin(people.ann)
+    moments = ["2020-02-02T02:02:02.123456+00:00", "9999-01-01T00:00:00+00:00", "infinity", "-infinity"]
+    wanted = [document(str(n), created_at=at, updated_at=at) for n, at in enumerate(moments)]
+    assert fill(people.ann, collection, *wanted).status_code == 200
+    rows = world.sql(
+        "select created_at::text, created_at <= now() and created_at >= 'epoch' from rag.documents "
+        "where collection_id = %s order by external_id",
+        collection,
+    )
+    assert rows[0] == ("2020-02-02 02:02:02.123456+00", True)
+    assert {inside for _, inside in rows} == {True}
+
+
+def test_the_documents_of_a_load_are_the_org_s_whatever_they_say(people: People, world: World):
+    collection = begin(people.ann)
+    assert fill(people.ann, collection, document("a", private=True)).status_code == 200
+    assert world.sql("select owner_id from rag.documents where collection_id = %s", collection) == [(None,)]
+
+
+def test_a_tier_bounds_what_is_loaded(people: People, world: World):
+    world.tier(people.acme, collections=2, documents=3, file_bytes=10)
+    assert code(_begun(people.ann, documents=4), 429) == "document_limit_reached"
+    collection = begin(people.ann, documents=3)
+    assert code(fill(people.ann, collection, document("a", content="x" * 11)), 413) == "file_too_large"
+    many = [document(str(n), range(0)) for n in range(4)]
+    assert code(fill(people.ann, collection, *many), 429) == "document_limit_reached"
+    begin(people.ann, "other")
+    assert code(_begun(people.ann, "third"), 429) == "collection_limit_reached"
+
+
+def test_what_is_overwritten_makes_room_for_one_load(people: People, world: World):
+    world.tier(people.acme, collections=1)
+    people.ann.put([vector(1)], collection="i")
+    assert code(_begun(people.ann, "other"), 429) == "collection_limit_reached"
+    collection = begin(people.ann, overwrite=True)
+    assert code(_begun(people.ann, "i", overwrite=True), 429) == "collection_limit_reached"
+    finished = people.ann.rpc("rag_finish_load", {"collection_id": collection, "overwrite": True})
+    assert finished.status_code == 204
+    assert people.ann.match(vector(1)) == []
+
+
+def _begun(who: Actor, name: str = "i", *, overwrite: bool = False, documents: int = 0) -> Any:
+    body = {"name": name, "overwrite": overwrite, "documents": documents, "collection": {}}
+    return who.rpc("rag_begin_load", body)
+
+
+def test_what_was_left_behind_an_hour_ago_is_named_to_its_org_alone(people: People, world: World):
+    left, fresh = begin(people.ann), begin(people.ann)
+    old = "update rag.collections set updated_at = now() - interval '61 minutes' where id = %s"
+    world.sql(old, left)
+    world.sql(old, fresh)
+    # What is still worked on is not left.
+    fill(people.ann, fresh, document("a"))
+    assert people.alf.rpc("rag_check_load", {"name": "x"}).json()["left_behind"] == [left]
+    assert people.bob.rpc("rag_check_load", {"name": "x"}).json()["left_behind"] == []
+    assert people.alf.rpc("rag_abandon_load", {"collection_id": left}).json() is False
+    while people.alf.rpc("rag_abandon_load", {"collection_id": fresh}).json():
+        pass
+    assert world.sql("select from rag.collections where org_id = %s", people.acme.id) == []
+
+
+@pytest.mark.parametrize("name", ["", "x" * 256, "a\u202eb"])
+def test_a_name_that_is_none_is_refused(people: People, name: str):
+    assert code(people.ann.rpc("rag_check_load", {"name": name}), 400) == "invalid_name"
+
+
+def test_a_document_that_changed_meanwhile_is_not_read_on(people: People):
+    people.ann.put([vector(1)], collection="i", external_id="a")
+    home = people.ann.rpc("rag_begin_persist", {"name": "i"}).json()
+    place = {"collection_id": home["collection_id"]}
+    (listed,) = people.ann.rpc("rag_list_to_persist", place).json()
+    (read,) = people.ann.rpc("rag_read_to_persist", {**place, "document_ids": [listed["id"]]}).json()
+    wanted = {**place, "document_id": read["id"], "updated_at": read["updated_at"], "first": 0}
+    assert len(people.ann.rpc("rag_read_chunks_to_persist", wanted).json()) == 1
+    people.ann.put([vector(2)], collection="i", external_id="a")
+    assert code(people.ann.rpc("rag_read_chunks_to_persist", wanted), 409) == "document_changed"
+
+
+def test_pages_have_every_document_once(people: People, world: World):
+    """Of one moment, too: the id decides then."""
+    world.sql(
+        "insert into rag.collections (org_id, name) values (%s, 'many')",
+        people.acme.id,
+    )
+    world.sql(
+        "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
+        "select org_id, id, 't', 'c', repeat('0', 64) from rag.collections, generate_series(1, 4500) "
+        "where org_id = %s",
+        people.acme.id,
+    )
+    home = people.ann.rpc("rag_begin_persist", {"name": "many"}).json()
+    seen: list[str] = []
+    after: Row = {}
+    while page := people.ann.rpc(
+        "rag_list_to_persist", {"collection_id": home["collection_id"], **after}
+    ).json():
+        seen += [row["id"] for row in page]
+        after = {"after_created_at": page[-1]["created_at"], "after_id": page[-1]["id"]}
+    assert len(seen) == len(set(seen)) == 4500
+
+
+def test_admins_are_told_of_an_index_when_it_is_loaded(people: People, world: World):
+    events = ["collection.created", "collection.deleted", "document.processing_completed"]
+    hook = people.ada.rpc("rag_create_webhook", {**webhook_arguments(), "events": events})
+    assert hook.status_code == 200, hook.text
+    collection = begin(people.ann)
+    fill(people.ann, collection, document("a"))
+    broken = begin(people.ann, "broken")
+    people.ann.rpc("rag_abandon_load", {"collection_id": broken})
+    told = "select event, object ->> 'name' from rag.deliveries where org_id = %s"
+    assert world.sql(told, people.acme.id) == []
+    people.ann.rpc("rag_finish_load", {"collection_id": collection})
+    assert world.sql(told, people.acme.id) == [("collection.created", "i")]
+
+
+def test_requests_of_the_function_are_counted(people: People):
+    assert people.ann.rpc("rag_hit", hit_arguments(function="index-snapshots")).status_code == 200
