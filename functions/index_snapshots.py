@@ -11,6 +11,7 @@ from shared.callers import Core, Renewed, with_scope
 from shared.dialects import index as wire
 from shared.embed import model_of
 from shared.measures import measured
+from shared.places import DEFAULT
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -25,11 +26,13 @@ Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_W
 Loader = Annotated[
     Principal, with_scope(Scope.DOCUMENTS_WRITE, besides=Scope.COLLECTIONS_MANAGE, anonymous=True)
 ]
-Path = Annotated[str | None, Query(max_length=1000)]
+Path = Query(max_length=1000)
 
 
 @app.post("/persist/{index_name:path}")
-def persist(caller: Reader, core: Core, renewed: Renewed, index_name: str, path: Path = None) -> wire.Done:
+def persist(
+    caller: Reader, core: Core, renewed: Renewed, index_name: str, path: Annotated[str, Path] = DEFAULT
+) -> wire.Done:
     with measured(core.database, renewed, "persist"):
         place = persists.persist(core.database, core.require_snapshots(), renewed, index_name, path)
         return wire.Done(message=f"Successfully persisted index {index_name} to {place}.")
@@ -41,7 +44,7 @@ def load(
     core: Core,
     renewed: Renewed,
     index_name: str,
-    path: Path = None,
+    path: Annotated[str | None, Path] = None,
     overwrite: bool = False,
 ) -> wire.Done:
     with measured(core.database, renewed, "load"):

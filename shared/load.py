@@ -8,7 +8,7 @@ from shared.errors import NotFound, SnapshotRefused
 from shared.halves import DIMENSIONS
 from shared.loading import Loading
 from shared.manifest import Manifest
-from shared.places import directory_of, segments_of
+from shared.places import DEFAULT, directory_of, segments_of
 from shared.postgrest import Database
 from shared.snapshot import Chunk, Document, records
 from shared.store import Folder, Store
@@ -31,8 +31,9 @@ def load(
     snapshot; SnapshotRefused; Forbidden where what is overwritten has other people's own documents;
     RateLimited where the org's tier has no room; InvalidRequest, SnapshotFailed.
     """
-    shown = directory_of(index) if path is None else path
-    segments = (shown,) if path is None else segments_of(path)
+    directory = directory_of(index)
+    shown = f"{DEFAULT}/{directory}" if path is None else path
+    segments = (DEFAULT, directory) if path is None else segments_of(path)
     loading = Loading(database, caller, index, overwrite)
     folder = store.folder(loading.org_id, segments)
     content = folder.manifest()

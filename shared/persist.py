@@ -9,7 +9,7 @@ from shared.errors import Conflict, about
 from shared.halves import from_database
 from shared.ingest import CHUNKS_AT_ONCE
 from shared.manifest import Manifest
-from shared.places import DATA, directory_of, segments_of
+from shared.places import DATA, DEFAULT, directory_of, segments_of
 from shared.postgrest import Database
 from shared.snapshot import Writer, new_data_name
 from shared.store import Folder, Store
@@ -66,7 +66,7 @@ class Reading:
 
 
 def persist(
-    database: Database, store: Store, caller: Callable[[], Principal], index: str, path: str | None
+    database: Database, store: Store, caller: Callable[[], Principal], index: str, path: str = DEFAULT
 ) -> str:
     """Where the snapshot is now, as the caller would say it. The one that was there is there until then.
 
@@ -74,7 +74,7 @@ def persist(
     of several embedding models, SnapshotFailed, and what the database's calls raise.
     """
     directory = directory_of(index)
-    segments = (*segments_of(path), directory) if path is not None else (directory,)
+    segments = (*segments_of(path), directory)
     reading = Reading(database, caller, index)
     folder = store.folder(reading.home["org_id"], segments)
     before = folder.manifest()
@@ -98,7 +98,7 @@ def persist(
         folder.remove(name)
         raise
     _tidy(folder, before, name)
-    return directory if path is None else f"{path.removesuffix('/')}/{directory}"
+    return f"{path.removesuffix('/')}/{directory}"
 
 
 def _write(writer: Writer, reading: Reading) -> str | None:

@@ -7,6 +7,8 @@ from urllib.parse import quote
 from shared.errors import InvalidRequest
 
 MANIFEST = "manifest.json"
+# Where a snapshot lies unless somebody says where: KAITO's own word, which its clients send.
+DEFAULT = "storage"
 DATA = re.compile(r"data-(\d{8}T\d{6}Z)-[0-9a-f]{32}\.jsonl\.gz")
 # What a folder's name may have in bytes anywhere, and what object stores take of a whole name, less what
 # stands before it and behind.

@@ -205,6 +205,7 @@ as $$
 #variable_conflict use_variable
 declare
   made uuid[] := '{}';
+  absent rag.new_document[] := new;
   present uuid[];
   stored rag.stored[];
 begin
@@ -214,23 +215,32 @@ begin
   ) then
     raise exception 'this org''s tier takes no texts of that size' using errcode = 'PT413', detail = 'file_too_large';
   end if;
-  if not only_present then
-    made := rag.insert_documents(home, new);
+  for attempt in 1..10 loop
+    if not only_present then
+      made := made || rag.insert_documents(home, absent);
+    end if;
+    -- Locked in one order, so that of two who replace the same documents one waits for the other.
+    present := array(
+      select documents.id
+      from rag.documents
+      where documents.org_id = home.org_id
+        and documents.id = any (array(select found.document_id from rag.documents_meant(home, new) as found))
+      order by documents.id
+      for update);
+    select coalesce(array_agg((found.place, found.document_id, found.document_id <> all (made),
+      jsonb_array_length(input.chunks))::rag.stored order by found.place), '{}') into stored
+    from rag.documents_meant(home, new) as found
+    join unnest(new) as input on input.place = found.place
+    where found.document_id = any (present);
+    -- One that was there, and that somebody deleted before it was locked, is made anew.
+    absent := array(
+      select input from unnest(new) as input
+      where input.place not in (select kept.place from unnest(stored) as kept));
+    exit when only_present or absent = '{}';
+  end loop;
+  if not only_present and absent <> '{}' then
+    raise exception 'somebody deletes these documents again and again' using errcode = 'PT409', detail = 'conflict';
   end if;
-
-  -- Locked in one order, so that of two who replace the same documents one waits for the other.
-  present := array(
-    select documents.id
-    from rag.documents
-    where documents.org_id = home.org_id
-      and documents.id = any (array(select found.document_id from rag.documents_meant(home, new) as found))
-    order by documents.id
-    for update);
-  select array_agg((found.place, found.document_id, found.document_id <> all (made),
-    jsonb_array_length(input.chunks))::rag.stored order by found.place) into stored
-  from rag.documents_meant(home, new) as found
-  join unnest(new) as input on input.place = found.place
-  where found.document_id = any (present);
 
   perform rag.replace_documents(home.org_id, new, array(
     select kept from unnest(stored) as kept where kept.replaced));

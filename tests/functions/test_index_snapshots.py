@@ -77,7 +77,7 @@ def test_a_member_finds_by_word_what_was_loaded_by_parts(local: Snapshotting, pe
         "on collections.id = collection_id where collections.org_id = %s and name = %s order by term"
     )
     local.persist(people.ann, "long")
-    local.load(people.ann, "copy", path="long")
+    local.load(people.ann, "copy", path="storage/long")
     counted = local.world.sql(words, people.acme.id, "copy")
     assert counted == local.world.sql(words, people.acme.id, "long")
     assert len(counted) > 1000
@@ -86,7 +86,7 @@ def test_a_member_finds_by_word_what_was_loaded_by_parts(local: Snapshotting, pe
 def test_a_copy_is_independent_and_found(running: Snapshotting, people: People):
     put(people.ann, "first", external_id="a")
     running.persist(people.ann, "first")
-    running.load(people.ann, "second", path="first")
+    running.load(people.ann, "second", path="storage/first")
     put(people.ann, "first", range(5, 6), external_id="a")
     assert len(running.chunks(people.ann, "second")) == 3
     assert len(people.alf.match(vector(1))) == 1 + 3
@@ -99,7 +99,7 @@ def test_documents_of_one_moment_keep_their_order(local: Snapshotting, people: P
         put(people.ann, "i", range(1), external_id=str(number))
     local.world.sql("update rag.documents set created_at = now() where org_id = %s", people.acme.id)
     local.persist(people.ann, "i")
-    local.load(people.ann, "copy", path="i")
+    local.load(people.ann, "copy", path="storage/i")
     assert local.documents(people.ann, "copy") == local.documents(people.ann, "i")
 
 
@@ -110,7 +110,7 @@ NAMES = ["manifest.json", "a/b", "a b", "größe 検索", "x~y", "漢" * 255, f"
 def test_an_index_of_any_name_has_a_folder_of_its_own(local: Snapshotting, people: People, name: str):
     put(people.ann, name, external_id=name)
     assert local.persist(people.ann, name).startswith(f"Successfully persisted index {name} to ")
-    assert local.folder(people.ann).names() == [directory_of(name)]
+    assert local.folder(people.ann, "storage").names() == [directory_of(name)]
     assert people.ann.rpc("rag_delete_named", {"collection": name, "names": [name]}).json() == [name]
     local.load(people.ann, name, overwrite=True)
     assert [row[0] for row in local.documents(people.ann, name)] == [name]
@@ -124,7 +124,7 @@ def test_an_index_that_exists_stays_unless_it_is_to_be_overwritten(running: Snap
         "Index 'i' already exists. Use a different name or delete the existing index first."
     )
     assert len(running.documents(people.ann, "i")) == 2
-    assert running.load(people.alf, "i", overwrite=True) == "Successfully loaded index i from i."
+    assert running.load(people.alf, "i", overwrite=True) == "Successfully loaded index i from storage/i."
     assert [row[0] for row in running.documents(people.ann, "i")] == ["a"]
     assert running.collections(people.ann) == {"i"}
 
@@ -132,7 +132,7 @@ def test_an_index_that_exists_stays_unless_it_is_to_be_overwritten(running: Snap
 def test_a_member_is_told_of_what_is_not_there(running: Snapshotting, people: People):
     said = detail(running.post(people.ann, "persist", "nothing"), 404)
     assert said == "No such index: 'nothing' exists."
-    assert detail(running.post(people.ann, "load", "i"), 404) == "Path does not exist: i"
+    assert detail(running.post(people.ann, "load", "i"), 404) == "Path does not exist: storage/i"
     assert detail(running.post(people.ann, "load", "i", path="./a/b"), 404) == "Path does not exist: ./a/b"
     assert running.collections(people.ann) == set()
 
@@ -140,13 +140,13 @@ def test_a_member_is_told_of_what_is_not_there(running: Snapshotting, people: Pe
 def test_persisting_again_replaces_the_snapshot_and_its_data(running: Snapshotting, people: People):
     put(people.ann, "i", external_id="a")
     running.persist(people.ann, "i")
-    first = running.data(people.ann, "i")
+    first = running.data(people.ann, "storage", "i")
     put(people.ann, "i", external_id="b")
     running.persist(people.ann, "i")
-    second = running.data(people.ann, "i")
+    second = running.data(people.ann, "storage", "i")
     assert len(first) == len(second) == 1
     assert first != second
-    running.load(people.ann, "copy", path="i")
+    running.load(people.ann, "copy", path="storage/i")
     assert len(running.documents(people.ann, "copy")) == 2
 
 
@@ -155,10 +155,10 @@ def test_what_was_left_long_ago_goes_with_the_next_persisting(running: Snapshott
     old = f"data-20200101T000000Z-{'0' * 32}.jsonl.gz"
     new = f"data-29990101T000000Z-{'0' * 32}.jsonl.gz"
     for name in (old, new):
-        with running.folder(people.ann, "i").writing(name) as file:
+        with running.folder(people.ann, "storage", "i").writing(name) as file:
             file.write(b"half a file")
     running.persist(people.ann, "i")
-    left = running.data(people.ann, "i")
+    left = running.data(people.ann, "storage", "i")
     # The newer one somebody may be writing just now.
     assert new in left
     assert old not in left
@@ -168,7 +168,7 @@ def test_an_empty_index_is_one_when_it_is_loaded(running: Snapshotting, people: 
     wanted = {"name": "i", "description": "d", "metadata": {"a": 1}, "config": {"chunk_size": 64}}
     assert people.ann.rpc("rag_create_collection", wanted).status_code == 200
     running.persist(people.ann, "i")
-    running.load(people.ann, "copy", path="i")
+    running.load(people.ann, "copy", path="storage/i")
     (copied,) = people.ann.rpc("rag_find_collection", {"name": "copy"}).json()
     assert {field: copied[field] for field in wanted} == {**wanted, "name": "copy"}
     assert copied["document_count"] == 0
@@ -184,9 +184,11 @@ def test_a_function_without_a_store_says_so(settings: Settings, people: People):
 def test_the_local_stack_persists_below_its_folder(people: People):
     put(people.ann, "i", external_id="a")
     answer = people.ann.request("POST", "/persist/i")
-    assert answer.json() == {"message": "Successfully persisted index i to i."}
-    assert (people.ann.stack.folder / "snapshots" / people.acme.id / "i" / "manifest.json").exists()
-    assert people.ann.request("POST", "/load/copy?path=i").status_code == 200
+    assert answer.json() == {"message": "Successfully persisted index i to storage/i."}
+    assert (
+        people.ann.stack.folder / "snapshots" / people.acme.id / "storage" / "i" / "manifest.json"
+    ).exists()
+    assert people.ann.request("POST", "/load/copy?path=storage/i").status_code == 200
 
 
 def _without(folder: Any) -> None:
@@ -238,9 +240,9 @@ def test_a_damaged_or_foreign_snapshot_is_refused_and_changes_nothing(
     running.persist(people.ann, "i")
     before = running.chunks(people.ann, "i")
     damage, said = DAMAGES[fault]
-    damage(running.folder(people.ann, "i"))
+    damage(running.folder(people.ann, "storage", "i"))
     for name, overwrite in (("i", True), ("new", False)):
-        answer = running.post(people.ann, "load", name, path="i", overwrite=overwrite)
+        answer = running.post(people.ann, "load", name, path="storage/i", overwrite=overwrite)
         assert said in detail(answer, 409)
     assert running.chunks(people.ann, "i") == before
     assert running.collections(people.ann) == {"i"}
@@ -259,7 +261,7 @@ def test_a_database_that_fails_on_the_way_leaves_what_was_there(running: Snapsho
     )
     try:
         for name, overwrite in (("i", True), ("new", False)):
-            answer = running.post(people.ann, "load", name, path="i", overwrite=overwrite)
+            answer = running.post(people.ann, "load", name, path="storage/i", overwrite=overwrite)
             assert detail(answer, 500) == "The database could not answer. Please try again."
     finally:
         running.world.sql("drop trigger poisoned on rag.documents; drop function public.poisoned()")
@@ -276,7 +278,7 @@ def test_what_a_killed_load_left_goes_with_the_org_s_next(local: Snapshotting, p
     )
     put(people.ann, "i", external_id="a")
     local.persist(people.ann, "i")
-    local.load(people.alf, "copy", path="i")
+    local.load(people.alf, "copy", path="storage/i")
     assert local.collections(people.ann) == {"i", "copy"}
 
 
@@ -318,14 +320,14 @@ def test_a_store_that_fails_on_the_way_keeps_the_older_snapshot(
     with snapshotting(settings, world, "failing://snapshots") as running:
         Failing.room = 1 << 20
         running.persist(people.ann, "i")
-        first = running.data(people.ann, "i")
+        first = running.data(people.ann, "storage", "i")
         put(people.ann, "i", range(10, 30), external_id="b")
         Failing.room = room
         said = detail(running.post(people.ann, "persist", "i"), 500)
         assert said == "The store of snapshots could not answer. Please try again."
         Failing.room = 1 << 20
-        assert running.data(people.ann, "i") == first
-        running.load(people.ann, "copy", path="i")
+        assert running.data(people.ann, "storage", "i") == first
+        running.load(people.ann, "copy", path="storage/i")
         assert [row[0] for row in running.documents(people.ann, "copy")] == ["a"]
 
 
@@ -337,7 +339,7 @@ def test_of_two_who_load_one_name_at_once_one_index_is_left(
     local.persist(people.ann, "i")
     with ThreadPoolExecutor(3) as threads:
         asked = [
-            threads.submit(local.post, who, "load", "copy", path="i", overwrite=overwrite)
+            threads.submit(local.post, who, "load", "copy", path="storage/i", overwrite=overwrite)
             for who in (people.ann, people.alf, people.ada)
         ]
         statuses = sorted(one.result().status_code for one in asked)
@@ -351,11 +353,11 @@ def test_persisting_and_loading_at_once_break_no_snapshot(local: Snapshotting, p
     local.persist(people.ann, "i")
     with ThreadPoolExecutor(6) as threads:
         persisted = [threads.submit(local.post, people.ann, "persist", "i") for _ in range(6)]
-        loaded = [threads.submit(local.post, people.alf, "load", f"c{n}", path="i") for n in range(4)]
+        loaded = [threads.submit(local.post, people.alf, "load", f"c{n}", path="storage/i") for n in range(4)]
     assert {one.result().status_code for one in persisted} == {200}
     # Whose data went away meanwhile is told so, and may try again.
     assert {one.result().status_code for one in loaded} <= {200, 409}
-    local.load(people.ann, "copy", path="i")
+    local.load(people.ann, "copy", path="storage/i")
     for index in local.collections(people.ann) - {"i"}:
         assert local.chunks(people.ann, index) == local.chunks(people.ann, "i")
 
@@ -368,7 +370,7 @@ def test_memory_does_not_grow_with_the_index(local: Snapshotting, people: People
             put(people.ann, name, range(50), external_id=str(number))
         tracemalloc.start()
         local.persist(people.ann, name)
-        local.load(people.ann, f"{name} copy", path=name)
+        local.load(people.ann, f"{name} copy", path=f"storage/{name}")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(local.chunks(people.ann, f"{name} copy")) == 50 * documents

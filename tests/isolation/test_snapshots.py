@@ -42,17 +42,17 @@ def assert_refused(answer: Any, *statuses: int) -> None:
 def test_at_another_org_s_snapshot_by_its_name(persisted: Snapshotting, people: People):
     for who in (people.bob, people.sam):
         assert_refused(persisted.post(who, "load", "plans"), 404)
-        assert_refused(persisted.post(who, "load", "x", path="plans", overwrite=True), 404)
+        assert_refused(persisted.post(who, "load", "x", path="storage/plans", overwrite=True), 404)
         assert_refused(persisted.post(who, "persist", "plans"), 404)
     assert persisted.collections(people.bob) == set()
 
 
 def test_at_another_org_s_snapshot_by_path(persisted: Snapshotting, people: People):
-    acme = people.acme.id
+    acme = f"{people.acme.id}/storage"
     root = persisted.url.removeprefix("file://")
+    back = f"..\\{acme}\\plans".replace("/", "\\")
     for path in (
-        f"../{acme}/plans", f"./../{acme}/plans", f"{acme}/plans", f"x/../../{acme}/plans",
-        f"..\\{acme}\\plans",
+        f"../{acme}/plans", f"./../{acme}/plans", f"{acme}/plans", f"x/../../{acme}/plans", back,
         f"{root}/{acme}/plans", f"{persisted.url}/{acme}/plans", f"..%2F{acme}%2Fplans", f"{acme}\0/plans",
         f"./.././{acme}/plans", f"....//{acme}/plans", "..", ".", f"~/../{acme}",
     ):  # fmt: skip
@@ -62,12 +62,12 @@ def test_at_another_org_s_snapshot_by_path(persisted: Snapshotting, people: Peop
 
 def test_by_a_path_that_writes_into_another_org_s_folder(persisted: Snapshotting, people: People):
     put(people.bob, "plans", external_id="bob's")
-    before = persisted.folder(people.ann, "plans").manifest()
-    for path in (f"../{people.acme.id}", f"x/../../{people.acme.id}", persisted.url.removeprefix("file://")):
+    before = persisted.folder(people.ann, "storage", "plans").manifest()
+    for path in (f"../{people.acme.id}/storage", f"x/../../{people.acme.id}/storage", persisted.url.removeprefix("file://")):
         assert_refused(persisted.post(people.bob, "persist", "plans", path=path), 400)
-    persisted.persist(people.bob, "plans", path=people.acme.id)
-    assert persisted.folder(people.ann, "plans").manifest() == before
-    assert persisted.folder(people.ann).names() == ["plans"]
+    persisted.persist(people.bob, "plans", path=f"{people.acme.id}/storage")
+    assert persisted.folder(people.ann, "storage", "plans").manifest() == before
+    assert persisted.folder(people.ann, "storage").names() == ["plans"]
 
 
 def test_by_a_link_out_of_the_org_s_folder(persisted: Snapshotting, people: People, tmp_path: Path):
@@ -75,15 +75,15 @@ def test_by_a_link_out_of_the_org_s_folder(persisted: Snapshotting, people: Peop
     root = tmp_path / "snapshots"
     own = root / people.bolt.id
     own.mkdir()
-    (own / "link").symlink_to(root / people.acme.id)
+    (own / "link").symlink_to(root / people.acme.id / "storage")
     (own / "file").mkdir()
-    (own / "file" / "manifest.json").symlink_to(root / people.acme.id / "plans" / "manifest.json")
+    (own / "file" / "manifest.json").symlink_to(root / people.acme.id / "storage" / "plans" / "manifest.json")
     for path in ("link/plans", "file"):
         assert_refused(persisted.post(people.bob, "load", "x", path=path), 400)
-    before = persisted.folder(people.ann, "plans").manifest()
+    before = persisted.folder(people.ann, "storage", "plans").manifest()
     assert_refused(persisted.post(people.bob, "persist", "plans", path="link"), 400)
-    assert persisted.folder(people.ann, "plans").manifest() == before
-    assert len(persisted.data(people.ann, "plans")) == 1
+    assert persisted.folder(people.ann, "storage", "plans").manifest() == before
+    assert len(persisted.data(people.ann, "storage", "plans")) == 1
 
 
 def test_by_a_link_in_the_place_of_the_org_s_folder(persisted: Snapshotting, people: People, tmp_path: Path):
@@ -96,16 +96,16 @@ def test_by_a_link_in_the_place_of_the_org_s_folder(persisted: Snapshotting, peo
 def test_by_a_manifest_that_names_data_elsewhere(persisted: Snapshotting, people: People, tmp_path: Path):
     """Copied into one's own folder, by somebody who may write there."""
     root = tmp_path / "snapshots"
-    (root / people.bolt.id / "plans").mkdir(parents=True)
-    manifest = (root / people.acme.id / "plans" / "manifest.json").read_text()
-    (data,) = persisted.data(people.ann, "plans")
-    elsewhere = f"../../{people.acme.id}/plans/{data}"
-    own = root / people.bolt.id / "plans" / "manifest.json"
+    theirs, own = root / people.acme.id / "storage" / "plans", root / people.bolt.id / "storage" / "plans"
+    own.mkdir(parents=True)
+    manifest = (theirs / "manifest.json").read_text()
+    (data,) = persisted.data(people.ann, "storage", "plans")
+    elsewhere = f"../../../{people.acme.id}/storage/plans/{data}"
     for text in (manifest, manifest.replace(data, elsewhere)):
-        own.write_text(text)
+        (own / "manifest.json").write_text(text)
         assert_refused(persisted.post(people.bob, "load", "plans"), 409)
-    own.write_text(manifest)
-    own.with_name(data).symlink_to(root / people.acme.id / "plans" / data)
+    (own / "manifest.json").write_text(manifest)
+    (own / data).symlink_to(theirs / data)
     assert_refused(persisted.post(people.bob, "load", "plans"), 400)
     assert persisted.collections(people.bob) == set()
 
@@ -142,7 +142,7 @@ def test_private_documents_are_in_no_snapshot(persisted: Snapshotting, people: P
     put(people.ann, "plans", external_id="mine", title="ann alone", private=True)
     for who in (people.ann, people.ada):
         persisted.persist(who, "plans")
-        persisted.load(people.alf, f"by {who.id}", path="plans")
+        persisted.load(people.alf, f"by {who.id}", path="storage/plans")
         assert [row[0] for row in persisted.documents(people.alf, f"by {who.id}")] == ["a"]
 
 
@@ -192,10 +192,10 @@ def test_by_a_key_with_too_small_a_scope_over_http(persisted: Snapshotting, peop
     manages = key_of(ann, scopes=["collections:manage"])
     both = key_of(ann, scopes=["documents:write", "collections:manage"])
     for key in (reads, writes, manages):
-        assert_refused(persisted.post(ann, "load", "copy", path="plans", token=key), 403)
+        assert_refused(persisted.post(ann, "load", "copy", path="storage/plans", token=key), 403)
     assert_refused(persisted.post(ann, "persist", "plans", token=manages), 403)
     assert persisted.post(ann, "persist", "plans", token=reads).status_code == 200
-    assert persisted.post(ann, "load", "copy", path="plans", token=both).status_code == 200
+    assert persisted.post(ann, "load", "copy", path="storage/plans", token=both).status_code == 200
 
 
 def test_by_a_key_that_is_bound_to_another_index(persisted: Snapshotting, people: People):
@@ -206,7 +206,7 @@ def test_by_a_key_that_is_bound_to_another_index(persisted: Snapshotting, people
     assert_refused(persisted.post(ann, "persist", "plans", token=token), 404)
     for overwrite in (False, True):
         for name in ("x", "plans", "other"):
-            answer = persisted.post(ann, "load", name, path="plans", overwrite=overwrite, token=token)
+            answer = persisted.post(ann, "load", name, path="storage/plans", overwrite=overwrite, token=token)
             assert_refused(answer, 403)
     persisted.persist(ann, "other", token=token)
     assert persisted.collections(ann) == {"plans", "other"}
