@@ -9,7 +9,7 @@
 -- Row security holds underneath in every branch. The org ids are resolved first and named explicitly, so
 -- that partitions prune and a distributed table goes to one shard.
 
--- How many chunks of its model a scope without filters leaves, by the log of term counts.
+-- How many chunks of its model a scope leaves that asks for no more than collections, by the log of term counts.
 create function rag.count_chunks(scope rag.scope)
 returns bigint
 language plpgsql stable security invoker set search_path = ''
@@ -19,12 +19,13 @@ begin
     select coalesce(sum(counts.chunks), 0)
     from unnest(scope.org_ids) as org (id)
     cross join lateral (
-      select term_counts.term, term_counts.chunks
+      select term_counts.term, term_counts.collection_id, term_counts.chunks
       from rag.term_counts
       where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
       offset 0
     ) as counts
-    where rag.model_of_total(counts.term) = scope.model);
+    where rag.model_of_total(counts.term) = scope.model
+      and (scope.collection_ids is null or counts.collection_id = any (scope.collection_ids)));
 end;
 $$;
 
@@ -181,6 +182,21 @@ begin
 end;
 $$;
 
+-- How many rows are few: `exact_rows`, twice as many where they are scattered over several orgs and so hard to find
+-- by the index; and no more than 4,000 of those that are most of the table, of which the index loses none.
+create function rag.exact_bound(scope rag.scope, candidates bigint, exact_rows integer)
+returns bigint
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  rows_in_table constant real := (
+    select reltuples from pg_catalog.pg_class where oid = 'rag.chunks'::regclass);
+begin
+  return case when cardinality(scope.org_ids) > 1 then 2 else 1 end
+    * case when rows_in_table > 0 and candidates > rows_in_table / 2 then least(exact_rows, 4000) else exact_rows end;
+end;
+$$;
+
 -- The nearest chunks of a scope, best first; equally near ones by id. exact: whether all that the scope leaves
 -- were compared; considered: how many were.
 create function rag.nearest(needle extensions.halfvec, scope rag.scope, wanted integer,
@@ -189,24 +205,24 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   settings rag.settings;
-  -- Rows scattered over several orgs are hard to find by the index.
-  scattered constant integer := case when cardinality(scope.org_ids) > 1 then 2 else 1 end;
   filtered constant boolean := not rag.has_no_filters(scope);
   every_row constant bigint := 9223372036854775806;
+  bound bigint;
   effort integer;
   more integer;
   complete boolean;
 begin
   select * into settings from rag.settings;
-  -- Without filters the log of term counts knows how many rows there are; should it be wrong, it costs time and
-  -- no rows. With filters, comparing as many as are few tells.
-  if filtered then
-    select * into hits, considered
-    from rag.nearest_of_filtered(needle, scope, wanted, scattered * settings.exact_rows);
-  else
+  -- Of collections and whole orgs the log of term counts knows how many rows there are; should it be wrong, it costs
+  -- time and no rows. With other filters, comparing as many as are few tells.
+  if not rag.filters_documents(scope) and scope.without_chunk is null then
     considered := rag.count_chunks(scope);
   end if;
-  exact := considered <= scattered * settings.exact_rows;
+  bound := rag.exact_bound(scope, considered, settings.exact_rows);
+  if filtered and coalesce(considered <= bound, true) then
+    select * into hits, considered from rag.nearest_of_filtered(needle, scope, wanted, bound);
+  end if;
+  exact := considered <= bound;
   if exact then
     if not filtered then
       hits := rag.nearest_of_all(needle, scope, wanted);
@@ -253,11 +269,11 @@ revoke all on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint
   rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
   rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
   rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
-  rag.nearest(extensions.halfvec, rag.scope, integer),
+  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer),
   public.rag_match(extensions.vector, integer, jsonb) from public, anon, service_role;
 grant execute on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
   rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
   rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
   rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
-  rag.nearest(extensions.halfvec, rag.scope, integer),
+  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer),
   public.rag_match(extensions.vector, integer, jsonb) to authenticated;

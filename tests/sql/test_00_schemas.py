@@ -90,6 +90,7 @@ INTERNAL = {
     "rag.documents_named(rag.collections,text[])",
     "rag.insert_documents(rag.collections,rag.new_document[])",
     "rag.name_of(rag.documents)",
+    "rag.exact_bound(rag.scope,bigint,integer)",
     "rag.share_of_collections(rag.scope)",
     "rag.bounds_of(text)",
     "rag.new_documents(rag.collections,jsonb)",
