@@ -5,9 +5,9 @@ from typing import Annotated
 
 from starlette.responses import Response
 
-from shared import completions
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, with_scope
+from shared.chat import complete as completions
 from shared.dialects import chat as wire
 from shared.sse import EventStream, events
 from shared.types import Principal, Scope

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import Query
 
-from shared import load as loads
-from shared import persist as persists
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, Renewed, with_scope
 from shared.dialects import index as wire
 from shared.embed import model_of
 from shared.measures import measured
-from shared.places import DEFAULT
+from shared.snapshots.load import load as load_snapshot
+from shared.snapshots.persist import persist as persist_snapshot
+from shared.snapshots.places import DEFAULT
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -34,7 +34,7 @@ def persist(
     caller: Reader, core: Core, renewed: Renewed, index_name: str, path: Annotated[str, Path] = DEFAULT
 ) -> wire.Done:
     with measured(core.database, renewed, "persist"):
-        place = persists.persist(core.database, core.require_snapshots(), renewed, index_name, path)
+        place = persist_snapshot(core.database, core.require_snapshots(), renewed, index_name, path)
         return wire.Done(message=f"Successfully persisted index {index_name} to {place}.")
 
 
@@ -49,7 +49,9 @@ def load(
 ) -> wire.Done:
     with measured(core.database, renewed, "load"):
         store, model = core.require_snapshots(), model_of(core.settings)
-        place = loads.load(core.database, store, renewed, index_name, path, model=model, overwrite=overwrite)
+        place = load_snapshot(
+            core.database, store, renewed, index_name, path, model=model, overwrite=overwrite
+        )
         return wire.Done(message=f"Successfully loaded index {index_name} from {place}.")
 
 

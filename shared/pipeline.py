@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from shared.auth import Verifier
-from shared.chat_gateway import ChatGateway, chat_gateway_for
+from shared.chat.gateway import ChatGateway, chat_gateway_for
 from shared.config import Settings
 from shared.embed import Embedder, embedder_for
 from shared.errors import (
@@ -36,8 +36,8 @@ from shared.postgrest import Database
 from shared.remember import embed_query
 from shared.rerank import Reranked, Reranker, rerank, reranker_for
 from shared.sign import Signer, anonymous, signer_for
+from shared.snapshots.store import Store, store_for
 from shared.storage import Storage, storage_for
-from shared.store import Store, store_for
 from shared.trace import step
 from shared.transcribe import Transcriber, transcriber_for
 from shared.types import (

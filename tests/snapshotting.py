@@ -10,9 +10,9 @@ from fastapi.testclient import TestClient
 
 from functions import index_snapshots
 from shared.config import Settings
-from shared.manifest import Manifest
 from shared.pipeline import Pipeline
-from shared.store import Folder
+from shared.snapshots.manifest import Manifest
+from shared.snapshots.store import Folder
 from tests.actors import Actor, World, vector
 from tests.functions.serving import made, served
 

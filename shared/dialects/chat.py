@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from shared.chat import Asked, Body
-from shared.chat_replies import ends
+from shared.chat.asked import Asked, Body
+from shared.chat.replies import ends
 from shared.dialects import index
 from shared.dialects.index import IndexName, Node
 from shared.errors import InvalidRequest, Malformed, RagError

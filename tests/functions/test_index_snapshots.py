@@ -13,7 +13,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from functions import index_snapshots
 from shared.config import Settings
-from shared.places import directory_of
+from shared.snapshots.places import directory_of
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.functions.serving import made, served

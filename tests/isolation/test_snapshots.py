@@ -63,7 +63,11 @@ def test_at_another_org_s_snapshot_by_path(persisted: Snapshotting, people: Peop
 def test_by_a_path_that_writes_into_another_org_s_folder(persisted: Snapshotting, people: People):
     put(people.bob, "plans", external_id="bob's")
     before = persisted.folder(people.ann, "storage", "plans").manifest()
-    for path in (f"../{people.acme.id}/storage", f"x/../../{people.acme.id}/storage", persisted.url.removeprefix("file://")):
+    for path in (
+        f"../{people.acme.id}/storage",
+        f"x/../../{people.acme.id}/storage",
+        persisted.url.removeprefix("file://"),
+    ):
         assert_refused(persisted.post(people.bob, "persist", "plans", path=path), 400)
     persisted.persist(people.bob, "plans", path=f"{people.acme.id}/storage")
     assert persisted.folder(people.ann, "storage", "plans").manifest() == before

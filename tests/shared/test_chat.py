@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from shared import chat, chat_replies
-from shared.chat import Asked, grounded, text_of
+from shared.chat import asked as chat
+from shared.chat import replies
+from shared.chat.asked import Asked, grounded, text_of
 from shared.errors import InvalidRequest
 from shared.tokens import count_tokens
 from shared.types import Usage
@@ -120,22 +121,22 @@ def test_text_is_only_what_is_text_alone():
 )
 def test_usage_is_counted_where_it_is_not_said(said: Any):
     answer = {"choices": [{"message": assistant("Yes.")}], "usage": said}
-    usage = chat_replies.with_usage(answer, {"messages": [user("Hello")]})["usage"]
+    usage = replies.with_usage(answer, {"messages": [user("Hello")]})["usage"]
     read = chat.FRAME_TOKENS + count_tokens("Hello")
-    assert usage == chat_replies.usage_body(Usage(read, count_tokens("Yes.")))
+    assert usage == replies.usage_body(Usage(read, count_tokens("Yes.")))
 
 
 @pytest.mark.parametrize("choices", [None, 7, [], [7], [{"message": 7}], [{"message": {"content": []}}]])
 def test_answers_of_any_form_can_be_counted(choices: Any):
-    usage = chat_replies.with_usage({"choices": choices}, {"messages": [user("Hello")]})["usage"]
+    usage = replies.with_usage({"choices": choices}, {"messages": [user("Hello")]})["usage"]
     assert usage["completion_tokens"] == 0
 
 
 def test_an_answer_in_parts_is_the_answer():
-    whole = chat_replies.completion("One.\n\nTwo. ", "extractive", Usage(3, 4))
-    parts = list(chat_replies.parts(whole))
+    whole = replies.completion("One.\n\nTwo. ", "extractive", Usage(3, 4))
+    parts = list(replies.parts(whole))
     assert {part["id"] for part in parts} == {whole["id"]}
     deltas = [part["choices"][0]["delta"] for part in parts]
     assert deltas[0] == {"role": "assistant", "content": ""}
     assert "".join(delta.get("content", "") for delta in deltas) == "One.\n\nTwo. "
-    assert [chat_replies.ends(part) for part in parts] == [False] * (len(parts) - 1) + [True]
+    assert [replies.ends(part) for part in parts] == [False] * (len(parts) - 1) + [True]

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from shared import snapshot
 from shared.config import read_settings
 from shared.errors import ConfigurationError, InvalidRequest, SnapshotRefused
-from shared.halves import from_database, to_database
-from shared.manifest import Data, Manifest
-from shared.places import DATA, MAX_SEGMENT, directory_of, segments_of
-from shared.snapshot import Writer, new_data_name, records
-from shared.store import Store
+from shared.snapshots import records as snapshot
+from shared.snapshots.halves import from_database, to_database
+from shared.snapshots.manifest import Data, Manifest
+from shared.snapshots.places import DATA, MAX_SEGMENT, directory_of, segments_of
+from shared.snapshots.records import Writer, new_data_name, records
+from shared.snapshots.store import Store
 
 DOCUMENT: dict[str, Any] = {
     "name": "a", "source_type": "doc", "title": "t", "uri": None, "lang": None, "occurred_at": None,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
-from shared import chat, chat_replies, measures
-from shared.chat import Asked, Body
+from shared import measures
+from shared.chat import replies
+from shared.chat.asked import QUESTION_CHARACTERS, Asked, Body, grounded
 from shared.embed import Embedder
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT
@@ -57,7 +58,7 @@ async def complete(core: Pipeline, caller: Principal, asked: Asked) -> Completed
         if answer is None:
             with step("generate"):
                 said = await core.require_chat_gateway().complete(prepared.request)
-            answer = await run_in_threadpool(chat_replies.with_usage, said, prepared.request)
+            answer = await run_in_threadpool(replies.with_usage, said, prepared.request)
         count.outcome = "success"
         return Completed(answer, prepared.matches)
 
@@ -68,7 +69,7 @@ async def stream(core: Pipeline, caller: Principal, asked: Asked) -> Streamed:
         count = await until.enter_async_context(_counted(core, caller))
         prepared = await run_in_threadpool(_prepare, core, caller, asked)
         if prepared.answer is not None:
-            said = _each(chat_replies.parts(prepared.answer))
+            said = _each(replies.parts(prepared.answer))
         else:
             until.enter_context(step("generate"))
             opening = core.require_chat_gateway().stream(prepared.request)
@@ -90,13 +91,13 @@ def _prepare(core: Pipeline, caller: Principal, asked: Asked) -> _Prepared:
         return _extracted(core, caller, asked, query)
     matches = core.search(caller, query).matches
     settings = core.settings
-    request = chat.grounded(asked, matches, settings.rag_context_tokens, settings.rag_history_tokens)
+    request = grounded(asked, matches, settings.rag_context_tokens, settings.rag_history_tokens)
     return _Prepared(request, matches)
 
 
 def _cut(embedder: Embedder, question: str) -> str:
     """The end of it, as much as the database and an embedding service take."""
-    question = question[-chat.QUESTION_CHARACTERS :]
+    question = question[-QUESTION_CHARACTERS:]
     while embedder.remote and (tokens := embedder.count_tokens(question)) > embedder.window:
         question = question[-(len(question) * embedder.window // tokens) :]
     return question
@@ -109,7 +110,7 @@ def _extracted(core: Pipeline, caller: Principal, asked: Asked, query: Query) ->
         text, usage = answer.draft.text, answer.draft.usage
     else:
         text, usage = INSUFFICIENT, Usage(count_tokens(query.text), count_tokens(INSUFFICIENT))
-    said = chat_replies.completion(text, core.generator.model, usage)
+    said = replies.completion(text, core.generator.model, usage)
     return _Prepared(asked.request, answer.matches, said)
 
 
@@ -121,16 +122,16 @@ async def _told(
     latest: Body = {}
     texts: list[str] = []
     async for part in said:
-        ended = ended or chat_replies.ends(part)
+        ended = ended or replies.ends(part)
         counted = counted or isinstance(part.get("usage"), dict)
         latest = part
         if asked.wants_usage:
-            texts += (chat_replies.said_in(choice.get("delta")) for choice in chat_replies.choices(part))
+            texts += (replies.said_in(choice.get("delta")) for choice in replies.choices(part))
         yield part
     if not ended:
-        yield chat_replies.last_part(latest)
+        yield replies.last_part(latest)
     if asked.wants_usage and not counted:
-        yield chat_replies.usage_part(latest, await run_in_threadpool(_usage, prepared, texts))
+        yield replies.usage_part(latest, await run_in_threadpool(_usage, prepared, texts))
     count.outcome = "success"
 
 
@@ -138,7 +139,7 @@ def _usage(prepared: _Prepared, texts: list[str]) -> Body:
     if prepared.answer is not None:
         usage: Body = prepared.answer["usage"]
         return usage
-    return chat_replies.counted(prepared.request, ["".join(texts)])
+    return replies.counted(prepared.request, ["".join(texts)])
 
 
 async def _each(parts: Iterable[Body]) -> AsyncGenerator[Body]:

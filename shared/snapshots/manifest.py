@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.errors import SnapshotRefused
-from shared.halves import DIMENSIONS
-from shared.places import DATA
+from shared.snapshots.halves import DIMENSIONS
+from shared.snapshots.places import DATA
 
 FORMAT, VERSION = "rag-on-supabase-snapshot", 1
 DAMAGED = "The snapshot is damaged"

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 from uuid import uuid4
 
 from shared.errors import SnapshotRefused
-from shared.halves import to_database
-from shared.manifest import DAMAGED, Count, Data, Manifest, Sha256, Strict, Text
+from shared.snapshots.halves import to_database
+from shared.snapshots.manifest import DAMAGED, Count, Data, Manifest, Sha256, Strict, Text
 
 # The longest text that the database takes is 20 million characters, of up to four bytes.
 MAX_LINE = 100 << 20

@@ -5,13 +5,13 @@ anybody, and what fails leaves nothing."""
 from collections.abc import Callable
 
 from shared.errors import NotFound, SnapshotRefused
-from shared.halves import DIMENSIONS
-from shared.loading import Loading
-from shared.manifest import Manifest
-from shared.places import DEFAULT, directory_of, segments_of
 from shared.postgrest import Database
-from shared.snapshot import Chunk, Document, records
-from shared.store import Folder, Store
+from shared.snapshots.halves import DIMENSIONS
+from shared.snapshots.loading import Loading
+from shared.snapshots.manifest import Manifest
+from shared.snapshots.places import DEFAULT, directory_of, segments_of
+from shared.snapshots.records import Chunk, Document, records
+from shared.snapshots.store import Folder, Store
 from shared.types import Principal
 
 

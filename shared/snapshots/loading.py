@@ -7,10 +7,10 @@ from typing import Any
 
 from shared.errors import RagError, about
 from shared.ingest import CHUNKS_AT_ONCE
-from shared.manifest import Manifest
-from shared.persist import BYTES_AT_ONCE
 from shared.postgrest import Database
-from shared.snapshot import Chunk, Document
+from shared.snapshots.manifest import Manifest
+from shared.snapshots.persist import BYTES_AT_ONCE
+from shared.snapshots.records import Chunk, Document
 from shared.types import Principal
 
 log = logging.getLogger("rag")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from shared.chat import Body, cost
+from shared.chat.asked import Body, cost
 from shared.generate import usage_of
 from shared.tokens import count_tokens
 from shared.types import Usage

@@ -11,7 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import httpx
 
-from shared.chat_reading import Body, as_nouns, bounded, parts, read
+from shared.chat.reading import Body, as_nouns, bounded, parts, read
 from shared.config import Settings
 from shared.errors import GenerationFailed, GenerationRefused
 from shared.generate import busy

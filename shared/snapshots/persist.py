@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.errors import Conflict, about
-from shared.halves import from_database
 from shared.ingest import CHUNKS_AT_ONCE
-from shared.manifest import Manifest
-from shared.places import DATA, DEFAULT, directory_of, segments_of
 from shared.postgrest import Database
-from shared.snapshot import Writer, new_data_name
-from shared.store import Folder, Store
+from shared.snapshots.halves import from_database
+from shared.snapshots.manifest import Manifest
+from shared.snapshots.places import DATA, DEFAULT, directory_of, segments_of
+from shared.snapshots.records import Writer, new_data_name
+from shared.snapshots.store import Folder, Store
 from shared.types import Principal
 
 Row = dict[str, Any]

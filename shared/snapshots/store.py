@@ -1,5 +1,5 @@
 """Where snapshots are kept: one folder of any store that fsspec knows, and in it one for each org. A snapshot
-is a folder of a few files; which ones, manifest.py and snapshot.py say."""
+is a folder of a few files; which ones, manifest.py and records.py say."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from shared.config import Settings
 from shared.errors import ConfigurationError, InvalidRequest, RagError, SnapshotFailed
-from shared.places import MANIFEST
+from shared.snapshots.places import MANIFEST
 
 # A manifest says a page or so of an index; its metadata have at most 10 KB.
 MAX_MANIFEST = 1 << 20

@@ -1,0 +1,1 @@
+"""Conversations: answered by a model alone, or over an index's documents."""

@@ -1,0 +1,1 @@
+"""Indexes kept in a store elsewhere, and brought back from there."""
