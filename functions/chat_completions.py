@@ -6,7 +6,7 @@ from typing import Annotated
 from starlette.responses import Response
 
 from shared.app import create_app, lambda_handler
-from shared.callers import Core, with_scope
+from shared.callers import Core, Renewed, require_scope, with_scope
 from shared.chat import complete as completions
 from shared.dialects import chat as wire
 from shared.sse import EventStream, events
@@ -28,13 +28,15 @@ STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 
 
 @app.post("/v1/chat/completions", response_model=wire.Answer, responses={200: STREAM})
-async def complete(caller: Asker, core: Core, body: wire.Completion) -> Response:
+async def complete(caller: Asker, renewed: Renewed, core: Core, body: wire.Completion) -> Response:
     asked = body.asked()
+    if asked.bypasses:
+        require_scope(caller, Scope.CHAT_READ)
     if asked.streams:
-        streamed = await completions.stream(core, caller, asked)
+        streamed = await completions.stream(core, renewed, asked)
         said = partial(wire.part, matches=streamed.matches)
         return EventStream(events(streamed.parts, said, wire.broken, wire.DONE), streamed.until)
-    completed = await completions.complete(core, caller, asked)
+    completed = await completions.complete(core, renewed, asked)
     return Response(wire.answer(completed.answer, completed.matches), media_type="application/json")
 
 

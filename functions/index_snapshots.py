@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from fastapi import Path as InPath
 from fastapi import Query
 
 from shared.app import create_app, lambda_handler
@@ -22,16 +23,18 @@ app = create_app(
     malformed=422,
 )
 
-Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE, anonymous=True)]
+# Writing: it takes the place of the snapshot that was there.
+Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)]
 Loader = Annotated[
     Principal, with_scope(Scope.DOCUMENTS_WRITE, besides=Scope.COLLECTIONS_MANAGE, anonymous=True)
 ]
+Name = Annotated[wire.IndexName, InPath()]
 Path = Query(max_length=1000)
 
 
 @app.post("/persist/{index_name:path}")
 def persist(
-    caller: Reader, core: Core, renewed: Renewed, index_name: str, path: Annotated[str, Path] = DEFAULT
+    caller: Writer, core: Core, renewed: Renewed, index_name: Name, path: Annotated[str, Path] = DEFAULT
 ) -> wire.Done:
     with measured(core.database, renewed, "persist"):
         place = persist_snapshot(core.database, core.require_snapshots(), renewed, index_name, path)
@@ -43,7 +46,7 @@ def load(
     caller: Loader,
     core: Core,
     renewed: Renewed,
-    index_name: str,
+    index_name: Name,
     path: Annotated[str | None, Path] = None,
     overwrite: bool = False,
 ) -> wire.Done:

@@ -7,9 +7,10 @@ from starlette.responses import JSONResponse
 
 from shared import collections, indexes, named
 from shared.app import create_app, lambda_handler
-from shared.callers import Core, with_scope
+from shared.callers import Core, Renewed, with_scope
 from shared.dialects import index as wire
 from shared.documents import MAX_BYTES
+from shared.errors import about
 from shared.indexes import Text
 from shared.measures import measured
 from shared.types import Principal, Scope
@@ -17,7 +18,7 @@ from shared.types import Principal, Scope
 app = create_app(
     wire,
     "indexes",
-    errors=(400, 401, 403, 404, 413, 422, 429, 500, 503),
+    errors=(400, 401, 403, 404, 409, 413, 422, 429, 500, 503),
     max_body_bytes=MAX_BYTES,
     malformed=422,
 )
@@ -26,14 +27,15 @@ Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_W
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE, anonymous=True)]
 Name = Annotated[wire.IndexName, Path()]
-MaxTextLength = Annotated[int, Query(ge=1, le=2**31 - 1)]
+# A hundred documents are ten megabytes then.
+MaxTextLength = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @app.post("/index", response_model=list[wire.Document])
-def create(caller: Writer, core: Core, body: wire.Indexing) -> Any:
-    with measured(core.database, caller, "index"):
+def create(caller: Writer, renewed: Renewed, core: Core, body: wire.Indexing) -> Any:
+    with measured(core.database, renewed, "index"):
         texts = [Text.new(document.text, document.metadata) for document in body.documents]
-        rows = indexes.add(core.database, core.embedder, caller, body.index_name, texts)
+        rows = indexes.add(core.database, core.embedder, renewed, body.index_name, texts)
         return JSONResponse([wire.Document.of(row).model_dump() for row in rows])
 
 
@@ -61,10 +63,12 @@ def documents(
 
 
 @app.post("/indexes/{index_name:path}/documents")
-def change(caller: Writer, core: Core, index_name: Name, body: wire.Changes) -> wire.Changed:
-    with measured(core.database, caller, "indexes_update_document"):
+def change(
+    caller: Writer, renewed: Renewed, core: Core, index_name: Name, body: wire.Changes
+) -> wire.Changed:
+    with measured(core.database, renewed, "indexes_update_document"):
         texts = [Text(document.doc_id, document.text, document.metadata) for document in body.documents]
-        changed = indexes.change(core.database, core.embedder, caller, index_name, texts)
+        changed = indexes.change(core.database, core.embedder, renewed, index_name, texts)
         return wire.Changed(
             updated_documents=[wire.Document.of(row) for row in changed.updated],
             unchanged_documents=[wire.Document.of(row) for row in changed.unchanged],
@@ -86,9 +90,9 @@ def delete_documents(caller: Writer, core: Core, index_name: Name, body: wire.De
 @app.delete("/indexes/{index_name:path}")
 def delete(caller: Manager, core: Core, index_name: Name) -> wire.Done:
     with measured(core.database, caller, "delete_index"):
-        collections.delete(
-            core.database, caller, named.find(core.database, caller, index_name)["id"], cascade=True
-        )
+        home = named.find(core.database, caller, index_name)["id"]
+        with about(name=index_name):
+            collections.delete(core.database, caller, home, cascade=True)
         return wire.Done(message=f"Successfully deleted index {index_name}.")
 
 

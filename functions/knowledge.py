@@ -1,5 +1,6 @@
 """knowledge: namespaces of texts that agents bring, retrieve from and ask, as the knowledge contract says."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Path, Query
@@ -7,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from shared import knowledge, named
 from shared.app import create_app, lambda_handler
-from shared.callers import Core, in_either_header, with_scope
+from shared.callers import Core, in_either_header, renewed_from, with_scope
 from shared.dialects import knowledge as wire
 from shared.documents import MAX_BYTES
 from shared.knowledge import Asked, Text
@@ -17,9 +18,10 @@ PREFIX = "/api/v1/knowledge"
 app = create_app(
     wire,
     "knowledge",
-    errors=(400, 401, 403, 404, 413, 422, 429, 500, 501, 503),
+    errors=(400, 401, 403, 404, 409, 413, 422, 429, 500, 501, 503),
     max_body_bytes=MAX_BYTES,
     malformed=422,
+    headers=("x-api-key",),
 )
 
 Reader = Annotated[
@@ -28,6 +30,7 @@ Reader = Annotated[
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, credential=in_either_header)]
 Retriever = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_either_header)]
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, credential=in_either_header)]
+Renewed = Annotated[Callable[[], Principal], renewed_from(in_either_header)]
 Namespace = Annotated[wire.Namespace, Path()]
 
 
@@ -49,12 +52,14 @@ def namespaces(caller: Reader, core: Core) -> wire.Namespaces:
 
 
 @app.post(PREFIX + "/{namespace:path}/documents", status_code=201)
-def ingest(caller: Writer, core: Core, namespace: Namespace, body: wire.Ingestion) -> wire.Ingested:
+def ingest(
+    caller: Writer, renewed: Renewed, core: Core, namespace: Namespace, body: wire.Ingestion
+) -> wire.Ingested:
     texts = [
         Text(document.document_id, document.text, document.metadata, document.source, document.title)
         for document in body.documents
     ]
-    return wire.Ingested.of(knowledge.ingest(core, caller, namespace, texts))
+    return wire.Ingested.of(knowledge.ingest(core, renewed, namespace, texts))
 
 
 @app.get(PREFIX + "/{namespace:path}/documents")

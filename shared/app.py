@@ -178,7 +178,8 @@ def _started(app: FastAPI) -> Pipeline:
     else:
         # Those that do not search sign, or keep snapshots: with a malformed key, a store that is not to be
         # had, or half of what says who asks without a credential, they do not start.
-        _ = core.signer, core.snapshots, core.anonymous()
+        _ = core.signer, core.snapshots
+    core.say_who_is_anonymous()
     return core
 
 

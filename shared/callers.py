@@ -82,30 +82,47 @@ def with_scope(
         request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
     ) -> Principal:
         with step("authenticate"):
-            nobody = core.anonymous() if anonymous and credential is None else None
-            caller = nobody or _key_or_user(core, credential)
+            caller = _anonymous(core, request, credential) if anonymous else None
+            caller = caller or _key_or_user(core, credential)
         _limit(request, core, caller, "api", core.settings.rag_api_rate_limit)
-        if not caller.may(*scopes):
-            raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")
-        if besides and not caller.may(besides):
-            raise Forbidden(f"The API key lacks the scope {besides}.", code="missing_scope")
+        require_scope(caller, *scopes)
+        if besides:
+            require_scope(caller, besides)
         return caller
 
     return Depends(allowed)
 
 
-def _renewed(core: Core, authorization: Authorization = None) -> Callable[[], Principal]:
-    def caller() -> Principal:
-        nobody = core.anonymous() if authorization is None else None
-        return nobody or _key_or_user(core, authorization)
-
-    return caller
+def require_scope(caller: Principal, *scopes: Scope) -> None:
+    """Raises Forbidden without one of them."""
+    if not caller.may(*scopes):
+        raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")
 
 
-# For what takes minutes, beside the principal that may do it, anonymous or not: whoever asks, with a token
-# that is still good. A key's lasts a minute. Raises Unauthorized once a user's own has expired, or the key is
-# gone.
-Renewed = Annotated[Callable[[], Principal], Depends(_renewed)]
+def _anonymous(core: Pipeline, request: Request, credential: str | None) -> Principal | None:
+    """Whom the settings make of a request without a credential. Not of a page's, wherever its reader found
+    it, unless its origin is listed: who is in a private network may open pages that are not of it."""
+    origin = request.headers.get("origin")
+    if credential is not None or (origin is not None and origin not in core.settings.cors_origins):
+        return None
+    return core.anonymous()
+
+
+def renewed_from(credential: Any) -> Any:
+    """For what may take minutes, beside the principal that may do it: `Annotated[Acting, renewed_from(...)]`,
+    whoever asks, with a token that is still good. A key's lasts a minute. When called it raises Unauthorized
+    once a user's own has expired, or the key is gone."""
+
+    def renewed(
+        request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]
+    ) -> Callable[[], Principal]:
+        return lambda: _anonymous(core, request, credential) or _key_or_user(core, credential)
+
+    return Depends(renewed)
+
+
+# With the credential where all APIs take it. (Who may not be anonymous was refused before.)
+Renewed = Annotated[Callable[[], Principal], renewed_from(in_authorization)]
 
 
 def _by_link(request: Request, core: Core, document_id: str, token: str) -> Principal:

@@ -287,6 +287,9 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
         # A statement that took too long; a pool that had no connection free in time.
         case "57014" | "PGRST003":
             return DatabaseTimedOut(because=because)
+        # What it belongs to has gone in the meantime.
+        case "23503":
+            return Conflict("Somebody deletes this just now. Please try again.", because=because)
         case state if state[:2] in ("22", "23"):
             return InvalidRequest("A value is malformed or outside its allowed range.", because=because)
         case _:

@@ -2,6 +2,7 @@
 came with, for ever, whatever its text becomes."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from shared.embed import Embedder
 from shared.ingest import Cut, NewDocument, content_hash, ingest_many
 from shared.named import Row, find, find_or_none, present
 from shared.postgrest import Database
-from shared.types import Principal
+from shared.types import Acting
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Changed:
 
 
 def add(
-    database: Database, embedder: Embedder, caller: Principal, index: str, texts: Sequence[Text]
+    database: Database, embedder: Embedder, caller: Acting, index: str, texts: Sequence[Text]
 ) -> list[Row]:
     """The documents as they are now, in order. The index is made when it is new. A text that is there stays
     as it is; one whose document says something else by now takes its place again. Raises as ingest."""
@@ -58,11 +59,12 @@ def add(
     same = {name: row for name, row in there.items() if _says(row, rows[name])}
     new = [text for name, text in wanted.items() if name not in same]
     ingest_many(database, embedder, caller, index, _documents(new), cut=_cut(home))
-    return [same.get(text.name) or rows[text.name] for text in texts]
+    kept = {name: {**rows[name], "metadata": row["metadata"]} for name, row in same.items()}
+    return [kept.get(text.name) or rows[text.name] for text in texts]
 
 
 def change(
-    database: Database, embedder: Embedder, caller: Principal, index: str, texts: Iterable[Text]
+    database: Database, embedder: Embedder, caller: Acting, index: str, texts: Iterable[Text]
 ) -> Changed:
     """Give documents other texts and metadata; those that are not there stay so. Of several changes of one
     document the last counts. Raises NotFound for the index, and as ingest."""
@@ -73,7 +75,7 @@ def change(
     same = [
         name
         for name, row in there.items()
-        if _says(row, rows[name]) and row["metadata"] == wanted[name].metadata
+        if _says(row, rows[name]) and _typed(row["metadata"]) == _typed(wanted[name].metadata)
     ]
     other = [wanted[name] for name in there if name not in same]
     stored = ingest_many(
@@ -90,6 +92,11 @@ def change(
 
 def _says(row: Mapping[str, Any], other: Row) -> bool:
     return bool(row["content_hash"] == other["content_hash"])
+
+
+def _typed(metadata: Row) -> str:
+    """What tells true from 1, which Python holds for the same."""
+    return json.dumps(metadata, sort_keys=True)
 
 
 def _cut(home: Row | None) -> Cut:

@@ -21,7 +21,7 @@ from shared.postgrest import Database
 from shared.sizes import Reads, Sizes
 from shared.splitting.plan import BY_SENTENCES, Plan
 from shared.splitting.split import headings
-from shared.types import Principal
+from shared.types import Acting, Principal
 
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.
 TITLE_TOKENS = 32
@@ -156,7 +156,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
 def ingest_many(
     database: Database,
     embedder: Embedder,
-    caller: Principal,
+    caller: Acting,
     collection: str,
     documents: Sequence[NewDocument],
     *,
@@ -173,10 +173,9 @@ def ingest_many(
     stored: list[Stored | None] = []
     for together in _by_chunks(rows) or [[]]:
         arguments = {"collection": collection, "documents": together, "only_present": only_present}
-        found = {
-            row["place"]: Stored.of(row)
-            for row in database.call(caller, "rag_put_documents", arguments, patient=True)
-        }
+        with about(name=collection):
+            rows_stored = database.call(caller, "rag_put_documents", arguments, patient=True)
+        found = {row["place"]: Stored.of(row) for row in rows_stored}
         stored += [found.get(place) for place in range(1, len(together) + 1)]
     return stored
 

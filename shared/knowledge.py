@@ -1,21 +1,27 @@
 """Knowledge as agents use it: texts brought into namespaces, found, asked and deleted, which is noted for
 those who audit it. What leaves through here lacks the metadata that the deployment keeps to itself."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from shared import measures, named
 from shared.clean import clean_line
-from shared.documents import first_words, title_of
-from shared.errors import AnswersOff, NotFound
+from shared.documents import TITLE_CHARACTERS, first_words, title_of
+from shared.errors import AnswersOff, NotFound, RagError
 from shared.ingest import Cut, Fields, NewDocument, ingest_many
 from shared.measures import Measure
 from shared.named import Row
 from shared.pipeline import Pipeline
 from shared.policy import snippet
-from shared.types import Draft, Filters, Match, Mode, Passage, Principal, Query, Source
+from shared.types import Acting, Draft, Filters, Match, Mode, Passage, Principal, Query, Source
+
+# Metadata keys that a document's title may be made of.
+TITLED = {"title", "source"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +34,13 @@ class Text:
     source: str | None = None
     title: str | None = None
 
+    def made_name(self) -> str:
+        """For one without: the same for the same again, which is then the same document."""
+        said = json.dumps([self.text, self.metadata, self.source, self.title], sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:32]
+
     def document(self, name: str, denied: frozenset[str]) -> NewDocument:
-        metadata = self.metadata if self.source is None else {"source": self.source, **self.metadata}
+        metadata = self.metadata if self.source is None else {**self.metadata, "source": self.source}
         # Answers name titles: what is denied makes none.
         source = "" if "source" in denied else clean_line(self.source or "")
         title = title_of(self.title, _without(denied, metadata)) or source or first_words(self.text)
@@ -46,13 +57,13 @@ class Asked:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def ingest(core: Pipeline, caller: Principal, namespace: str, texts: Sequence[Text]) -> list[str]:
-    """Store texts, searchable when this returns; their names, in order, given to those without. One takes the
-    place of what has its name, and no two have the same. The namespace is made when it is new. Raises
-    Forbidden for another user's own, and as ingest_many."""
+def ingest(core: Pipeline, caller: Acting, namespace: str, texts: Sequence[Text]) -> list[str]:
+    """Store texts, searchable when this returns; their names, in order, made for those without. One takes the
+    place of what has its name, and no two that are named have the same. The namespace is made when it is new.
+    Raises Forbidden for another user's own, and as ingest_many."""
     home = named.find_or_none(core.database, caller, namespace)
     cut = Cut.of(home["config"]) if home else Cut()
-    new = {text.name or uuid4().hex: text for text in texts}
+    new = {text.name or text.made_name(): text for text in texts}
     documents = {name: text.document(name, _denied(core)) for name, text in new.items()}
 
     def put(names: Sequence[str], *, only_present: bool) -> list[str]:
@@ -66,11 +77,12 @@ def ingest(core: Pipeline, caller: Principal, namespace: str, texts: Sequence[Te
     # What came through another API without a name goes by its id, and is replaced by that.
     ids = [text.name for text in texts if home and text.name and _is_id(text.name)]
     there = list(named.present(core.database, caller, namespace, ids)) if ids else []
-    gone = put(there, only_present=True) if there else []
-    put([name for name in documents if name not in there or name in gone], only_present=False)
+    with _noted_if_it_fails(core, caller, "knowledge.ingest", namespace):
+        gone = put(there, only_present=True) if there else []
+        put([name for name in documents if name not in there or name in gone], only_present=False)
     counted = Measure("gateway_knowledge_documents_ingested_total", len(documents))
     measures.note(core.database, caller, "knowledge.ingest", namespace, counted, documents=len(documents))
-    return list(documents)
+    return [text.name or text.made_name() for text in texts]
 
 
 def documents(
@@ -79,12 +91,22 @@ def documents(
     """A page of the namespace's documents, the oldest first, and how many there are: none where there is no
     such namespace. Raises Forbidden for another user's own."""
     try:
-        page, total = named.documents(core.database, caller, namespace, named.Wanted(limit, offset, 0))
+        # As much of their texts as a title may be made of.
+        wanted = named.Wanted(limit, offset, TITLE_CHARACTERS + 1)
+        page, total = named.documents(core.database, caller, namespace, wanted)
     except NotFound as missing:
         if missing.code != "collection_not_found":
             raise
         return [], 0
-    return [{**row, "metadata": _without(_denied(core), row["metadata"])} for row in page], total
+    denied = _denied(core)
+    return [
+        {
+            **row,
+            "metadata": _without(denied, row["metadata"]),
+            "title": first_words(row["content"]) if denied & TITLED else row["title"],
+        }
+        for row in page
+    ], total
 
 
 def delete(core: Pipeline, caller: Principal, namespace: str, name: str) -> None:
@@ -101,7 +123,10 @@ def retrieve(
     """The best passages of these namespaces, by word and by meaning; none where there are no such namespaces.
     Raises Forbidden for another user's own, or another RagError."""
     homes = _homes(core, caller, namespaces)
-    matches = core.search(caller, _query(homes, asked, Mode.HYBRID)).matches if any(homes.values()) else ()
+    matches: tuple[Match, ...] = ()
+    if any(homes.values()):
+        found = core.search(caller, _query(homes, asked, Mode.HYBRID))
+        matches = tuple(map(_shown(_denied(core)), found.matches))
     counted = [Measure("gateway_knowledge_chunks_retrieved_total", len(matches))]
     if matches:
         counted.append(Measure("gateway_knowledge_retrieval_score", matches[0].score))
@@ -125,7 +150,9 @@ def query(
     if any(homes.values()):
         # By meaning, in the order of the cosine: that is what confidence was measured on.
         # A namespace may hold one good passage among any others: that one suffices.
-        answer = core.answer(caller, _query(homes, asked, Mode.SEMANTIC, rerank=False), judged=1)
+        wanted = _query(homes, asked, Mode.SEMANTIC, rerank=False)
+        with _noted_if_it_fails(core, caller, "knowledge.query", namespace):
+            answer = core.answer(caller, wanted, judged=1, shown=_shown(_denied(core)))
         draft, matches = answer.draft, answer.matches
     counted: list[Measure] = []
     if draft:
@@ -137,7 +164,7 @@ def query(
 
 def passage_of(match: Match, denied: frozenset[str]) -> Passage:
     """The match, with where it stands. A field that says what a denied metadata key says is left out too."""
-    metadata = _without(denied, match.metadata)
+    metadata = match.metadata
     said = metadata.get("source")
     known = match.origin or (said if isinstance(said, str) else None) or match.title
     page = match.place.get("page_number")
@@ -150,6 +177,25 @@ def passage_of(match: Match, denied: frozenset[str]) -> Passage:
         metadata=metadata,
     )
     return Passage(match.chunk_id, match.document_name, match.text, round(match.score, 6), metadata, (cited,))
+
+
+def _shown(denied: frozenset[str]) -> Callable[[Match], Match]:
+    """What may leave of a match: without the metadata that stay inside, nor a title made of them."""
+
+    def shown(match: Match) -> Match:
+        title = first_words(match.text) if denied & TITLED else match.title
+        return replace(match, title=title, metadata=_without(denied, match.metadata))
+
+    return shown
+
+
+@contextmanager
+def _noted_if_it_fails(core: Pipeline, caller: Acting, event: str, namespace: str) -> Iterator[None]:
+    try:
+        yield
+    except RagError:
+        measures.note(core.database, caller, event, namespace)
+        raise
 
 
 def _is_id(name: str) -> bool:

@@ -3,13 +3,13 @@ metrics.py shows the sums."""
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from shared.errors import RagError
 from shared.postgrest import Database
-from shared.types import Principal
+from shared.types import Acting
 
 log = logging.getLogger("rag")
 
@@ -23,19 +23,18 @@ class Measure:
     label: str = ""
 
 
-def add(database: Database, caller: Principal | Callable[[], Principal], *measures: Measure) -> None:
+def add(database: Database, caller: Acting, *measures: Measure) -> None:
     """Count them in one call. What was done is done: no request fails because it could not be counted. After
     what takes minutes, `caller` is asked who they are: a token may be short."""
     try:
-        who = caller() if callable(caller) else caller
-        database.call(who, "rag_measure", {"measures": [asdict(measure) for measure in measures]})
+        database.call(caller, "rag_measure", {"measures": [asdict(measure) for measure in measures]})
     except RagError as error:
         log.warning("measures were lost: %s", error.because)
 
 
 def note(
     database: Database,
-    caller: Principal,
+    caller: Acting,
     event: str,
     namespace: str,
     *measures: Measure,
@@ -60,9 +59,7 @@ def note(
 
 
 @contextmanager
-def measured(
-    database: Database, caller: Principal | Callable[[], Principal], operation: str
-) -> Iterator[None]:
+def measured(database: Database, caller: Acting, operation: str) -> Iterator[None]:
     """Count and time what is done in here, and whether it raised."""
     started = time.perf_counter()
     outcome = "failure"

@@ -7,7 +7,7 @@ from typing import Any
 
 from shared.errors import NotFound, about
 from shared.postgrest import Database
-from shared.types import Principal
+from shared.types import Acting
 
 Row = dict[str, Any]
 
@@ -23,7 +23,7 @@ class Wanted:
     metadata: Row | None = None
 
 
-def find(database: Database, caller: Principal, name: str) -> Row:
+def find(database: Database, caller: Acting, name: str) -> Row:
     """The collection. Raises NotFound; Forbidden for another user's own, whose name ends in `:u:` and their
     id; InvalidRequest for a caller of several orgs whose token does not say which."""
     with about(name=name):
@@ -31,7 +31,7 @@ def find(database: Database, caller: Principal, name: str) -> Row:
     return dict(row)
 
 
-def find_or_none(database: Database, caller: Principal, name: str) -> Row | None:
+def find_or_none(database: Database, caller: Acting, name: str) -> Row | None:
     """The same, None where there is none."""
     try:
         return find(database, caller, name)
@@ -41,13 +41,13 @@ def find_or_none(database: Database, caller: Principal, name: str) -> Row | None
         return None
 
 
-def names(database: Database, caller: Principal) -> list[str]:
+def names(database: Database, caller: Acting) -> list[str]:
     """Of all collections that the caller can name."""
     found: list[str] = database.call(caller, "rag_list_names", {}, again=True)
     return found
 
 
-def documents(database: Database, caller: Principal, name: str, wanted: Wanted) -> tuple[list[Row], int]:
+def documents(database: Database, caller: Acting, name: str, wanted: Wanted) -> tuple[list[Row], int]:
     """A page of the collection's documents, the oldest first, and how many there are. Raises as find."""
     arguments = {
         "collection": name,
@@ -61,7 +61,7 @@ def documents(database: Database, caller: Principal, name: str, wanted: Wanted) 
     return found["documents"], found["total"]
 
 
-def present(database: Database, caller: Principal, name: str, documents: Sequence[str]) -> dict[str, Row]:
+def present(database: Database, caller: Acting, name: str, documents: Sequence[str]) -> dict[str, Row]:
     """Those of the documents that are there, by name: their document_id, content, content_hash and metadata.
     Raises as find."""
     with about(name=name):
@@ -70,7 +70,7 @@ def present(database: Database, caller: Principal, name: str, documents: Sequenc
     return {row["name"]: row for row in rows}
 
 
-def delete(database: Database, caller: Principal, name: str, documents: Sequence[str]) -> set[str]:
+def delete(database: Database, caller: Acting, name: str, documents: Sequence[str]) -> set[str]:
     """Delete those of the documents that are there; their names. Raises as find."""
     with about(name=name):
         arguments = {"collection": name, "names": list(documents)}

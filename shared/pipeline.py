@@ -9,6 +9,7 @@ allows, to generate.
 
 import logging
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -44,6 +45,7 @@ from shared.types import (
     Answer,
     Confidence,
     Found,
+    Match,
     Mode,
     Page,
     Principal,
@@ -119,17 +121,11 @@ class Pipeline:
         not the first request. Raises ConfigurationError."""
         if "thresholds" in vars(self):
             return
-        _ = self.thresholds, self.generator, self.reranker, self.anonymous()
+        _ = self.thresholds, self.generator, self.reranker
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
         if self.settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
-        if self.settings.rag_index_anonymous_org:
-            log.warning(
-                "RAG_INDEX_ANONYMOUS_ORG is set: ANYBODY who reaches this may read, write and delete "
-                "the indexes of org %s WITHOUT A CREDENTIAL; keep it on a private network",
-                self.settings.rag_index_anonymous_org,
-            )
         if self.settings.lovable_api_key is None:
             log.warning("LOVABLE_API_KEY is not set: answers are extracted sentences")
 
@@ -163,6 +159,17 @@ class Pipeline:
     def networks(self) -> Networks:
         """Where addresses that callers name may lead."""
         return Networks(self.settings.fetch_networks)
+
+    def say_who_is_anonymous(self) -> None:
+        """Once, and loudly, where anybody may be somebody. Raises ConfigurationError."""
+        if "_said_anonymous" in vars(self) or self.anonymous() is None:
+            return
+        self._said_anonymous = True
+        log.warning(
+            "RAG_INDEX_ANONYMOUS_ORG is set: ANYBODY who reaches this may read, write, persist and delete "
+            "the indexes of org %s, and spend on its model, WITHOUT A CREDENTIAL. For private networks.",
+            self.settings.rag_index_anonymous_org,
+        )
 
     def anonymous(self) -> Principal | None:
         """Whom requests to the index API without a credential act as; None where there is nobody. Raises
@@ -263,15 +270,21 @@ class Pipeline:
             return match(self.database, caller, vector, self.embedder.model, query)
 
     def answer(
-        self, caller: Principal, query: Query, sampling: Sampling = UNSAID, judged: int = JUDGED
+        self,
+        caller: Principal,
+        query: Query,
+        sampling: Sampling = UNSAID,
+        judged: int = JUDGED,
+        shown: Callable[[Match], Match] = lambda match: match,
     ) -> Answer:
         """An answer with citations, or, below medium confidence, the citations alone. Confidence is judged on
-        five matches, or on so many, whatever the caller wants to see. Raises a RagError."""
+        the five nearest, or on so many, whatever the caller wants to see; `shown` is what the model and they
+        may see of each. Raises a RagError."""
         started = time.perf_counter()
         wider = replace(query, top_k=max(query.top_k, judged))
-        found = self.search(caller, wider).matches
+        found = tuple(map(shown, self.search(caller, wider).matches))
         with step("judge"):
-            judgement = judge(found, self.thresholds, judged)
+            judgement = judge(_compared(found, query.text), self.thresholds, judged)
             matches = found[: query.top_k]
             citations = cite(matches)
         draft = None
@@ -288,6 +301,17 @@ class Pipeline:
         for part in (vars(self).get(name) for name in names):
             if isinstance(part, Closeable):
                 part.close()
+
+
+def _compared(found: Sequence[Match], text: str) -> list[Match]:
+    """The matches, those that nobody compared as near as can be where they have the very name that is asked
+    for."""
+    return [
+        replace(match, similarity=1.0)
+        if match.similarity is None and is_identifier(text) and holds(match, text)
+        else match
+        for match in found
+    ]
 
 
 def _milliseconds_since(started: float) -> int:

@@ -34,9 +34,9 @@ def thresholds_for(model: str, high: float | None, medium: float | None) -> Thre
 
 
 def judge(matches: Sequence[Match], thresholds: Thresholds, judged: int = JUDGED) -> Judgement:
-    """Confidence by the mean similarity of the best five matches, or of so many; nothing found is low, at 0,
-    and what nobody compared counts as 0."""
-    best = [match.similarity or 0.0 for match in matches[:judged]]
+    """Confidence by the mean similarity of the five nearest matches, or of so many; nothing found is low, at
+    0, and what nobody compared counts as 0."""
+    best = sorted((match.similarity or 0.0 for match in matches), reverse=True)[:judged]
     # fsum: a mean of exactly 0.60 must not fall below it by rounding.
     mean = math.fsum(best) / len(best) if best else 0.0
     if best and mean >= thresholds.high:

@@ -12,7 +12,7 @@ from postgrest.exceptions import APIError
 
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
 from shared.patience import patient_client, pause_again, within
-from shared.types import Principal
+from shared.types import Acting, Principal
 
 PATIENCE_SECONDS = 70.0
 # Waits before further tries, while PostgREST or Postgres restarts; in seconds.
@@ -21,6 +21,8 @@ PAUSES = (0.1, 0.3, 0.8)
 NO_ANSWER = {None, "502", "503", "504"}
 # There was no connection to begin with: nothing was done.
 NOT_DONE = {"PGRST000", "PGRST002", "57P03", "08001"}
+# It was undone for the sake of another transaction, which has what it wanted by now: a deadlock, above all.
+UNDONE = {"40P01", "40001"}
 # The connection was lost, or ended, under way, perhaps just after the commit.
 PERHAPS_DONE = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
 
@@ -38,7 +40,7 @@ class Database:
 
     def call(
         self,
-        caller: Principal,
+        caller: Acting,
         function: str,
         arguments: dict[str, Any],
         *,
@@ -55,8 +57,9 @@ class Database:
         with within(PATIENCE_SECONDS if patient else self._seconds):
             pauses = iter(PAUSES)
             while True:
+                who = caller if isinstance(caller, Principal) else caller()
                 try:
-                    return self._once(caller, function, arguments)
+                    return self._once(who, function, arguments)
                 except _Unavailable as unavailable:
                     if (unavailable.begun and not again) or not pause_again(pauses):
                         raise unavailable.error from unavailable.__cause__
@@ -71,8 +74,8 @@ class Database:
             if error.code == "duplicate_document" and refused.hint:
                 # The one error of ours whose hint is for callers: which document it is.
                 error.details["document_id"] = refused.hint
-            if refused.code in NOT_DONE | PERHAPS_DONE | NO_ANSWER:
-                raise _Unavailable(error, begun=refused.code not in NOT_DONE) from None
+            if refused.code in NOT_DONE | UNDONE | PERHAPS_DONE | NO_ANSWER:
+                raise _Unavailable(error, begun=refused.code not in NOT_DONE | UNDONE) from None
             raise error from None
         except httpx.ConnectError as broken:
             raise _Unavailable(DatabaseFailed(), begun=False) from broken

@@ -1,6 +1,6 @@
 """The nouns that the six steps hand on. Wire names appear in `dialects/` only."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -34,6 +34,10 @@ class Principal:
     def may(self, *scopes: Scope) -> bool:
         """Whether one of the scopes, or admin, is there."""
         return self.scopes is None or not self.scopes.isdisjoint({*scopes, Scope.ADMIN})
+
+
+# Who acts: somebody, or, for what may take minutes, who they are by then. A token may be short.
+Acting = Principal | Callable[[], Principal]
 
 
 @dataclass(frozen=True, slots=True)

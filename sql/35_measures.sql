@@ -23,7 +23,7 @@ create table rag.measures (
   -- success or failure of a request, prompt or completion of tokens.
   label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
   -- Of a counter: what it counts. Of a histogram: the sum of all values.
-  sum double precision not null check (sum >= 0 and sum < 'infinity'),
+  sum double precision not null check (sum >= 0 and sum < 1e15),
   -- How often; and how often up to each bound.
   total bigint not null check (total > 0),
   buckets bigint[] not null,
@@ -40,18 +40,22 @@ create policy "callers measure their own requests, metrics read all" on rag.meas
 
 grant select, insert, update on rag.measures to authenticated;
 
--- Add up to twenty measures of the caller's: [{name, label, value}].
+-- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
+-- hide the others'.
 create function public.rag_measure(measures jsonb)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   with measured as (
-    select fields.name, coalesce(fields.label, '') as label, fields.value
+    select fields.name, coalesce(fields.label, '') as label,
+      case when fields.value between 0 and 1000000 then fields.value end as value
     from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
   insert into rag.measures as present (user_id, name, label, sum, total, buckets)
-  select auth.uid(), measured.name, measured.label, sum(measured.value), count(*), array(
+  select auth.uid(), measured.name, measured.label, 
+    -- Of one that cannot be there is no sum.
+    case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
       select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
       from unnest(rag.bounds_of(measured.name)) as bound)
   from measured

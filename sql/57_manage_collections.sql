@@ -204,6 +204,7 @@ $$;
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 declare
   gone rag.collections := rag.collection_of(collection_id);

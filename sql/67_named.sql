@@ -28,7 +28,8 @@ begin
 end;
 $$;
 
--- Its documents of those names: one that is the caller's own before the shared one.
+-- Its documents of those names: one that is the caller's own before the shared one, and one that is called so before
+-- the one that has it for its id.
 create function rag.documents_named(home rag.collections, names text[])
 returns setof rag.documents
 language plpgsql stable security invoker set search_path = ''
@@ -58,17 +59,19 @@ begin
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.external_id is null
       and documents.id = case
-        when name ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then name::uuid end
+        when name ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then name::uuid end
   ) as found (document)
-  order by name, (found.document).owner_id nulls last;
+  order by name, (found.document).owner_id nulls last, (found.document).external_id nulls last;
 end;
 $$;
 
+-- Without counting its documents, which would take longer than whatever it is asked for.
 create function public.rag_find_collection(name text)
-returns setof rag.collection
+returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
-  select shown.* from rag.shown(rag.require_collection(rag_find_collection.name)) as shown;
+  select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
+  from rag.require_collection(rag_find_collection.name) as home;
 $$;
 
 -- The names of all collections that the caller can name, in their order.
@@ -78,16 +81,16 @@ language sql stable security invoker set search_path = ''
 as $$
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
-  where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
+  where collections.org_id = rag.org_meant(null) and collections.loads is null
     and collections.id = (select named.id from rag.collection_named(collections.org_id, collections.name) as named);
 $$;
 
 -- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
 create function public.rag_find_documents(collection text, names text[])
-returns table (name text, document_id uuid, content text, content_hash text, metadata jsonb)
+returns table (name text, document_id uuid, content_hash text, metadata jsonb)
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.name_of(found), found.id, found.content, found.content_hash, found.metadata
+  select rag.name_of(found), found.id, found.content_hash, found.metadata
   from rag.documents_named(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
 $$;
 
@@ -173,14 +176,21 @@ $$;
 create function public.rag_delete_named(collection text, names text[])
 returns setof text
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 declare
   home constant rag.collections := rag.require_collection(rag_delete_named.collection);
+  present constant uuid[] := array(select found.id from rag.documents_named(home, names) as found);
 begin
+  -- In the order in which writers lock them.
+  perform from (
+    select from rag.documents where documents.org_id = home.org_id and documents.id = any (present)
+    order by documents.id
+    for update
+  ) as locked;
   return query
   delete from rag.documents as gone
-  where gone.org_id = home.org_id
-    and gone.id = any (array(select found.id from rag.documents_named(home, names) as found))
+  where gone.org_id = home.org_id and gone.id = any (present)
   returning rag.name_of(gone);
 end;
 $$;

@@ -2,7 +2,7 @@
 model, by their sentences. Retrieval waits in a thread; a model is waited for by none."""
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from shared import measures
 from shared.chat import replies
 from shared.chat.asked import QUESTION_CHARACTERS, Asked, Body, grounded
 from shared.embed import Embedder
+from shared.errors import GenerationFailed
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT
 from shared.tokens import count_tokens
@@ -50,10 +51,10 @@ class _Count:
     outcome: str = "failure"
 
 
-async def complete(core: Pipeline, caller: Principal, asked: Asked) -> Completed:
+async def complete(core: Pipeline, caller: Callable[[], Principal], asked: Asked) -> Completed:
     """Raises a RagError."""
     async with _counted(core, caller) as count:
-        prepared = await run_in_threadpool(_prepare, core, caller, asked)
+        prepared = await run_in_threadpool(_prepare, core, caller(), asked)
         answer = prepared.answer
         if answer is None:
             with step("generate"):
@@ -63,11 +64,11 @@ async def complete(core: Pipeline, caller: Principal, asked: Asked) -> Completed
         return Completed(answer, prepared.matches)
 
 
-async def stream(core: Pipeline, caller: Principal, asked: Asked) -> Streamed:
+async def stream(core: Pipeline, caller: Callable[[], Principal], asked: Asked) -> Streamed:
     """Raises a RagError; so do the parts, later."""
     async with AsyncExitStack() as until:
         count = await until.enter_async_context(_counted(core, caller))
-        prepared = await run_in_threadpool(_prepare, core, caller, asked)
+        prepared = await run_in_threadpool(_prepare, core, caller(), asked)
         if prepared.answer is not None:
             said = _each(replies.parts(prepared.answer))
         else:
@@ -117,17 +118,21 @@ def _extracted(core: Pipeline, caller: Principal, asked: Asked, query: Query) ->
 async def _told(
     said: AsyncGenerator[Body], asked: Asked, prepared: _Prepared, count: _Count
 ) -> AsyncGenerator[Body]:
-    """The parts, with an end where the endpoint forgot it, and with their usage where that was asked for."""
-    ended = counted = False
+    """The parts, with an end where the endpoint forgot it, and with their usage where that was asked for.
+    Raises GenerationFailed where the endpoint ends and has said nothing."""
+    began = ended = counted = False
     latest: Body = {}
     texts: list[str] = []
     async for part in said:
+        began = began or bool(replies.choices(part))
         ended = ended or replies.ends(part)
         counted = counted or isinstance(part.get("usage"), dict)
         latest = part
         if asked.wants_usage:
             texts += (replies.said_in(choice.get("delta")) for choice in replies.choices(part))
         yield part
+    if not began:
+        raise GenerationFailed
     if not ended:
         yield replies.last_part(latest)
     if asked.wants_usage and not counted:
@@ -148,7 +153,7 @@ async def _each(parts: Iterable[Body]) -> AsyncGenerator[Body]:
 
 
 @asynccontextmanager
-async def _counted(core: Pipeline, caller: Principal) -> AsyncIterator[_Count]:
+async def _counted(core: Pipeline, caller: Callable[[], Principal]) -> AsyncIterator[_Count]:
     """Count and time what is done in here."""
     started = time.perf_counter()
     count = _Count()

@@ -14,8 +14,8 @@ from shared.errors import InvalidRequest, Malformed, RagError
 from shared.sse import event
 from shared.types import Match
 
-# What is ours, and no model's endpoint knows.
-OWN = frozenset({"index_name", "top_k"})
+# What is ours or KAITO's, and no model's endpoint knows.
+OWN = frozenset({"index_name", "top_k", "context_token_ratio"})
 DONE = b"data: [DONE]\n\n"
 FORM = "Invalid request format: "
 # OpenAI's kinds of errors, which clients of theirs show.

@@ -63,14 +63,18 @@ def _require_fit(manifest: Manifest, model: str) -> None:
         )
 
 
+def _is_of(document: Document, manifest: Manifest) -> bool:
+    """Whether what it has was embedded by the snapshot's model; of nothing there is no model."""
+    if document.embedding_model is None:
+        return document.chunks == 0
+    return document.embedding_model == manifest.embedding_model
+
+
 def _read(folder: Folder, manifest: Manifest, take: Callable[[Document | Chunk], None]) -> None:
     try:
         with folder.reading(manifest.data.file) as file:
             for record in records(file, manifest):
-                if isinstance(record, Document) and record.embedding_model not in (
-                    None,
-                    manifest.embedding_model,
-                ):
+                if isinstance(record, Document) and not _is_of(record, manifest):
                     raise SnapshotRefused(
                         "The snapshot has documents of another embedding model than it says."
                     )

@@ -23,7 +23,8 @@ class Store:
         import fsspec
 
         try:
-            self._files, root = fsspec.url_to_fs(url)
+            # Other processes write there too: what was listed before says nothing.
+            self._files, root = fsspec.url_to_fs(url, use_listings_cache=False)
         except (ImportError, ValueError) as unknown:
             raise ConfigurationError(f"RAG_SNAPSHOT_URL: its store is not to be had ({unknown})") from None
         self._is_local = bool(getattr(self._files, "local_file", False))

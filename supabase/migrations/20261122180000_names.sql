@@ -475,7 +475,8 @@ begin
 end;
 $$;
 
--- Its documents of those names: one that is the caller's own before the shared one.
+-- Its documents of those names: one that is the caller's own before the shared one, and one that is called so before
+-- the one that has it for its id.
 create function rag.documents_named(home rag.collections, names text[])
 returns setof rag.documents
 language plpgsql stable security invoker set search_path = ''
@@ -505,17 +506,19 @@ begin
     from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.external_id is null
       and documents.id = case
-        when name ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then name::uuid end
+        when name ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then name::uuid end
   ) as found (document)
-  order by name, (found.document).owner_id nulls last;
+  order by name, (found.document).owner_id nulls last, (found.document).external_id nulls last;
 end;
 $$;
 
+-- Without counting its documents, which would take longer than whatever it is asked for.
 create function public.rag_find_collection(name text)
-returns setof rag.collection
+returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
-  select shown.* from rag.shown(rag.require_collection(rag_find_collection.name)) as shown;
+  select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
+  from rag.require_collection(rag_find_collection.name) as home;
 $$;
 
 -- The names of all collections that the caller can name, in their order.
@@ -525,16 +528,16 @@ language sql stable security invoker set search_path = ''
 as $$
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
-  where collections.org_id = any (array(select rag.current_org_ids())) and collections.loads is null
+  where collections.org_id = rag.org_meant(null) and collections.loads is null
     and collections.id = (select named.id from rag.collection_named(collections.org_id, collections.name) as named);
 $$;
 
 -- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
 create function public.rag_find_documents(collection text, names text[])
-returns table (name text, document_id uuid, content text, content_hash text, metadata jsonb)
+returns table (name text, document_id uuid, content_hash text, metadata jsonb)
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.name_of(found), found.id, found.content, found.content_hash, found.metadata
+  select rag.name_of(found), found.id, found.content_hash, found.metadata
   from rag.documents_named(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
 $$;
 
@@ -620,14 +623,21 @@ $$;
 create function public.rag_delete_named(collection text, names text[])
 returns setof text
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 declare
   home constant rag.collections := rag.require_collection(rag_delete_named.collection);
+  present constant uuid[] := array(select found.id from rag.documents_named(home, names) as found);
 begin
+  -- In the order in which writers lock them.
+  perform from (
+    select from rag.documents where documents.org_id = home.org_id and documents.id = any (present)
+    order by documents.id
+    for update
+  ) as locked;
   return query
   delete from rag.documents as gone
-  where gone.org_id = home.org_id
-    and gone.id = any (array(select found.id from rag.documents_named(home, names) as found))
+  where gone.org_id = home.org_id and gone.id = any (present)
   returning rag.name_of(gone);
 end;
 $$;
@@ -674,7 +684,7 @@ create table rag.measures (
   -- success or failure of a request, prompt or completion of tokens.
   label text not null default '' check (label in ('', 'success', 'failure', 'prompt', 'completion')),
   -- Of a counter: what it counts. Of a histogram: the sum of all values.
-  sum double precision not null check (sum >= 0 and sum < 'infinity'),
+  sum double precision not null check (sum >= 0 and sum < 1e15),
   -- How often; and how often up to each bound.
   total bigint not null check (total > 0),
   buckets bigint[] not null,
@@ -691,18 +701,22 @@ create policy "callers measure their own requests, metrics read all" on rag.meas
 
 grant select, insert, update on rag.measures to authenticated;
 
--- Add up to twenty measures of the caller's: [{name, label, value}].
+-- Add up to twenty measures of the caller's: [{name, label, value}]. A value is at most a million, so that nobody's
+-- hide the others'.
 create function public.rag_measure(measures jsonb)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   with measured as (
-    select fields.name, coalesce(fields.label, '') as label, fields.value
+    select fields.name, coalesce(fields.label, '') as label,
+      case when fields.value between 0 and 1000000 then fields.value end as value
     from (select item from jsonb_array_elements(rag_measure.measures) as item limit 20) as items
     cross join jsonb_to_record(items.item) as fields (name text, label text, value double precision)
   )
   insert into rag.measures as present (user_id, name, label, sum, total, buckets)
-  select auth.uid(), measured.name, measured.label, sum(measured.value), count(*), array(
+  select auth.uid(), measured.name, measured.label, 
+    -- Of one that cannot be there is no sum.
+    case when bool_and(measured.value is not null) then sum(measured.value) end, count(*), array(
       select (select count(*) from unnest(array_agg(measured.value)) as value where value <= bound)
       from unnest(rag.bounds_of(measured.name)) as bound)
   from measured
@@ -1112,3 +1126,23 @@ $$;
 
 revoke all on function rag.exact_bound(rag.scope, bigint, integer) from public, anon, service_role;
 grant execute on function rag.exact_bound(rag.scope, bigint, integer) to authenticated;
+
+-- cascade: with all its documents; without it one that has some stays, PT409. PT403 where there are documents
+-- that the caller may not delete: other people's private ones, which only an admin may.
+create or replace function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+declare
+  gone rag.collections := rag.collection_of(collection_id);
+begin
+  -- Told to the trigger that sees them go (rag.keep_documents): the caller may not see them all.
+  perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
+  delete from rag.collections where org_id = gone.org_id and id = gone.id;
+  if not found then
+    raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  perform set_config('rag.cascade', '', true);
+end;
+$$;

@@ -222,6 +222,16 @@ def test_of_two_changes_of_one_document_the_last_counts(people: People):
     assert [row["text"] for row in listed(people.ann)["documents"]] == ["Two."]
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, True), (False, 0), ([1], [True])])
+def test_a_value_of_another_kind_is_a_change(people: People, before: Any, after: Any):
+    """Which Python would take for the same."""
+    index(people.ann, KETTLE, flag=before)
+    answer = changed(people.ann, {"doc_id": digest(KETTLE), "text": KETTLE, "metadata": {"flag": after}})
+    assert len(answer["updated_documents"]) == 1
+    query = quote(json.dumps({"flag": after}))
+    assert listed(people.ann, f"?metadata_filter={query}")["count"] == 1
+
+
 def test_documents_are_deleted_by_id_and_found_no_more(people: People):
     index(people.ann, KETTLE, TOASTER)
     wanted = {"doc_ids": [digest(KETTLE), "nobody", digest(KETTLE)]}
@@ -290,7 +300,9 @@ def test_code_is_cut_where_functions_end(people: People):
     assert all(node["text"].startswith("def function_") for node in nodes)
 
 
-@pytest.mark.parametrize("field", ["limit=0", "limit=101", "limit=x", "offset=-1", "max_text_length=0"])
+@pytest.mark.parametrize(
+    "field", ["limit=0", "limit=101", "limit=x", "offset=-1", "max_text_length=0", "max_text_length=100001"]
+)
 def test_a_page_that_nobody_gets_is_422_and_says_which(people: People, field: str):
     index(people.ann, KETTLE)
     said = detail(people.ann.request("GET", path("rag_index", f"/documents?{field}")), 422)
@@ -351,6 +363,12 @@ def test_a_document_of_another_api_is_listed_changed_and_deleted_by_its_id(peopl
     assert (made.status_code, answer.status_code) == (201, 200), answer.text
     document_id = answer.json()[0]["document_id"]
     assert [row["doc_id"] for row in listed(people.ann, name=name)["documents"]] == [document_id]
+    # Its id as it is shown, and no other way to write it.
+    other = changed(people.ann, {"doc_id": document_id.upper(), "text": TOASTER}, name=name)
+    assert len(other["not_found_documents"]) == 1
+    wanted = {"doc_ids": [document_id.upper()]}
+    gone = people.ann.post(path(name, "/documents/delete"), wanted)
+    assert gone.json()["not_found_doc_ids"] == [document_id.upper()]
     assert (
         len(changed(people.ann, {"doc_id": document_id, "text": TOASTER}, name=name)["updated_documents"])
         == 1

@@ -218,6 +218,10 @@ def test_nobody_is_somebody_only_where_the_settings_say_so(people: People, setti
         # A credential counts, and a wrong one does not become nobody.
         wrong = client.post("/retrieve", json=question, headers={"Authorization": "Bearer x"})
         assert wrong.status_code == 401
+        # Nor a page that somebody in the private network opened, wherever it is from.
+        for origin in ("https://evil.example", "null"):
+            page = client.post("/retrieve", json=question, headers={"Origin": origin})
+            assert page.status_code == 401
         bobs = client.post("/retrieve", json=question, headers=people.bob.headers())
         assert "ACME" not in bobs.text
     with made(settings, **own) as core, served(indexes.app, core) as client:

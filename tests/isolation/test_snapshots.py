@@ -198,7 +198,9 @@ def test_by_a_key_with_too_small_a_scope_over_http(persisted: Snapshotting, peop
     for key in (reads, writes, manages):
         assert_refused(persisted.post(ann, "load", "copy", path="storage/plans", token=key), 403)
     assert_refused(persisted.post(ann, "persist", "plans", token=manages), 403)
-    assert persisted.post(ann, "persist", "plans", token=reads).status_code == 200
+    # Not who may only read: it would take the place of the snapshot that is there.
+    assert_refused(persisted.post(ann, "persist", "plans", token=reads), 403)
+    assert persisted.post(ann, "persist", "plans", token=writes).status_code == 200
     assert persisted.post(ann, "load", "copy", path="storage/plans", token=both).status_code == 200
 
 

@@ -10,7 +10,16 @@ import pytest
 from shared.clean import clean
 from shared.embed import Embedder, embedder_for
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
-from shared.ingest import SPECIAL_TOKENS, NewDocument, Stored, delete, ingest, passages_of, short_title
+from shared.ingest import (
+    SPECIAL_TOKENS,
+    NewDocument,
+    Stored,
+    delete,
+    ingest,
+    ingest_many,
+    passages_of,
+    short_title,
+)
 from shared.pipeline import Pipeline
 from shared.postgrest import Database
 from shared.splitting.plan import Plan
@@ -366,6 +375,22 @@ def test_a_field_that_cannot_be_stored_is_refused_and_leaves_what_was_there(
         put(core, people.ann, TOASTER, **{"external_id": "kettle", **fields})
     assert "toaster" not in str(raised.value)
     assert [row[0] for row in chunks_of(world, stored.document_id)] == [KETTLE]
+
+
+def test_who_brings_many_is_asked_who_they_are_before_each_call(core: Pipeline, people: People):
+    """A key's token may be over by the time that all of them are embedded."""
+    asked = []
+
+    def ann() -> Principal:
+        asked.append(1)
+        return people.ann.principal
+
+    documents = [
+        document(people.ann, f"{number}. {KETTLE}", external_id=str(number)) for number in range(300)
+    ]
+    stored = ingest_many(core.database, core.embedder, ann, "many", documents)
+    assert all(kept and kept.chunks == 1 for kept in stored)
+    assert len(asked) == 2
 
 
 def test_an_expired_token_stores_nothing(core: Pipeline, people: People, world: World):

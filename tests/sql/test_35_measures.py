@@ -86,6 +86,15 @@ def test_a_request_of_the_index_api_is_counted_and_timed_by_its_outcome(people: 
     ]
 
 
+@pytest.mark.parametrize("value", [1_000_001, 1.7e308, -1])
+def test_no_value_hides_the_others(people: People, world: World, value: float):
+    for more in ([], [{"name": "rag_query_requests_total", "label": "success", "value": 1}]):
+        wrong = {"name": "rag_query_requests_total", "label": "success", "value": value}
+        answer = people.ann.rpc("rag_measure", {"measures": [wrong, *more]})
+        assert answer.status_code == 400, answer.text
+    assert world.sql("select count(*) from rag.measures where user_id = %s", people.ann.id) == [(0,)]
+
+
 def test_twenty_of_one_call_are_counted_each(people: People, world: World):
     one = {"name": "rag_query_latency_seconds", "value": 0.02, "label": "success"}
     assert people.ann.rpc("rag_measure", {"measures": [one] * 25}).status_code == 204
