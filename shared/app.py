@@ -24,7 +24,7 @@ from shared import spans
 from shared.callers import pipeline_of_process
 from shared.config import on_lambda, read_frame
 from shared.edge import MAX_BODY_BYTES, Barrier, BodyLimit, Cors, Edge
-from shared.errors import BodyTooLarge, InvalidRequest, Malformed, MethodNotAllowed, NotFound, RagError
+from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
 from shared.logs import configure
 from shared.pipeline import Pipeline
 from shared.trace import Trace
@@ -206,12 +206,12 @@ def _invalid(status: int, invalid: RequestValidationError) -> RagError:
     faults = [{name: fault[name] for name in ("type", "loc", "msg")} for fault in invalid.errors()]
     fault = faults[0]
     if fault["type"] == "json_invalid":
-        return Malformed("The body is not valid JSON.", status, faults)
+        return InvalidRequest("The body is not valid JSON.", status=status, faults=faults)
     # Without the part of the request that it stands in.
     place = ".".join(str(step) for step in fault["loc"][1:]) or "body"
     details = {"field": place, "missing": fault["type"] == "missing"}
     message = f"{place}: {fault['msg'].removeprefix('Value error, ')}"
-    return Malformed(message, status, faults, details=details)
+    return InvalidRequest(message, status=status, faults=faults, details=details)
 
 
 def _http(raised: HTTPException) -> RagError:

@@ -47,13 +47,16 @@ class InvalidRequest(RagError):
     status = 400
     code = "invalid_request"
 
-
-class Malformed(InvalidRequest):
-    """The request is not valid."""
-
-    def __init__(self, message: str, status: int, faults: Sequence[Mapping[str, Any]], **more: Any) -> None:
-        """`status` is the API's own for it; `faults` say where and what, for envelopes that list them, and
-        never what was sent."""
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        status: int = 400,
+        faults: Sequence[Mapping[str, Any]] = (),
+        **more: Any,
+    ) -> None:
+        """Of a request that does not have the form, `faults` say where and what, for envelopes that list
+        them, never what was sent, and `status` is the API's own for it."""
         super().__init__(message, **more)
         self.status = status
         self.faults = faults

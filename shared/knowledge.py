@@ -40,7 +40,7 @@ class Text:
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
     def document(self, name: str, denied: frozenset[str]) -> NewDocument:
-        metadata = self.metadata if self.source is None else {**self.metadata, "source": self.source}
+        metadata = self.metadata if self.source is None else {"source": self.source, **self.metadata}
         # Answers name titles: what is denied makes none.
         source = "" if "source" in denied else clean_line(self.source or "")
         title = title_of(self.title, _without(denied, metadata)) or source or first_words(self.text)

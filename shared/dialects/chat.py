@@ -10,7 +10,7 @@ from shared.chat.asked import Asked, Body
 from shared.chat.replies import ends
 from shared.dialects import index
 from shared.dialects.index import IndexName, Node
-from shared.errors import InvalidRequest, Malformed, RagError
+from shared.errors import InvalidRequest, RagError
 from shared.sse import event
 from shared.types import Match
 
@@ -53,7 +53,11 @@ class ErrorBody(BaseModel):
 
 
 def error_body(error: RagError) -> dict[str, Any]:
-    said = f"{FORM}{error}" if isinstance(error, Malformed) else str(index.error_body(error)["detail"])
+    said = (
+        f"{FORM}{error}"
+        if isinstance(error, InvalidRequest) and error.faults
+        else str(index.error_body(error)["detail"])
+    )
     kind = KINDS.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
     return {"detail": said, "error": {"message": said, "type": kind, "code": error.code}}
 

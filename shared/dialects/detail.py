@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from shared.errors import Malformed, RagError
+from shared.errors import InvalidRequest, RagError
 
 
 class Fault(BaseModel):
@@ -23,6 +23,6 @@ class ErrorBody(BaseModel):
 
 def error_body(error: RagError, said: Callable[[RagError], str] = str) -> dict[str, Any]:
     """`said` is how the API words a business error."""
-    if isinstance(error, Malformed):
+    if isinstance(error, InvalidRequest) and error.faults:
         return {"detail": [dict(fault) for fault in error.faults]}
     return {"detail": said(error)}
