@@ -172,6 +172,7 @@ FAULTS = {
     "breaks off": (streams(STREAM[:2], drop=True), "generation_failed"),
     "ends early": (streams(STREAM[:3]), "generation_failed"),
     "ends at once": (streams([]), "generation_failed"),
+    "says nothing": (streams(sent(b"[DONE]")), "generation_failed"),
     "no json": (streams([*STREAM[:1], *sent(b"<html>secret</html>"), *STREAM[1:]]), "generation_failed"),
     "no object": (streams([*STREAM[:1], *sent(["secret"]), *STREAM[1:]]), "generation_failed"),
     "not finite": (streams(sent(b'{"secret": NaN}', b"{}")), "generation_failed"),

@@ -57,6 +57,48 @@ def test_denied_metadata_leave_by_no_exit(people: People, settings: Settings):
         assert "shown" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("denied", "document"),
+    [
+        ("title", {"metadata": {"title": "HIDDEN"}}),
+        ("title", {"title": "HIDDEN"}),
+        ("source", {"source": "HIDDEN"}),
+        ("source", {"metadata": {"source": "HIDDEN"}}),
+    ],
+)
+def test_a_title_that_was_made_of_what_is_denied_now_leaves_by_no_exit(
+    people: People, settings: Settings, denied: str, document: dict[str, Any]
+):
+    ingest(people.ann, {"text": REFUNDS, **document})
+    denylists = json.dumps({"knowledge": [denied]})
+    headers = people.ann.headers()
+    with StandIn() as model:
+        model.replies(
+            Reply(json={"choices": [{"message": {"role": "assistant", "content": "Thirty days."}}]})
+        )
+        settings = settings.model_copy(
+            update={"lovable_api_key": SecretStr("sk-model"), "rag_gateway_url": model.url}
+        )
+        with made(settings, rag_metadata_denylists=denylists) as core, served(knowledge.app, core) as app:
+            asked = {"include_citations": True}
+            answers = [
+                app.get(at("support", "documents"), headers=headers),
+                app.post(at("support", "retrieve"), json={"query": QUESTION, **asked}, headers=headers),
+                app.post(at("support", "query"), json={"question": QUESTION, **asked}, headers=headers),
+            ]
+        assert len(model.requests) == 1
+        assert b"HIDDEN" not in model.requests[0].body
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert [answer for answer in answers if "HIDDEN" in answer.text] == []
+
+
+def test_a_text_that_is_brought_again_without_a_name_is_the_same_document(people: People):
+    """A request whose answer was lost can be made again."""
+    first = ingest(people.ann, {"text": REFUNDS}, {"text": REFUNDS, "metadata": {"a": 1}})
+    assert ingest(people.ann, {"text": REFUNDS}, {"text": REFUNDS, "metadata": {"a": 1}}) == first
+    assert len(set(first)) == 2
+
+
 def test_metrics_are_true_over_all_instances(people: People, settings: Settings):
     def read() -> dict[str, float]:
         with made(settings, rag_metrics_token="t" * 16) as core, served(metrics.app, core) as app:

@@ -116,6 +116,20 @@ def test_a_key_with_either_scope_asks_what_its_owner_may_see(people: People, cor
     assert_no_such_index(asking(people.bob, "vaults", make(people.bob, scopes=[scope])["key"]), "vaults")
 
 
+@either_way
+@pytest.mark.parametrize("past", [{}, {"index_name": "vaults", "tools": [{"type": "function"}]}])
+def test_by_a_key_for_retrievals_that_spends_on_the_model(
+    people: People, settings: Settings, gateway: StandIn, past: dict[str, Any], stream: bool
+):
+    """Past every index there is nothing to retrieve: that takes chat:read."""
+    retrieving = people.ann.key_token(scopes=["retrievals:read"])
+    body = {"messages": ASKING, "stream": stream, **past}
+    with chatting(settings, gateway) as client:
+        answer = client.post(PATH, json=body, headers=people.ann.headers(retrieving))
+    assert answer.status_code == 403
+    assert gateway.requests == []
+
+
 def test_by_a_key_that_is_bound_to_another_index(people: People, core: Pipeline):
     index(core, people.ann, "vaults", SECRET)
     people.ann.request("POST", "/api/v1/collections", {"name": "other"})
