@@ -31,6 +31,7 @@ HYBRID_HEAD = (
     "| questions | rag_match | by word | hybrid | ratio | by word, all postings | recall@10 without them |",
     "|---|---|---|---|---|---|---|",
 )
+INDEX_HEAD = ("| questions | documents | 1 client, p50 | 8 clients, p50 |", "|---|---|---|---|")
 
 
 def match() -> list[str]:
@@ -122,6 +123,19 @@ def hybrid() -> list[str]:
     return rows
 
 
+def index() -> list[str]:
+    """A row a way to ask and a size, and then what is one figure; nothing when it was not measured."""
+    rows: dict[str, list[str]] = {}
+    for result in results("index"):
+        question, _, who = result["name"].rpartition(", ")
+        if result["name"].startswith("/") and who in ("1 client", "8 clients"):
+            way, _, size = question.partition(", ")
+            cells = rows.setdefault(question, [way, size.removesuffix(" documents")])
+            cells.append(f"{result['value']:.3g} ms")
+    others = [row for row in markdown("index") if not row.startswith("| /") or "slowest" in row]
+    return [*(INDEX_HEAD if rows else ()), *(f"| {' | '.join(cells)} |" for cells in rows.values()), *others]
+
+
 if __name__ == "__main__":
-    for table in (match(), storage(), cutover(), quality(), hybrid()):
+    for table in (match(), storage(), cutover(), quality(), hybrid(), index()):
         print("\n".join([*table, ""]))

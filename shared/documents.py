@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.clean import clean_line
 from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
-from shared.ingest import Fields
+from shared.fields import Fields
 from shared.postgrest import Database
 from shared.storage import Storage
 from shared.types import Principal

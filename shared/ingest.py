@@ -4,82 +4,26 @@ Every API that takes documents calls this. It writes as the caller, so row secur
 """
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from shared.chunk import Chunk, chunk
-from shared.clean import clean, clean_line, hides_something, shows_nothing
+from shared.chunk import Chunk
+from shared.clean import clean, clean_line, shows_nothing
 from shared.embed import Embedder, embed
 from shared.errors import InvalidRequest, about
+from shared.fields import Fields
 from shared.outline import Outline
+from shared.passages import passages_of, rows_of
 from shared.postgrest import Database
-from shared.sizes import Reads, Sizes
-from shared.splitting.plan import BY_SENTENCES, Plan
+from shared.splitting.plan import Plan
 from shared.splitting.split import headings
 from shared.types import Acting, Principal
 
-# The title stands before every passage that is embedded: a passage alone often does not say what it is about.
-TITLE_TOKENS = 32
-SPECIAL_TOKENS = 2
-MAX_LABELS, MAX_LABEL = 100, 100
 # How many chunks travel in one call, unless a document has more: a megabyte or two.
 CHUNKS_AT_ONCE = 256
-# Which metadata values may fill a field: those that the columns take.
-_FIELDS = {
-    "source_type": re.compile(r"[A-Za-z0-9_-]{1,64}"),
-    "lang": re.compile(r"(?=.{2,35}$)[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*"),
-    "uri": re.compile(r"https?://\S{1,1990}"),
-    "url": re.compile(r"https?://\S{1,1990}"),
-    "date": re.compile(r".{10,40}"),
-    "source": re.compile(r".{1,200}"),
-    "author": re.compile(r".{1,200}"),
-    "state": re.compile(r".{1,200}"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """What searches filter by besides metadata themselves."""
-
-    source_type: str | None = None
-    lang: str | None = None
-    uri: str | None = None
-    occurred_at: datetime | None = None
-    origin: str | None = None
-    author: str | None = None
-    state: str | None = None
-    labels: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, metadata: Mapping[str, Any]) -> "Fields":
-        """What metadata say under the fields' names, so that every API's filters work on documents that came
-        through another. A date that cannot be read stays metadata."""
-        said = {
-            name: value
-            for name, value in metadata.items()
-            if isinstance(value, str)
-            and (field := _FIELDS.get(name))
-            and field.fullmatch(value)
-            and not hides_something(value)
-        }
-        return cls(
-            source_type=said.get("source_type"),
-            lang=said.get("lang"),
-            uri=said.get("uri") or said.get("url"),
-            occurred_at=_moment(said.get("date")),
-            origin=said.get("source"),
-            author=said.get("author"),
-            state=said.get("state"),
-            labels=_labels(metadata.get("labels")),
-        )
-
-    def named(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,105 +197,3 @@ def _by_chunks(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 def delete(database: Database, caller: Principal, document_id: str) -> bool:
     """Delete a document and its chunks at once; False when the caller has no such document."""
     return bool(database.call(caller, "rag_delete_document", {"document_id": document_id}))
-
-
-def _moment(date: str | None) -> datetime | None:
-    """An ISO 8601 date or timestamp, in UTC unless it says otherwise; None when it is neither."""
-    try:
-        moment = datetime.fromisoformat(date or "")
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _labels(said: object) -> tuple[str, ...]:
-    """The labels, when all of them can be some; else they stay metadata."""
-    if not isinstance(said, list) or len(said) > MAX_LABELS:
-        return ()
-    labels = tuple(
-        label
-        for label in said
-        if isinstance(label, str) and 0 < len(label) <= MAX_LABEL and not hides_something(label)
-    )
-    return labels if len(labels) == len(said) else ()
-
-
-def short_title(embedder: Embedder, title: str) -> str:
-    """As much of the title as costs at most 32 tokens."""
-    while (tokens := embedder.count_tokens(title)) > TITLE_TOKENS:
-        title = title[: len(title) * TITLE_TOKENS // tokens]
-    return title
-
-
-def passages_of(
-    embedder: Embedder,
-    title: str,
-    text: str,
-    lang: str | None,
-    *,
-    size: int | None = None,
-    overlap: int | None = None,
-    plan: Plan = BY_SENTENCES,
-) -> tuple[list[Chunk], list[str], Sizes]:
-    """The text's chunks, and for each what the embedder reads: the title, then the head of the table or the
-    question that the chunk goes on with, where there is room for it, then the chunk. And how it was cut.
-
-    Chunks have at most `size` tokens, or as many as the embedder likes; with the title never beyond its
-    window. `overlap` is a tenth of that unless it is said, and no more than fifty.
-    """
-    label = short_title(embedder, title)
-    room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")
-    sizes = Sizes.of(Reads(room, embedder.passage_tokens), size, overlap)
-
-    def cut() -> list[Chunk]:
-        most = {"size": sizes.size, "overlap": sizes.overlap}
-        return chunk(text, **most, count=embedder.count_tokens, lang=lang, plan=plan)
-
-    heads = _Heads(embedder, text, room)
-    chunks = cut()
-    # Rows mean little without their head: in tables there is always room for one that is not too long.
-    if plan.document_type == "table" and (needed := heads.needed(chunks)):
-        sizes = sizes.within(room - needed)
-        chunks = cut()
-    return chunks, [f"{label}\n{heads.before(item)}{item.text}" for item in chunks], sizes
-
-
-class _Heads:
-    """What is read before chunks that begin within a table or an answer, if the room takes it too."""
-
-    def __init__(self, embedder: Embedder, text: str, room: int) -> None:
-        self._text = text
-        self._room = room
-        self._count = lru_cache(1024)(embedder.count_tokens)
-
-    def before(self, item: Chunk) -> str:
-        """With a line end behind it; nothing when there is none, or no room."""
-        head = self._of(item)
-        return head if self._count(head) + item.tokens <= self._room else ""
-
-    def needed(self, chunks: Iterable[Chunk]) -> int:
-        """The tokens of the longest that takes no more than a quarter of the room."""
-        costs = {self._count(self._of(item)) for item in chunks}
-        return max((cost for cost in costs if cost <= self._room // 4), default=0)
-
-    def _of(self, item: Chunk) -> str:
-        return f"{self._text[slice(*item.under)]}\n" if item.under else ""
-
-
-def rows_of(
-    chunks: Sequence[Chunk], vectors: Sequence[Sequence[float]], outline: Outline
-) -> list[dict[str, Any]]:
-    """The chunks as the database takes them, each with where it stands in its document."""
-    return [
-        {
-            "content": item.text,
-            "span_start": item.start,
-            "span_end": item.end,
-            "token_count": item.tokens,
-            "metadata": outline.place(item.start, item.end),
-            # Stored in half precision, which keeps three significant digits: more would only travel.
-            # As text, which is read as it stands: as JSON each number would be read twice.
-            "embedding": f"[{','.join(f'{value:.5g}' for value in vector)}]",
-        }
-        for item, vector in zip(chunks, vectors, strict=True)
-    ]

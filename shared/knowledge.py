@@ -13,7 +13,8 @@ from shared import measures, named
 from shared.clean import clean_line
 from shared.documents import TITLE_CHARACTERS, first_words, title_of
 from shared.errors import AnswersOff, NotFound, RagError
-from shared.ingest import Cut, Fields, NewDocument, ingest_many
+from shared.fields import Fields
+from shared.ingest import Cut, NewDocument, ingest_many
 from shared.measures import Measure
 from shared.named import Row
 from shared.pipeline import Pipeline

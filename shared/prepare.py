@@ -15,11 +15,11 @@ from shared.convert import convert
 from shared.embed import Embedder
 from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.fetch import fetch
-from shared.ingest import passages_of
 from shared.jobs import Job, Jobs
 from shared.kinds import language_of_file
 from shared.networks import Networks
 from shared.outline import Outline
+from shared.passages import passages_of
 from shared.splitting.plan import Plan
 from shared.splitting.split import headings
 from shared.storage import Storage

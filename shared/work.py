@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from shared.embed import Embedder, embed
 from shared.errors import RagError
-from shared.ingest import rows_of
 from shared.jobs import Done, Job, Jobs, Leases, Outcome
 from shared.networks import Networks
+from shared.passages import rows_of
 from shared.prepare import Prepared, Preparer
 from shared.storage import Storage
 from shared.transcribe import Transcriber

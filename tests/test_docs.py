@@ -62,7 +62,7 @@ def test_the_thresholds_and_the_readme_s_figures_are_the_measured_ones():
 def test_the_readme_shows_every_figure_as_it_was_measured_last():
     rows = figures.markdown()
     assert rows
-    rows += tables.match() + tables.quality() + tables.hybrid()
+    rows += tables.match() + tables.quality() + tables.hybrid() + tables.index()
     assert [row for row in rows if row not in README] == []
 
 

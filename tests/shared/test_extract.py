@@ -15,7 +15,7 @@ from local.tools import ROOT
 from shared.clean import clean
 from shared.embed import Embedder, embed
 from shared.extract import INDIRECT, MAX_SENTENCES, MODEL, extract
-from shared.ingest import passages_of
+from shared.passages import passages_of
 from shared.policy import cite
 from shared.sentences import sentences
 from shared.types import Draft, Match, Query

@@ -10,16 +10,8 @@ import pytest
 from shared.clean import clean
 from shared.embed import Embedder, embedder_for
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
-from shared.ingest import (
-    SPECIAL_TOKENS,
-    NewDocument,
-    Stored,
-    delete,
-    ingest,
-    ingest_many,
-    passages_of,
-    short_title,
-)
+from shared.ingest import NewDocument, Stored, delete, ingest, ingest_many
+from shared.passages import SPECIAL_TOKENS, passages_of, short_title
 from shared.pipeline import Pipeline
 from shared.postgrest import Database
 from shared.splitting.plan import Plan
