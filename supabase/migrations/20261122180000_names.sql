@@ -154,8 +154,7 @@ create type rag.stored as (place integer, document_id uuid, replaced boolean, ch
 -- metadata} in reading order.
 create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
 
--- document: title, content, content_hash and embedding_model; optionally org_id (needed by members of several),
--- external_id, collection
+-- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
 -- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
 -- of one external_id are two documents: to make one private, put it as private and delete the shared one.
@@ -167,11 +166,14 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
-  -- Row security would refuse the rows of another org as well, but with an error that reads like a fault of ours.
-  home constant rag.collections := rag.ensure_collection(
-    rag.org_meant((rag_put_document.document ->> 'org_id')::uuid),
-    coalesce(rag_put_document.document ->> 'collection', 'default'));
+  org_id constant uuid := rag_put_document.document ->> 'org_id';
+  home rag.collections;
 begin
+  -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
+  if org_id is null or org_id not in (select rag.current_org_ids()) then
+    raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
+  end if;
+  home := rag.ensure_collection(org_id, coalesce(rag_put_document.document ->> 'collection', 'default'));
   return query
   select stored.document_id, stored.replaced, stored.chunk_count
   from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(

@@ -55,14 +55,19 @@ declare
 begin
   if not rag.is_awaited(document.org_id, document.collection_id, event) then
     return null;
-  elsif exists (
-    select from rag.collections
-    where collections.org_id = document.org_id and collections.id = document.collection_id
-      and collections.loads is not null)
-  then
-    -- Nobody knows of it yet: of the collection is told when it is loaded.
-    return null;
-  elsif event = 'document.processing_completed' then
+  end if;
+  -- Nobody knows of what is being loaded: of the collection is told when it is loaded. (That one has failed, the worker
+  -- says, who sees no collections; and none is worked on that is loaded.)
+  if event <> 'document.processing_failed' then
+    if exists (
+      select from rag.collections
+      where collections.org_id = document.org_id and collections.id = document.collection_id
+        and collections.loads is not null)
+    then
+      return null;
+    end if;
+  end if;
+  if event = 'document.processing_completed' then
     object := object || jsonb_build_object('chunk_count', (
       select count(*) from rag.chunks
       where chunks.org_id = document.org_id and chunks.document_id = document.id));
