@@ -32,8 +32,8 @@ class NewDocument:
 
     With an `external_id` it replaces what was stored under that name before; a private and a shared one of
     the same name are two. A private document is seen by its owner and the org's admins. A `uri` is http(s).
-    Of many that are stored together none says an org: it is the caller's only one, or the one that their token
-    says.
+    Of many that are stored together none says an org: it is the caller's only one, or the one that their
+    token says.
     """
 
     org_id: str | None
