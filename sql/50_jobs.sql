@@ -188,14 +188,20 @@ begin
       for update skip locked
     ) as jobs
     limit case when exists (select from due where due.state = 'running') then 1 else wanted end
+  ), claimed as (
+    update rag.jobs
+    set state = 'running', attempts = jobs.attempts + 1, lease = gen_random_uuid(), step = null,
+      started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
+    from locked
+    where jobs.org_id = locked.org_id and jobs.id = locked.id
+    returning jobs.*
   )
-  update rag.jobs as claimed
-  set state = 'running', attempts = claimed.attempts + 1, lease = gen_random_uuid(), step = null,
-    started_at = clock_timestamp(), due_at = clock_timestamp() + make_interval(secs => lease_seconds)
-  from locked
-  where claimed.org_id = locked.org_id and claimed.id = locked.id
-  returning claimed.id, claimed.org_id, claimed.document_id, claimed.collection_id, claimed.user_id,
-    coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts;
+  -- In that order: of two documents with the same text the one that came first is the one that stays.
+  select claimed.id, claimed.org_id, claimed.document_id, claimed.collection_id, claimed.user_id,
+    coalesce(claimed.owner_id <> claimed.user_id, false), claimed.lease, claimed.attempts
+  from claimed
+  join due on due.org_id = claimed.org_id and due.id = claimed.id
+  order by due.turn, due.due_at, due.id;
 end;
 $$;
 
