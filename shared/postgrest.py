@@ -47,7 +47,7 @@ class Database:
         again: bool = False,
         patient: bool = False,
     ) -> Any:
-        """What the SQL function returns for this caller: a list of rows, or its scalar.
+        """What the SQL function returns for this caller, whoever that is by now: rows, or its scalar.
 
         A call that surely was not carried out, because the database is just restarting, is tried again for
         a second; with `again`, for calls that may be carried out twice, so is one whose connection broke.

@@ -12,13 +12,13 @@ from shared.snapshots.manifest import Manifest
 from shared.snapshots.places import DEFAULT, directory_of, segments_of
 from shared.snapshots.records import Chunk, Document, records
 from shared.snapshots.store import Folder, Store
-from shared.types import Principal
+from shared.types import Acting
 
 
 def load(
     database: Database,
     store: Store,
-    caller: Callable[[], Principal],
+    caller: Acting,
     index: str,
     path: str | None,
     *,

@@ -2,7 +2,7 @@
 and in the end the name; or nothing of it."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from shared.errors import RagError, about
@@ -11,7 +11,7 @@ from shared.postgrest import Database
 from shared.snapshots.manifest import Manifest
 from shared.snapshots.persist import BYTES_AT_ONCE
 from shared.snapshots.records import Chunk, Document
-from shared.types import Principal
+from shared.types import Acting
 
 log = logging.getLogger("rag")
 Row = dict[str, Any]
@@ -20,11 +20,9 @@ MORE_CHUNKS_AT_ONCE = 1000
 
 
 class Loading:
-    """One load, as whoever `caller` says, who is asked before each call: a token may be short."""
+    """One load."""
 
-    def __init__(
-        self, database: Database, caller: Callable[[], Principal], index: str, overwrite: bool
-    ) -> None:
+    def __init__(self, database: Database, caller: Acting, index: str, overwrite: bool) -> None:
         """Raises what says that this caller may not load under this name."""
         self._database = database
         self._caller = caller
@@ -123,7 +121,7 @@ class Loading:
 
     def _ask(self, function: str, **arguments: Any) -> Any:
         with about(name=self._index):
-            return self._database.call(self._caller(), function, arguments, patient=True)
+            return self._database.call(self._caller, function, arguments, patient=True)
 
 
 def _row(document: Document) -> Row:

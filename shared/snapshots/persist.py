@@ -1,7 +1,7 @@
 """An index as a snapshot in the store: what the whole org may see of it, read a page at a time as the caller.
 Each document is whole, as it was at some moment of the persisting."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from shared.snapshots.manifest import Manifest
 from shared.snapshots.places import DATA, DEFAULT, directory_of, segments_of
 from shared.snapshots.records import Writer, new_data_name
 from shared.snapshots.store import Folder, Store
-from shared.types import Principal
+from shared.types import Acting
 
 Row = dict[str, Any]
 BYTES_AT_ONCE = 4 << 20
@@ -22,9 +22,9 @@ LEFT_BEHIND = timedelta(days=1)
 
 
 class Reading:
-    """One collection, read as whoever `caller` says, who is asked before each page: a token may be short."""
+    """One collection."""
 
-    def __init__(self, database: Database, caller: Callable[[], Principal], index: str) -> None:
+    def __init__(self, database: Database, caller: Acting, index: str) -> None:
         """Raises NotFound, InvalidRequest for a private collection, and Forbidden."""
         self._database = database
         self._caller = caller
@@ -62,12 +62,10 @@ class Reading:
         return rows
 
     def _ask(self, function: str, **arguments: Any) -> Any:
-        return self._database.call(self._caller(), function, arguments, again=True, patient=True)
+        return self._database.call(self._caller, function, arguments, again=True, patient=True)
 
 
-def persist(
-    database: Database, store: Store, caller: Callable[[], Principal], index: str, path: str = DEFAULT
-) -> str:
+def persist(database: Database, store: Store, caller: Acting, index: str, path: str = DEFAULT) -> str:
     """Where the snapshot is now, as the caller would say it. The one that was there is there until then.
 
     Raises NotFound, InvalidRequest for a private index or a path that leads elsewhere, Conflict for an index
