@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import Path as InPath
-from fastapi import Query
+from fastapi import Path, Query
 
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, Renewed, with_scope
 from shared.dialects import index as wire
+from shared.dialects.detail import CollectionName
 from shared.embed import model_of
 from shared.measures import measured
 from shared.snapshots.load import load as load_snapshot
@@ -28,13 +28,13 @@ Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)]
 Loader = Annotated[
     Principal, with_scope(Scope.DOCUMENTS_WRITE, besides=Scope.COLLECTIONS_MANAGE, anonymous=True)
 ]
-Name = Annotated[wire.IndexName, InPath()]
-Path = Query(max_length=1000)
+Name = Annotated[CollectionName, Path()]
+Place = Query(max_length=1000)
 
 
 @app.post("/persist/{index_name:path}")
 def persist(
-    caller: Writer, core: Core, renewed: Renewed, index_name: Name, path: Annotated[str, Path] = DEFAULT
+    caller: Writer, core: Core, renewed: Renewed, index_name: Name, path: Annotated[str, Place] = DEFAULT
 ) -> wire.Done:
     with measured(core.database, renewed, "persist"):
         place = persist_snapshot(core.database, core.require_snapshots(), renewed, index_name, path)
@@ -47,7 +47,7 @@ def load(
     core: Core,
     renewed: Renewed,
     index_name: Name,
-    path: Annotated[str | None, Path] = None,
+    path: Annotated[str | None, Place] = None,
     overwrite: bool = False,
 ) -> wire.Done:
     with measured(core.database, renewed, "load"):

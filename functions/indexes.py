@@ -5,12 +5,12 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from starlette.responses import JSONResponse
 
-from shared import collections, indexes, named
+from shared import indexes, named
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, Renewed, with_scope
 from shared.dialects import index as wire
+from shared.dialects.detail import CollectionName
 from shared.documents import MAX_BYTES
-from shared.errors import about
 from shared.indexes import Text
 from shared.measures import measured
 from shared.types import Principal, Scope
@@ -26,7 +26,7 @@ app = create_app(
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE, anonymous=True)]
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE, anonymous=True)]
-Name = Annotated[wire.IndexName, Path()]
+Name = Annotated[CollectionName, Path()]
 # A hundred documents are ten megabytes then.
 MaxTextLength = Annotated[int, Query(ge=1, le=100_000)]
 
@@ -80,19 +80,13 @@ def change(
 def delete_documents(caller: Writer, core: Core, index_name: Name, body: wire.Deletion) -> wire.Deleted:
     with measured(core.database, caller, "indexes_delete_document"):
         gone = named.delete(core.database, caller, index_name, body.doc_ids)
-        wanted = list(dict.fromkeys(body.doc_ids))
-        return wire.Deleted(
-            deleted_doc_ids=[doc_id for doc_id in wanted if doc_id in gone],
-            not_found_doc_ids=[doc_id for doc_id in wanted if doc_id not in gone],
-        )
+        return wire.Deleted.of(body, gone)
 
 
 @app.delete("/indexes/{index_name:path}")
 def delete(caller: Manager, core: Core, index_name: Name) -> wire.Done:
     with measured(core.database, caller, "delete_index"):
-        home = named.find(core.database, caller, index_name)["id"]
-        with about(name=index_name):
-            collections.delete(core.database, caller, home, cascade=True)
+        indexes.delete(core.database, caller, index_name)
         return wire.Done(message=f"Successfully deleted index {index_name}.")
 
 

@@ -10,6 +10,7 @@ from shared import knowledge, named
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, in_either_header, renewed_from, with_scope
 from shared.dialects import knowledge as wire
+from shared.dialects.detail import CollectionName, DocumentName
 from shared.documents import MAX_BYTES
 from shared.knowledge import Asked, Text
 from shared.types import Principal, Scope
@@ -31,7 +32,7 @@ Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, credential=in_ei
 Retriever = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_either_header)]
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, credential=in_either_header)]
 Renewed = Annotated[Callable[[], Principal], renewed_from(in_either_header)]
-Namespace = Annotated[wire.Namespace, Path()]
+Namespace = Annotated[CollectionName, Path()]
 
 
 @app.get("/healthz")
@@ -76,7 +77,7 @@ def documents(
 
 @app.delete(PREFIX + "/{namespace:path}/documents/{document_id:path}", status_code=204)
 def delete(
-    caller: Writer, core: Core, namespace: Namespace, document_id: Annotated[wire.DocumentId, Path()]
+    caller: Writer, core: Core, namespace: Namespace, document_id: Annotated[DocumentName, Path()]
 ) -> Response:
     knowledge.delete(core, caller, namespace, document_id)
     return Response(status_code=204)

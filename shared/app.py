@@ -124,6 +124,12 @@ def create_app(
     # The last added is the outermost.
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, message=too_large)
     app.add_middleware(Barrier, fault=lambda: render(RagError()))
+    _let_browsers_in(app, headers)
+    app.add_middleware(Edge, function=function)
+    return app
+
+
+def _let_browsers_in(app: FastAPI, headers: Iterable[str]) -> None:
     app.add_middleware(
         Cors,
         allow_origins=read_frame().cors_origins,
@@ -131,8 +137,6 @@ def create_app(
         allow_headers=[*CORS_HEADERS, *headers],
         expose_headers=EXPOSED_HEADERS,
     )
-    app.add_middleware(Edge, function=function)
-    return app
 
 
 class _Route(APIRoute):

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shared import collections
 from shared.clean import clean
 from shared.documents import first_words, title_of
 from shared.embed import Embedder
+from shared.errors import about
 from shared.ingest import Cut, NewDocument, content_hash, ingest_many
 from shared.named import Row, find, find_or_none, present
 from shared.postgrest import Database
-from shared.types import Acting
+from shared.types import Acting, Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def add(
     rows = {name: text.row() for name, text in wanted.items()}
     same = {name: row for name, row in there.items() if _says(row, rows[name])}
     new = [text for name, text in wanted.items() if name not in same]
-    ingest_many(database, embedder, caller, index, _documents(new), cut=_cut(home))
+    ingest_many(database, embedder, caller, index, _documents(new), cut=Cut.of_home(home))
     kept = {name: {**rows[name], "metadata": row["metadata"]} for name, row in same.items()}
     return [kept.get(text.name) or rows[text.name] for text in texts]
 
@@ -79,7 +81,7 @@ def change(
     ]
     other = [wanted[name] for name in there if name not in same]
     stored = ingest_many(
-        database, embedder, caller, index, _documents(other), cut=_cut(home), only_present=True
+        database, embedder, caller, index, _documents(other), cut=Cut.of_home(home), only_present=True
     )
     # One that was deleted in the meantime is not made anew.
     updated = [text.name for text, kept in zip(other, stored, strict=True) if kept]
@@ -90,6 +92,13 @@ def change(
     )
 
 
+def delete(database: Database, caller: Principal, index: str) -> None:
+    """With all its documents. Raises NotFound, and Forbidden where some are other people's own."""
+    home = find(database, caller, index)
+    with about(name=index):
+        collections.delete(database, caller, home["id"], cascade=True)
+
+
 def _says(row: Mapping[str, Any], other: Row) -> bool:
     return bool(row["content_hash"] == other["content_hash"])
 
@@ -97,10 +106,6 @@ def _says(row: Mapping[str, Any], other: Row) -> bool:
 def _typed(metadata: Row) -> str:
     """What tells true from 1, which Python holds for the same."""
     return json.dumps(metadata, sort_keys=True)
-
-
-def _cut(home: Row | None) -> Cut:
-    return Cut.of(home["config"]) if home else Cut()
 
 
 def _documents(texts: Iterable[Text]) -> list[NewDocument]:

@@ -79,8 +79,13 @@ class Cut:
     overlap: int | None = None
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> "Cut":
+    def of_home(cls, home: Mapping[str, Any] | None) -> "Cut":
+        """As the collection says; of one that is new nobody has said anything."""
+        config = home["config"] if home else {}
         return cls(config.get("chunk_size"), config.get("chunk_overlap"))
+
+
+UNSAID = Cut()
 
 
 def ingest(database: Database, embedder: Embedder, caller: Principal, document: NewDocument) -> Stored:
@@ -105,7 +110,7 @@ def ingest_many(
     collection: str,
     documents: Sequence[NewDocument],
     *,
-    cut: Cut = Cut(),  # it is frozen
+    cut: Cut = UNSAID,
     only_present: bool = False,
 ) -> list[Stored | None]:
     """The same for many of different external_ids, in the one collection of the caller's only org, or of the
@@ -125,7 +130,7 @@ def ingest_many(
     return stored
 
 
-def prepared(embedder: Embedder, documents: Sequence[NewDocument], cut: Cut = Cut()) -> list[dict[str, Any]]:
+def prepared(embedder: Embedder, documents: Sequence[NewDocument], cut: Cut = UNSAID) -> list[dict[str, Any]]:
     """The documents as the database takes them, each with its chunks; all of them are embedded together.
     Raises InvalidRequest, saying which one, and EmbeddingFailed."""
     made = [_Prepared.of(embedder, document, number, cut) for number, document in enumerate(documents)]

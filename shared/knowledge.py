@@ -63,9 +63,12 @@ def ingest(core: Pipeline, caller: Acting, namespace: str, texts: Sequence[Text]
     place of what has its name, and no two that are named have the same. The namespace is made when it is new.
     Raises Forbidden for another user's own, and as ingest_many."""
     home = named.find_or_none(core.database, caller, namespace)
-    cut = Cut.of(home["config"]) if home else Cut()
-    new = {text.name or text.made_name(): text for text in texts}
-    documents = {name: text.document(name, _denied(core)) for name, text in new.items()}
+    cut = Cut.of_home(home)
+    names = [text.name or text.made_name() for text in texts]
+    documents = {
+        name: text.document(name, _denied(core))
+        for name, text in dict(zip(names, texts, strict=True)).items()
+    }
 
     def put(names: Sequence[str], *, only_present: bool) -> list[str]:
         """Those that were passed over."""
@@ -83,7 +86,7 @@ def ingest(core: Pipeline, caller: Acting, namespace: str, texts: Sequence[Text]
         put([name for name in documents if name not in there or name in gone], only_present=False)
     counted = Measure("gateway_knowledge_documents_ingested_total", len(documents))
     measures.note(core.database, caller, "knowledge.ingest", namespace, counted, documents=len(documents))
-    return [text.name or text.made_name() for text in texts]
+    return names
 
 
 def documents(
@@ -91,20 +94,21 @@ def documents(
 ) -> tuple[list[Row], int]:
     """A page of the namespace's documents, the oldest first, and how many there are: none where there is no
     such namespace. Raises Forbidden for another user's own."""
+    denied = _denied(core)
+    untitled = not denied.isdisjoint(TITLED)
     try:
-        # As much of their texts as a title may be made of.
-        wanted = named.Wanted(limit, offset, TITLE_CHARACTERS + 1)
+        # Of their texts nothing, or as much as a title may be made of.
+        wanted = named.Wanted(limit, offset, TITLE_CHARACTERS + 1 if untitled else 0)
         page, total = named.documents(core.database, caller, namespace, wanted)
     except NotFound as missing:
         if missing.code != "collection_not_found":
             raise
         return [], 0
-    denied = _denied(core)
     return [
         {
             **row,
             "metadata": _without(denied, row["metadata"]),
-            "title": first_words(row["content"]) if denied & TITLED else row["title"],
+            "title": first_words(row["content"]) if untitled else row["title"],
         }
         for row in page
     ], total

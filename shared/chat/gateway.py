@@ -11,7 +11,8 @@ from contextlib import aclosing, asynccontextmanager
 
 import httpx
 
-from shared.chat.reading import Body, as_nouns, bounded, parts, read
+from shared.chat.asked import Body
+from shared.chat.reading import as_nouns, bounded, parts, read
 from shared.config import Settings
 from shared.errors import GenerationFailed, GenerationRefused
 from shared.generate import busy

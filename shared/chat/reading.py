@@ -5,13 +5,11 @@ import json
 import math
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from typing import Any
 
 import httpx
 
+from shared.chat.asked import Body
 from shared.errors import GenerationFailed, GenerationTimedOut
-
-Body = dict[str, Any]
 
 # Of one event, and of a whole answer: no model says more, and memory is shared.
 MAX_EVENT_BYTES = 1024 * 1024

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from shared.chat.asked import Asked, Body
 from shared.chat.replies import ends
 from shared.dialects import index
-from shared.dialects.index import IndexName, Node
+from shared.dialects.detail import CollectionName
+from shared.dialects.index import Node
 from shared.errors import InvalidRequest, RagError
 from shared.sse import event
 from shared.types import Match
@@ -74,7 +75,7 @@ class Completion(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     messages: Annotated[list[dict[str, Any]], Field(min_length=1)]
-    index_name: IndexName | None = None
+    index_name: CollectionName | None = None
     top_k: Annotated[int, Field(strict=True, ge=1, le=100)] | None = None
     model: Annotated[str, StringConstraints(strict=True, max_length=200)] | None = None
     stream: Annotated[bool, Field(strict=True)] | None = None

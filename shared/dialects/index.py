@@ -4,29 +4,20 @@ A document's `doc_id` is the first key of its JSON: clients look for it there.
 """
 
 import json
+from collections.abc import Set
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from shared.dialects import detail
-from shared.dialects.detail import ErrorBody
+from shared.dialects.detail import MAX_DOCUMENTS, CollectionName, DocumentName, ErrorBody, Metadata, Question
 from shared.dialects.platform import WithoutNul, small
 from shared.errors import InvalidRequest, RagError
 from shared.policy import INSUFFICIENT
 from shared.types import Answer, Found, Match, Sampling
 
 __all__ = ["ErrorBody", "error_body"]
-MAX_DOCUMENTS = 1000
 BAD_FILTER = "Invalid metadata filter format. Must be a valid JSON string."
-
-
-# Not dots alone: in a path, clients take them for a way elsewhere.
-IndexName = Annotated[
-    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"[^.]"), WithoutNul
-]
-DocId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
-# Null is no metadata.
-Metadata = Annotated[dict[str, Any], BeforeValidator(lambda said: {} if said is None else small(said))]
 
 
 def error_body(error: RagError) -> dict[str, Any]:
@@ -67,11 +58,11 @@ class NewDocument(BaseModel):
 
 
 class ChangedDocument(NewDocument):
-    doc_id: DocId
+    doc_id: DocumentName
 
 
 class Indexing(BaseModel):
-    index_name: IndexName
+    index_name: CollectionName
     documents: Annotated[list[NewDocument], Field(max_length=MAX_DOCUMENTS)]
 
 
@@ -80,7 +71,7 @@ class Changes(BaseModel):
 
 
 class Deletion(BaseModel):
-    doc_ids: Annotated[list[DocId], Field(max_length=MAX_DOCUMENTS)]
+    doc_ids: Annotated[list[DocumentName], Field(max_length=MAX_DOCUMENTS)]
 
 
 class Document(BaseModel):
@@ -119,19 +110,17 @@ class Deleted(BaseModel):
     deleted_doc_ids: list[str]
     not_found_doc_ids: list[str]
 
+    @classmethod
+    def of(cls, asked: Deletion, gone: Set[str]) -> Self:
+        wanted = list(dict.fromkeys(asked.doc_ids))
+        return cls(
+            deleted_doc_ids=[doc_id for doc_id in wanted if doc_id in gone],
+            not_found_doc_ids=[doc_id for doc_id in wanted if doc_id not in gone],
+        )
+
 
 class Done(BaseModel):
     message: str
-
-
-def _blank(query: str) -> str:
-    if not query.strip():
-        raise ValueError("must not be blank")
-    return query
-
-
-# Longer ones are no questions, and the database takes no more.
-Query = Annotated[str, StringConstraints(strict=True, max_length=10_000), WithoutNul, AfterValidator(_blank)]
 
 
 class Node(BaseModel):
@@ -167,8 +156,8 @@ class LlmParams(BaseModel):
 class Questioned(BaseModel):
     """The body of /query."""
 
-    index_name: IndexName
-    query: Query
+    index_name: CollectionName
+    query: Question
     top_k: Annotated[int, Field(strict=True, ge=1, le=100)] = 5
     llm_params: LlmParams | None = None
 
@@ -196,7 +185,7 @@ class Answered(BaseModel):
 class Retrieval(BaseModel):
     """The body of /retrieve."""
 
-    index_name: IndexName
+    index_name: CollectionName
     query: Annotated[str, StringConstraints(strict=True, max_length=10_000), WithoutNul]
     max_node_count: Annotated[int, Field(strict=True, ge=1, le=300)] = 5
     metadata_filter: Metadata = Field(default_factory=dict)

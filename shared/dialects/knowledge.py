@@ -3,17 +3,16 @@
 import re
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from shared.dialects import detail
-from shared.dialects.detail import ErrorBody
-from shared.dialects.platform import WithoutNul, small
+from shared.dialects.detail import MAX_DOCUMENTS, DocumentName, ErrorBody, Metadata, Question
+from shared.dialects.platform import WithoutNul
 from shared.errors import NotFound, RagError, Unauthorized
 from shared.policy import INSUFFICIENT
 from shared.types import Draft, Passage
 
 __all__ = ["ErrorBody", "error_body"]
-MAX_DOCUMENTS = 1000
 NOTHING = "There is nothing in this namespace that answers this question."
 
 
@@ -26,11 +25,7 @@ def _said(error: RagError) -> str:
         return "Invalid or missing credentials"
     if isinstance(error, NotFound) and error.code in ("collection_not_found", "document_not_found"):
         return "Document not found"
-    if error.code == "org_required":
-        return "You belong to several orgs: an API key says which is meant."
-    if "document" in error.details:
-        return f"documents.{error.details['document']}: {error}"
-    return str(error)
+    return detail.said(error)
 
 
 def _addressable(name: str) -> str:
@@ -40,23 +35,8 @@ def _addressable(name: str) -> str:
     return name
 
 
-def _blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be blank")
-    return text
-
-
-# Not dots alone: in a path, clients take them for a way elsewhere.
-Namespace = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"[^.]"), WithoutNul]
-DocumentId = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
-NewId = Annotated[DocumentId, AfterValidator(_addressable)]
+NewId = Annotated[DocumentName, AfterValidator(_addressable)]
 Line = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000), WithoutNul]
-# Longer ones are no questions, and the database takes no more.
-Question = Annotated[
-    str, StringConstraints(strict=True, max_length=10_000), WithoutNul, AfterValidator(_blank)
-]
-# Null is none.
-Metadata = Annotated[dict[str, Any], BeforeValidator(lambda said: {} if said is None else small(said))]
 TopK = Annotated[int, Field(strict=True, ge=1, le=100)]
 Flag = Annotated[bool, Field(strict=True)]
 
