@@ -24,8 +24,7 @@ class Measure:
 
 
 def add(database: Database, caller: Acting, *measures: Measure) -> None:
-    """Count them in one call. What was done is done: no request fails because it could not be counted. After
-    what takes minutes, `caller` is asked who they are: a token may be short."""
+    """Count them in one call. What was done is done: no request fails because it could not be counted."""
     try:
         database.call(caller, "rag_measure", {"measures": [asdict(measure) for measure in measures]})
     except RagError as error:

@@ -100,17 +100,11 @@ create function rag.share_of_collections(scope rag.scope)
 returns double precision
 language plpgsql stable security invoker set search_path = ''
 as $$
+declare
+  whole rag.scope := scope;
 begin
-  return (
-    select sum(counts.chunks) filter (where counts.collection_id = any (scope.collection_ids))::double precision
-      / nullif(sum(counts.chunks), 0)
-    from unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select term_counts.collection_id, term_counts.chunks
-      from rag.term_counts
-      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
-      offset 0
-    ) as counts);
+  whole.collection_ids := null;
+  return rag.count_chunks(scope)::double precision / nullif(rag.count_chunks(whole), 0);
 end;
 $$;
 

@@ -670,12 +670,12 @@ returns double precision[]
 language sql immutable security invoker set search_path = ''
 as $$
   select case
-    when bounds_of.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_latency_seconds$'
-      then '{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60}'
+    when bounds_of.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_(requests_total|latency_seconds)$'
+      then case when bounds_of.measure like '%seconds'
+        then '{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60}' else '{}' end
     when bounds_of.measure = 'gateway_knowledge_retrieval_score'
       then '{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}'
     when bounds_of.measure ~ '^gateway_knowledge_(chunks_retrieved|documents_ingested|documents_deleted|query_tokens)_total$'
-      or bounds_of.measure ~ '^rag_(query|retrieve|chat|index|indexes|indexes_document|indexes_update_document|indexes_delete_document|persist|load|delete_index)_requests_total$'
       then '{}'
   end::double precision[];
 $$;
@@ -929,17 +929,11 @@ create function rag.share_of_collections(scope rag.scope)
 returns double precision
 language plpgsql stable security invoker set search_path = ''
 as $$
+declare
+  whole rag.scope := scope;
 begin
-  return (
-    select sum(counts.chunks) filter (where counts.collection_id = any (scope.collection_ids))::double precision
-      / nullif(sum(counts.chunks), 0)
-    from unnest(scope.org_ids) as org (id)
-    cross join lateral (
-      select term_counts.collection_id, term_counts.chunks
-      from rag.term_counts
-      where term_counts.org_id = org.id and term_counts.term >= ' ' and term_counts.term < '!'
-      offset 0
-    ) as counts);
+  whole.collection_ids := null;
+  return rag.count_chunks(scope)::double precision / nullif(rag.count_chunks(whole), 0);
 end;
 $$;
 
