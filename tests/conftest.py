@@ -15,6 +15,7 @@ from shared.embed import Embedder, local_embedder
 from shared.pipeline import Pipeline
 from tests.actors import Actor, Org, World, client
 from tests.functions.serving import made, served
+from tests.stand_in import StandIn
 from tests.storage_server import BUCKET, StorageServer
 from tests.uploading import Uploading
 
@@ -77,6 +78,13 @@ def no_jobs(world: World) -> Iterator[None]:
     world.sql(clear)
     yield
     world.sql(clear)
+
+
+@pytest.fixture
+def gateway() -> Iterator[StandIn]:
+    """Stands in for a model's endpoint; what it answers is the test's to say."""
+    with StandIn() as server:
+        yield server
 
 
 @pytest.fixture

@@ -33,10 +33,9 @@ TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type
 
 
 @pytest.fixture
-def gateway() -> Iterator[StandIn]:
-    with StandIn() as server:
-        server.replies(Reply(json=MODEL_ANSWER))
-        yield server
+def gateway(gateway: StandIn) -> StandIn:
+    gateway.replies(Reply(json=MODEL_ANSWER))
+    return gateway
 
 
 @pytest.fixture

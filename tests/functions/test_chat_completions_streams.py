@@ -40,12 +40,6 @@ from tests.stand_in import Reply, StandIn
 USAGE = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
 
 
-@pytest.fixture
-def gateway() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
-
-
 @contextmanager
 def opened(url: str, actor: Actor, **body: Any) -> Iterator[httpx.Response]:
     """A stream that a client begins to read, and leaves when this is left."""

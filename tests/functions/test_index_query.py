@@ -36,12 +36,6 @@ def with_model(settings: Settings, api: StandIn) -> Iterator[TestClient]:
         yield client
 
 
-@pytest.fixture
-def model() -> Iterator[StandIn]:
-    with StandIn() as api:
-        yield api
-
-
 def test_a_question_is_answered_from_its_nodes(people: People):
     index(people.ann, KETTLE, TOASTER, author="kaito")
     body = ask(people.ann).json()
@@ -63,15 +57,15 @@ def test_what_no_document_answers_is_said_and_nothing_invented(people: People):
     assert [node["doc_id"] for node in body["source_nodes"]] == [digest(KETTLE)]
 
 
-def test_the_model_gets_the_parameters_and_the_context(people: People, settings: Settings, model: StandIn):
+def test_the_model_gets_the_parameters_and_the_context(people: People, settings: Settings, gateway: StandIn):
     index(people.ann, KETTLE)
-    model.replies(Reply(json=ANSWER))
+    gateway.replies(Reply(json=ANSWER))
     wanted = {"temperature": 0.7, "max_tokens": 2048, "top_p": 0.5, "seed": 7, "stop": ["END"], "unknown": 1}
-    with with_model(settings, model) as client:
+    with with_model(settings, gateway) as client:
         body = {"index_name": "rag_index", "query": QUESTION, "llm_params": wanted}
         answer = client.post("/query", json=body, headers=people.ann.headers())
     assert answer.json()["response"] == "At 100 degrees."
-    (asked,) = model.requests
+    (asked,) = gateway.requests
     assert {name: asked.json[name] for name in wanted if name != "unknown"} == {
         name: value for name, value in wanted.items() if name != "unknown"
     }
@@ -79,13 +73,13 @@ def test_the_model_gets_the_parameters_and_the_context(people: People, settings:
     assert KETTLE in asked.json["messages"][-1]["content"]
 
 
-def test_low_confidence_skips_the_model(people: People, settings: Settings, model: StandIn):
+def test_low_confidence_skips_the_model(people: People, settings: Settings, gateway: StandIn):
     index(people.ann, KETTLE)
-    with with_model(settings, model) as client:
+    with with_model(settings, gateway) as client:
         body = {"index_name": "rag_index", "query": "Who won the football world cup?"}
         answer = client.post("/query", json=body, headers=people.ann.headers())
     assert answer.json()["response"] == INSUFFICIENT
-    assert model.requests == []
+    assert gateway.requests == []
 
 
 @pytest.mark.parametrize(
@@ -98,11 +92,11 @@ def test_low_confidence_skips_the_model(people: People, settings: Settings, mode
     ],
 )
 def test_a_model_that_fails_is_an_error_that_tells_nothing(
-    people: People, settings: Settings, model: StandIn, reply: Reply, status: int
+    people: People, settings: Settings, gateway: StandIn, reply: Reply, status: int
 ):
     index(people.ann, KETTLE)
-    model.replies(reply)
-    with with_model(settings, model) as client:
+    gateway.replies(reply)
+    with with_model(settings, gateway) as client:
         body = {"index_name": "rag_index", "query": QUESTION}
         answer = client.post("/query", json=body, headers=people.ann.headers())
     assert isinstance(detail(answer, status), str)

@@ -115,12 +115,6 @@ def test_confidence_thresholds_come_from_the_environment(people: People, core: P
     assert body["context_used"]["thresholds"] == {"high": 0.99, "medium": 0.98}
 
 
-@pytest.fixture
-def gateway() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
-
-
 def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
     return Settings(
         **settings.model_dump(exclude_unset=True),

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,12 +20,6 @@ from tests.stand_in import Reply, StandIn
 
 SECRET = "The vault's kettle switches off at 4417 degrees."
 either_way = pytest.mark.parametrize("stream", [False, True])
-
-
-@pytest.fixture
-def gateway() -> Iterator[StandIn]:
-    with StandIn() as server:
-        yield server
 
 
 def asking(actor: Actor, name: str, token: str | None = None, **more: Any) -> Any:
