@@ -182,6 +182,11 @@ class Settings(FrameSettings):
     rerank_url: Address | None = None
     rag_rerank_timeout_seconds: Seconds = 5
 
+    # The search API: how fast older documents are held back, 0: not at all; and by which of the gateway's models
+    # what may be asked and shown is judged. Unset: by none, and who asks for it is refused.
+    rag_recency_half_life_days: Annotated[float, Field(ge=0, le=100_000)] = 365
+    rag_moderation_model: str | None = None
+
     # Confidence; unset means the thresholds of the embedding model (policy.py).
     rag_confidence_high_threshold: Share | None = None
     rag_confidence_medium_threshold: Share | None = None

@@ -245,6 +245,18 @@ class NoModel(RagError):
     code = "no_model"
 
 
+class ContentFlagged(InvalidRequest):
+    """The moderation model does not let this be asked here."""
+
+    code = "content_flagged"
+
+
+class ModerationFailed(RagError):
+    """What is asked, or was found, could not be moderated. Please try again."""
+
+    code = "moderation_failed"
+
+
 class AnswersOff(RagError):
     """Answers are switched off here: retrieve, and let a model of your own answer."""
 

@@ -44,11 +44,12 @@ Embed = Callable[[Sequence[str]], list[list[float]]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A sentence of citation `number`, at [start, end) of its document."""
+class Extracted:
+    """A sentence of citation `number`, verbatim, of the match at `place`: [start, end) of its document."""
 
     text: str
     number: int
+    place: int
     start: int
     end: int
     words: frozenset[str]
@@ -60,18 +61,31 @@ def extract(query: Query, matches: Sequence[Match], citations: Sequence[Citation
     A paragraph reads `According to "Title" (date): sentence sentence [n]`, n counting the citations from 1.
     Raises what `embed` raises.
     """
-    candidates = _candidates(matches, citations)
-    if not candidates:
+    chosen, is_direct = best_sentences(query.text, matches, citations, embed)
+    if not chosen:
         best = citations[0].match
         return Draft(f"{INDIRECT}\n\n{_group(best, [best.text.strip()], 1)}", MODEL)
-    worth = _worth(query.text, candidates, embed)
-    chosen = _choose(candidates, worth)
-    numbers = list(dict.fromkeys(candidate.number for candidate in chosen))
-    paragraphs = [INDIRECT] if max(worth) < DIRECT else []
-    for number in numbers:
-        own = sorted((item for item in chosen if item.number == number), key=lambda item: item.start)
-        paragraphs.append(_group(citations[number - 1].match, [item.text for item in own], number))
+    paragraphs = [] if is_direct else [INDIRECT]
+    for number in dict.fromkeys(sentence.number for sentence in chosen):
+        own = [sentence.text for sentence in chosen if sentence.number == number]
+        paragraphs.append(_group(citations[number - 1].match, own, number))
     return Draft("\n\n".join(paragraphs), MODEL)
+
+
+def best_sentences(
+    question: str, matches: Sequence[Match], citations: Sequence[Citation], embed: Embed
+) -> tuple[list[Extracted], bool]:
+    """One to five sentences from the matches of cited documents, the best one's document first, in each as
+    they stand there; none where no match has a whole one. And whether the best answers, or only comes
+    close. Raises what `embed` raises."""
+    candidates = _candidates(matches, citations)
+    if not candidates:
+        return [], False
+    worth = _worth(question, candidates, embed)
+    chosen = _choose(candidates, worth)
+    order = list(dict.fromkeys(sentence.number for sentence in chosen))
+    chosen.sort(key=lambda sentence: (order.index(sentence.number), sentence.start))
+    return chosen, max(worth) >= DIRECT
 
 
 def _group(match: Match, texts: Sequence[str], number: int) -> str:
@@ -82,11 +96,11 @@ def _group(match: Match, texts: Sequence[str], number: int) -> str:
     return f'According to "{title}"{dated}: {" ".join(texts)} [{number}]'
 
 
-def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list[_Candidate]:
+def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list[Extracted]:
     """Every distinct statement of the cited documents' matches: no headings, questions or fragments."""
     numbers = {citation.match.document_id: number for number, citation in enumerate(citations, start=1)}
-    found: dict[tuple[int, int], _Candidate] = {}
-    for match in matches:
+    found: dict[tuple[int, int], Extracted] = {}
+    for place, match in enumerate(matches):
         number = numbers.get(match.document_id)
         if number is None:
             continue
@@ -99,11 +113,12 @@ def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list
                 continue
             start = match.span[0] + sentence.start + len(whole) - len(text)
             # Chunks overlap: the same place in a document counts once.
-            found.setdefault((number, start), _Candidate(text, number, start, start + len(text), words))
+            end = start + len(text)
+            found.setdefault((number, start), Extracted(text, number, place, start, end, words))
     return list(found.values())
 
 
-def _worth(question: str, candidates: Sequence[_Candidate], embed: Embed) -> list[float]:
+def _worth(question: str, candidates: Sequence[Extracted], embed: Embed) -> list[float]:
     asked, *vectors = embed([question, *(candidate.text for candidate in candidates)])
     frequency = Counter(word for candidate in candidates for word in candidate.words)
     rarity = {
@@ -117,12 +132,12 @@ def _worth(question: str, candidates: Sequence[_Candidate], embed: Embed) -> lis
     ]
 
 
-def _choose(candidates: Sequence[_Candidate], worth: Sequence[float]) -> list[_Candidate]:
+def _choose(candidates: Sequence[Extracted], worth: Sequence[float]) -> list[Extracted]:
     """The best sentences, each with the one that follows it, without repetitions."""
     value = dict(zip(candidates, worth, strict=True))
     best = max(worth)
     follower = {(item.number, item.start): item for item in candidates}
-    chosen: list[_Candidate] = []
+    chosen: list[Extracted] = []
     for candidate in sorted(candidates, key=lambda item: -value[item]):
         if chosen and value[candidate] < WORTHWHILE * best:
             break

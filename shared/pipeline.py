@@ -30,7 +30,8 @@ from shared.errors import (
 from shared.generate import UNSAID, Generator, generator_for
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
-from shared.match import holds, is_identifier, match, widen
+from shared.match import holds, is_identifier, match, similar, widen
+from shared.moderate import Moderator, moderator_for
 from shared.networks import Networks
 from shared.policy import JUDGED, cite, judge, thresholds_for
 from shared.postgrest import Database
@@ -45,12 +46,15 @@ from shared.types import (
     Answer,
     Confidence,
     Found,
+    Granularity,
+    Judgement,
     Match,
     Mode,
     Page,
     Principal,
     Query,
     Sampling,
+    Subject,
     Thresholds,
 )
 
@@ -83,6 +87,8 @@ class Pipeline:
             settings.supabase_anon_key.get_secret_value(),
             settings.rag_database_timeout_seconds,
         )
+        # What "last week" is counted from.
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -121,13 +127,18 @@ class Pipeline:
         not the first request. Raises ConfigurationError."""
         if "thresholds" in vars(self):
             return
-        _ = self.thresholds, self.generator, self.reranker
+        _ = self.thresholds, self.generator, self.reranker, self.moderator
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
         if self.settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
         if self.settings.lovable_api_key is None:
             log.warning("LOVABLE_API_KEY is not set: answers are extracted sentences")
+
+    @cached_property
+    def moderator(self) -> Moderator | None:
+        """Judges what may be asked and shown, where it is configured."""
+        return moderator_for(self.settings)
 
     @cached_property
     def key_ring(self) -> KeyRing | None:
@@ -220,14 +231,23 @@ class Pipeline:
         else:
             page = self._matched(caller, query)
             ordered = Reranked(page.matches, None, failed=False)
-        return Found(
-            ordered.matches,
-            page.exact,
-            page.considered,
-            _milliseconds_since(started),
-            ordered.model,
-            ordered.failed,
-        )
+        return _found(page, ordered, started)
+
+    def similar(self, caller: Principal, subject: Subject, query: Query, by: Granularity) -> Found:
+        """What is most like the subject, whose text the query has: chunks, or documents by their best chunk.
+        Raises a RagError, NotFound for a subject that the caller does not see."""
+        started = time.perf_counter()
+        is_reranked = self._is_reranked(query)
+        wider = replace(query, top_k=max(query.top_k, RERANKED)) if is_reranked else query
+        vector = None
+        if subject.kind == "text" and query.mode is not Mode.KEYWORD:
+            vector = self._embedded(caller, query.text)
+        with step("match"):
+            page = similar(self.database, caller, subject, vector, self.embedder.model, wider, by)
+        ordered = Reranked(page.matches, None, failed=False)
+        if is_reranked:
+            ordered = self._in_order(query, page)
+        return _found(page, replace(ordered, matches=ordered.matches[: query.top_k]), started)
 
     def _is_reranked(self, query: Query) -> bool:
         """Raises InvalidRequest for a query that wants its matches in two orders at once."""
@@ -241,15 +261,18 @@ class Pipeline:
         # A reranker has more to choose from than the caller wants to see, and reads passages, not what is
         # around them.
         page = self._matched(caller, replace(query, top_k=max(query.top_k, RERANKED), neighbours=0))
-        ordered = Reranked(page.matches, None, failed=True)
-        if self.reranker:
-            with step("rerank"):
-                ordered = rerank(self.reranker, query.text, page.matches)
+        ordered = self._in_order(query, page)
         matches = ordered.matches[: query.top_k]
         if query.neighbours:
             with step("match"):
                 matches = widen(self.database, caller, matches, query.neighbours)
         return page, replace(ordered, matches=matches)
+
+    def _in_order(self, query: Query, page: Page) -> Reranked:
+        if self.reranker is None:
+            return Reranked(page.matches, None, failed=True)
+        with step("rerank"):
+            return rerank(self.reranker, query.text, page.matches)
 
     def _named(self, caller: Principal, query: Query) -> Page | None:
         """What holds the identifier that the query is, without an embedding; None when nothing does."""
@@ -263,11 +286,14 @@ class Pipeline:
     def _matched(self, caller: Principal, query: Query) -> Page:
         vector = None
         if query.mode is not Mode.KEYWORD:
-            with step("embed"):
-                seconds = self.settings.rag_query_cache_seconds
-                vector = embed_query(self.database, self.embedder, caller, query.text, seconds)
+            vector = self._embedded(caller, query.text)
         with step("match"):
             return match(self.database, caller, vector, self.embedder.model, query)
+
+    def _embedded(self, caller: Principal, text: str) -> list[float]:
+        with step("embed"):
+            seconds = self.settings.rag_query_cache_seconds
+            return embed_query(self.database, self.embedder, caller, text, seconds)
 
     def answer(
         self,
@@ -284,7 +310,7 @@ class Pipeline:
         wider = replace(query, top_k=max(query.top_k, judged))
         found = tuple(map(shown, self.search(caller, wider).matches))
         with step("judge"):
-            judgement = judge(_compared(found, query.text), self.thresholds, judged)
+            judgement = self.judged(found, query.text, judged)
             matches = found[: query.top_k]
             citations = cite(matches)
         draft = None
@@ -293,14 +319,31 @@ class Pipeline:
                 draft = self.generator.write(query, matches, citations, sampling)
         return Answer(matches, judgement, citations, draft, datetime.now(UTC), _milliseconds_since(started))
 
+    def judged(self, matches: Sequence[Match], text: str, judged: int = JUDGED) -> Judgement:
+        """How sure the matches for that text make."""
+        return judge(_compared(matches, text), self.thresholds, judged)
+
     def close(self) -> None:
         """Close the connections; the pipeline is of no use after this."""
         self.database.close()
         # Those that were made, and hold connections: the local ones hold none.
-        names = ("embedder", "generator", "reranker", "transcriber", "storage")
+        names = ("embedder", "generator", "reranker", "moderator", "transcriber", "storage")
         for part in (vars(self).get(name) for name in names):
             if isinstance(part, Closeable):
                 part.close()
+
+
+def _found(page: Page, ordered: Reranked, started: float) -> Found:
+    return Found(
+        ordered.matches,
+        page.exact,
+        page.considered,
+        page.vector_ms,
+        page.lexical_ms,
+        milliseconds=_milliseconds_since(started),
+        reranked_by=ordered.model,
+        rerank_failed=ordered.failed,
+    )
 
 
 def _compared(found: Sequence[Match], text: str) -> list[Match]:

@@ -3,8 +3,8 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack
-from typing import Any
+from contextlib import AsyncExitStack, aclosing
+from typing import Any, TypeVar
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -16,12 +16,32 @@ from shared.trace import current
 KEEP_ALIVE_SECONDS = 15.0
 KEEP_ALIVE = b": keep-alive\n\n"
 
+Message = TypeVar("Message")
+
 
 def event(data: Any, name: str | None = None) -> bytes:
     """An event with JSON, which has no line ends, as its data."""
     said = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     kind = f"event: {name}\n" if name else ""
     return f"{kind}data: {said}\n\n".encode("utf-8", "replace")
+
+
+async def begun(messages: AsyncGenerator[Message]) -> AsyncGenerator[Message]:
+    """The messages, once the first is there: what is wrong before it may still have a status. Raises what they
+    raise."""
+    try:
+        first = await anext(messages)
+    except BaseException:
+        await messages.aclose()
+        raise
+    return _after(first, messages)
+
+
+async def _after(first: Message, messages: AsyncGenerator[Message]) -> AsyncGenerator[Message]:
+    async with aclosing(messages):
+        yield first
+        async for message in messages:
+            yield message
 
 
 async def events(

@@ -1,11 +1,12 @@
 """The rag contract's wire models: /api/rag/search and /api/rag/answer."""
 
-from datetime import UTC, datetime, time
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from shared.dialects.moments import Beginning, End
 from shared.errors import RagError
 from shared.policy import INSUFFICIENT, snippet
 from shared.types import Answer, Citation, Filters, Found, Match, Query
@@ -29,24 +30,6 @@ def error_body(error: RagError) -> dict[str, Any]:
     return {"status": "error", "error": {"code": error.code, "message": str(error)}}
 
 
-def _moment(value: Any) -> datetime:
-    """An ISO 8601 timestamp; without an offset it is UTC."""
-    if not isinstance(value, str):
-        raise ValueError("must be an ISO 8601 timestamp")
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise ValueError("must be an ISO 8601 timestamp") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _end(value: Any) -> datetime:
-    """As `_moment`, but a bare date means the end of that day, since the range is inclusive."""
-    moment = _moment(value)
-    bare_date = len(value) <= len("2025-01-31")
-    return datetime.combine(moment.date(), time.max, UTC) if bare_date else moment
-
-
 def _uuid(value: Any) -> str:
     try:
         return str(UUID(value))
@@ -60,8 +43,8 @@ class RequestFilters(BaseModel):
     source_type: SourceType | None = None
     lang: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=35)] | None = None
     org_id: Annotated[str, BeforeValidator(_uuid)] | None = None
-    date_from: Annotated[datetime, BeforeValidator(_moment)] | None = None
-    date_to: Annotated[datetime, BeforeValidator(_end)] | None = None
+    date_from: Beginning | None = None
+    date_to: End | None = None
 
 
 class Request(BaseModel):

@@ -1,0 +1,53 @@
+"""v1-answer: an answer of which every sentence can be traced, whole or as a stream."""
+
+from contextlib import AsyncExitStack, aclosing
+from functools import partial
+from typing import Annotated
+
+from fastapi import Header
+from starlette.responses import Response
+
+from shared.answers.answer import whole
+from shared.answers.once import Once, once
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, Renewed, with_scope
+from shared.dialects import answer as wire
+from shared.idempotency import Reply
+from shared.sse import EventStream, begun, events
+from shared.types import Principal, Scope
+
+app = create_app(
+    wire,
+    "v1-answer",
+    errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),
+    headers=("x-workspace-id", "idempotency-key"),
+)
+
+Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
+STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+
+
+@app.post("/v1/answer", response_model=wire.Response, responses={200: STREAM})
+async def answer(
+    caller: Asker,
+    renewed: Renewed,
+    core: Core,
+    body: wire.Request,
+    x_workspace_id: Annotated[str | None, Header()] = None,
+    idempotency_key: Annotated[str | None, Header()] = None,
+) -> Response:
+    question = body.asked(x_workspace_id)
+    wanted = None
+    if idempotency_key is not None:
+        wanted = Once(idempotency_key, body.said(x_workspace_id), partial(wire.body, body))
+    happening = await once(core, renewed, question, wanted)
+    if isinstance(happening, Reply):
+        return wire.replay(happening, streams=body.stream)
+    if not body.stream:
+        return wire.response(body, await whole(happening))
+    async with AsyncExitStack() as until:
+        happened = await until.enter_async_context(aclosing(await begun(happening)))
+        return EventStream(events(happened, partial(wire.said, body), wire.broken), until.pop_all())
+
+
+handler = lambda_handler(app)

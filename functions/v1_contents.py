@@ -1,0 +1,40 @@
+"""v1-contents: documents and chunks by their ids, whole."""
+
+from typing import Annotated
+
+from fastapi import Header
+
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, with_scope
+from shared.contents import hydrate
+from shared.dialects import contents as wire
+from shared.places import locate
+from shared.routing.route import Reach
+from shared.types import Principal, Scope
+
+app = create_app(
+    wire, "v1-contents", errors=(400, 401, 403, 404, 413, 429, 500, 503), headers=("x-workspace-id",)
+)
+
+Reader = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ)]
+
+
+@app.post("/v1/contents")
+def contents(
+    caller: Reader, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
+) -> wire.Response:
+    place = locate(core.database, caller, body.workspace(x_workspace_id), body.organizationId)
+    found = hydrate(
+        core.database,
+        caller,
+        place,
+        body.references(),
+        chunks=body.expand.chunks,
+        text=body.includeRaw,
+        # What a search found that went on to the org is there too.
+        whole_org=body.reach is not Reach.WORKSPACE,
+    )
+    return wire.Response.of(body, found)
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,28 @@
+"""v1-search: the search contract's ranked chunks, with the router's reasons."""
+
+from typing import Annotated
+
+from fastapi import Header
+
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, with_scope
+from shared.dialects import search as wire
+from shared.retrieval import retrieve
+from shared.types import Principal, Scope
+
+app = create_app(
+    wire, "v1-search", errors=(400, 401, 403, 404, 413, 429, 500, 503), headers=("x-workspace-id",)
+)
+
+Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ)]
+
+
+@app.post("/v1/search", response_model_exclude_none=False)
+def search(
+    caller: Searcher, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
+) -> wire.Response:
+    retrieved = retrieve(core, caller, body.wanted(x_workspace_id))
+    return wire.Response.of(body, retrieved, core.settings.rag_context_tokens)
+
+
+handler = lambda_handler(app)

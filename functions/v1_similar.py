@@ -1,0 +1,28 @@
+"""v1-similar: what is most like a text, a chunk or a document."""
+
+from typing import Annotated
+
+from fastapi import Header
+
+from shared.alike import alike
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, with_scope
+from shared.dialects import similar as wire
+from shared.types import Principal, Scope
+
+app = create_app(
+    wire, "v1-similar", errors=(400, 401, 403, 404, 413, 429, 500, 503), headers=("x-workspace-id",)
+)
+
+Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ)]
+
+
+@app.post("/v1/similar")
+def similar(
+    caller: Searcher, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
+) -> wire.Response:
+    wanted = body.wanted(x_workspace_id)
+    return wire.Response.of(alike(core, caller, wanted, body.subject.kind, body.subject_id, body.by))
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,1 @@
+"""Answers of which every sentence can be traced to the passages that hold it."""

@@ -1,0 +1,214 @@
+"""An answer as the search API gives it: found, judged, written, and each sentence checked before anybody
+sees it. Retrieval waits in a thread; a model is waited for by none.
+
+    retrieve -> judge -> write -> check -> compose
+"""
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+
+from shared.answers.compose import Cited, Composer
+from shared.answers.prompt import request
+from shared.chat import replies
+from shared.chat.asked import Body
+from shared.chat.gateway import ChatGateway
+from shared.embed import embed
+from shared.errors import GenerationFailed
+from shared.extract import MODEL as EXTRACTIVE
+from shared.extract import best_sentences
+from shared.highlight import highlight
+from shared.pipeline import Pipeline
+from shared.policy import INSUFFICIENT, cite
+from shared.retrieval import Retrieved, Wanted, retrieve
+from shared.support.check import Backing, Checked, Checker, Verdict
+from shared.support.stream import Stream
+from shared.tokens import count_tokens
+from shared.trace import step
+from shared.types import Confidence, Judgement, Match, Principal, Usage
+
+# A workspace may hold one good passage among any others: that one suffices for an answer.
+JUDGED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for, and how to answer: in a model's words, where there is one, or in the documents' own;
+    with numbers of citations in the text or without. `model`: the gateway's own where it is None."""
+
+    wanted: Wanted
+    abstractive: bool = True
+    cites: bool = True
+    max_tokens: int = 400
+    model: str | None = None
+    streams: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What the answer will be from."""
+
+    retrieved: Retrieved
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """More of the answer's text: all of them, in order, are the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The answer, whole. `withheld`: nothing that could be said holds, or nothing good enough was found."""
+
+    begun: Begun
+    answer: Composer
+    withheld: bool
+    abstractive: bool
+    model: str
+    usage: Usage
+    generation_ms: int
+    milliseconds: int
+
+
+Event = Begun | Token | Cited | Finished
+
+
+async def answer(core: Pipeline, caller: Principal, question: Question) -> AsyncGenerator[Event]:
+    """The answer as it comes about: what was found, the text, the citations, and all of it. Raises a
+    RagError, before the first event where retrieval failed."""
+    started = time.perf_counter()
+    begun = await run_in_threadpool(_begin, core, caller, question)
+    yield begun
+    writing = time.perf_counter()
+    matches = begun.retrieved.matches
+    composer = Composer(matches, question.cites)
+    gateway = core.chat_gateway if question.abstractive else None
+    model = EXTRACTIVE if gateway is None else question.model or gateway.model
+    usage = Usage()
+    if begun.judgement.confidence is not Confidence.LOW:
+        counting = _Counting()
+        with step("generate"):
+            checked = (
+                _written(core, question, begun, model, counting)
+                if gateway
+                else _extracted(core, question, begun)
+            )
+            async with aclosing(checked) as sentences:
+                async for sentence in sentences:
+                    if said := composer.add(sentence):
+                        yield Token(said)
+        usage = counting.usage()
+    withheld = not composer.is_grounded
+    if withheld and not composer.text:
+        yield Token(composer.say(INSUFFICIENT))
+    for citation in composer.citations if question.cites else ():
+        yield citation
+    yield Finished(
+        begun,
+        composer,
+        withheld,
+        gateway is not None,
+        model,
+        usage,
+        _milliseconds_since(writing),
+        _milliseconds_since(started),
+    )
+
+
+async def whole(happening: AsyncGenerator[Event]) -> Finished:
+    """The end of it. Raises what it raises."""
+    async with aclosing(happening):
+        async for happened in happening:
+            if isinstance(happened, Finished):
+                return happened
+    raise GenerationFailed
+
+
+def _begin(core: Pipeline, caller: Principal, question: Question) -> Begun:
+    retrieved = retrieve(core, caller, question.wanted)
+    with step("judge"):
+        judgement = core.judged(retrieved.matches, question.wanted.text, JUDGED)
+    return Begun(retrieved, judgement)
+
+
+async def _written(
+    core: Pipeline, question: Question, begun: Begun, model: str, counting: "_Counting"
+) -> AsyncGenerator[Checked]:
+    """What the model says, sentence by sentence, each as soon as it is complete. Raises GenerationFailed for
+    a model that says nothing."""
+    matches = begun.retrieved.matches
+    gateway = core.require_chat_gateway()
+    asked = request(
+        question.wanted.text, matches, core.settings.rag_context_tokens, model, question.max_tokens
+    )
+    counting.read = sum(count_tokens(message["content"]) for message in asked["messages"])
+    checking = Stream(await run_in_threadpool(Checker, matches))
+    texts = _streamed(gateway, asked) if question.streams else _complete(gateway, asked)
+    async with aclosing(texts):
+        async for text in texts:
+            counting.written += text
+            for checked in await run_in_threadpool(checking.feed, text):
+                yield checked
+    if not counting.written.strip():
+        raise GenerationFailed
+    for checked in await run_in_threadpool(checking.close):
+        yield checked
+
+
+async def _streamed(gateway: ChatGateway, asked: Body) -> AsyncGenerator[str]:
+    async with gateway.stream({**asked, "stream": True}) as parts:
+        async for part in parts:
+            for choice in replies.choices(part):
+                yield replies.said_in(choice.get("delta"))
+
+
+async def _complete(gateway: ChatGateway, asked: Body) -> AsyncGenerator[str]:
+    said = await gateway.complete(asked)
+    for choice in replies.choices(said)[:1]:
+        yield replies.said_in(choice.get("message"))
+
+
+async def _extracted(core: Pipeline, question: Question, begun: Begun) -> AsyncGenerator[Checked]:
+    for checked in await run_in_threadpool(_best, core, question, begun.retrieved.matches):
+        yield checked
+
+
+def _best(core: Pipeline, question: Question, matches: Sequence[Match]) -> list[Checked]:
+    """The documents' own sentences, a paragraph a document, as many as may be said."""
+    chosen, _ = best_sentences(
+        question.wanted.text, matches, cite(matches), lambda texts: embed(core.embedder, texts)
+    )
+    if not chosen:
+        best = highlight(matches[0], question.wanted.text)
+        return [Checked(best.text, Verdict.SUPPORTED, (Backing(0, best.start, best.end),))]
+    left = question.max_tokens
+    found: list[Checked] = []
+    for before, sentence in zip([None, *chosen], chosen, strict=False):
+        left -= count_tokens(sentence.text)
+        if left < 0 and found:
+            break
+        space = " " if before and before.number == sentence.number else "\n\n"
+        backing = Backing(sentence.place, sentence.start, sentence.end)
+        found.append(Checked(sentence.text, Verdict.SUPPORTED, (backing,), before=space if before else ""))
+    return found
+
+
+@dataclass(slots=True)
+class _Counting:
+    """What the model read and wrote, in tokens: an upper bound."""
+
+    read: int = 0
+    written: str = ""
+
+    def usage(self) -> Usage:
+        return Usage(self.read, count_tokens(self.written))
+
+
+def _milliseconds_since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

@@ -1,0 +1,62 @@
+"""An answer that is given once for each idempotency key: the same request again gets the same answer for a day,
+and whoever asks while it is still being written is told to wait."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from shared.answers.answer import Event, Finished, Question, answer
+from shared.idempotency import Claim, Reply, begin
+from shared.pipeline import Pipeline
+from shared.places import locate
+from shared.types import Principal
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A request as its key knows it: the key, what was asked word for word, and how its answer is written."""
+
+    key: str
+    said: str
+    render: Callable[[Finished], Body]
+
+
+async def once(
+    core: Pipeline, caller: Callable[[], Principal], question: Question, wanted: Once | None
+) -> Reply | AsyncGenerator[Event]:
+    """The answer as it comes about, or the one that was given before. Raises Conflict for a key that stands for
+    another request, or for one that is still being answered; or another RagError."""
+    if wanted is None:
+        return answer(core, caller(), question)
+    claim = await run_in_threadpool(_begin, core, caller, question, wanted)
+    if isinstance(claim, Reply):
+        return claim
+    return _kept(claim, answer(core, caller(), question), wanted)
+
+
+def _begin(
+    core: Pipeline, caller: Callable[[], Principal], question: Question, wanted: Once
+) -> Claim | Reply:
+    place = locate(core.database, caller(), question.wanted.workspace, question.wanted.org)
+    return begin(core.database, caller, place.org_id, wanted.key, wanted.said)
+
+
+async def _kept(claim: Claim, happening: AsyncGenerator[Event], wanted: Once) -> AsyncGenerator[Event]:
+    """What happens, kept when it is finished; where it never is, the next one may begin anew."""
+    kept = False
+    try:
+        async with aclosing(happening):
+            async for happened in happening:
+                if isinstance(happened, Finished):
+                    body = wanted.render(happened)
+                    await run_in_threadpool(claim.keep, 200, body, body["requestId"])
+                    kept = True
+                yield happened
+    finally:
+        if not kept:
+            await run_in_threadpool(claim.release)

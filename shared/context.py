@@ -1,0 +1,37 @@
+"""Matches as one text for somebody's own prompt: by document, in its order, nothing twice."""
+
+from collections.abc import Sequence
+
+from shared.policy import fit
+from shared.tokens import count_tokens
+from shared.types import Match
+
+
+def concatenated(matches: Sequence[Match], budget: int) -> str:
+    """The best matches that fit so many tokens, document by document, the best one's first; in each, in the
+    order of its text, with what overlaps joined and gaps shown."""
+    chosen = fit(matches, budget, lambda match: count_tokens(_block([match])))
+    by_document: dict[str, list[Match]] = {}
+    for match in chosen:
+        by_document.setdefault(match.document_id, []).append(match)
+    return "\n\n".join(map(_block, by_document.values()))
+
+
+def _block(matches: Sequence[Match]) -> str:
+    first = matches[0]
+    # A title stays on its line, and so poses as nothing else.
+    title = " ".join(first.title.split())
+    head = f"# {title}" + (f" ({first.uri})" if first.uri else "")
+    text, end = "", None
+    for match in sorted(matches, key=lambda match: match.span):
+        start = match.span[0]
+        if end is None:
+            text = match.text
+        elif match.span[1] <= end:
+            continue
+        elif start <= end:
+            text += match.text[end - start :]
+        else:
+            text += f"\n[…]\n{match.text}"
+        end = match.span[1]
+    return f"{head}\n{text}"

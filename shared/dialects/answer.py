@@ -1,0 +1,260 @@
+"""The search contract's wire models: /v1/answer, whole and as a stream."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field, StringConstraints
+from starlette.responses import JSONResponse
+from starlette.responses import Response as HttpResponse
+
+from shared.answers.answer import Begun, Event, Finished, Question, Token
+from shared.answers.compose import Cited, Composer
+from shared.dialects import v1
+from shared.dialects.search import Mode
+from shared.dialects.v1 import ErrorBody, Flag, error_body
+from shared.errors import RagError
+from shared.highlight import highlight
+from shared.idempotency import Reply
+from shared.retrieval import Wanted
+from shared.routing.route import Way
+from shared.sse import event
+
+__all__ = ["ErrorBody", "error_body"]
+# Of what an answer is written from, as many chunks as a search shows by default.
+TOP_K = 10
+
+
+class Include(BaseModel):
+    rationale: Flag = False
+
+
+class Request(v1.Scoped):
+    """`constraints` are any of a search's filters."""
+
+    question: v1.QueryText
+    mode: Mode = "auto"
+    autoprompt: Flag = True
+    context: Flag = False
+    moderation: Flag = False
+    answerType: Literal["abstractive", "extractive"] = "abstractive"
+    citations: Flag = True
+    maxTokens: Annotated[int, Field(strict=True, ge=16, le=4096)] = 400
+    model: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)] | None = None
+    constraints: v1.RetrievalFilters | None = None
+    topK: v1.TopK = TOP_K
+    include: Include = Field(default_factory=Include)
+    quality: v1.Quality = Field(default_factory=v1.Quality)
+    stream: Flag = False
+
+    def said(self, workspace: str | None) -> str:
+        """The request word for word, as an idempotency key stands for it."""
+        return f"{self.workspace(workspace)} {self.model_dump_json()}"
+
+    def asked(self, workspace: str | None) -> Question:
+        """`workspace` is what a header says. Raises InvalidRequest."""
+        wanted = Wanted(
+            self.question,
+            self.workspace(workspace),
+            self.organizationId,
+            Way(self.mode),
+            self.reach,
+            (self.constraints or v1.RetrievalFilters()).to_filters(),
+            self.topK,
+            expands=self.autoprompt,
+            moderated=self.moderation,
+            rerank=self.quality.rerank,
+            # More of each document is put to the model.
+            neighbours=1 if self.context else 0,
+        )
+        return Question(
+            wanted, self.answerType == "abstractive", self.citations, self.maxTokens, self.model, self.stream
+        )
+
+
+class Citation(BaseModel):
+    """`index` is the number that stands in the answer."""
+
+    index: int
+    documentId: str
+    chunkId: str
+    title: str
+    url: str | None
+
+    @classmethod
+    def of(cls, cited: Cited) -> Self:
+        match = cited.match
+        return cls(
+            index=cited.number,
+            documentId=f"doc_{match.document_id}",
+            chunkId=f"chnk_{match.chunk_id}",
+            title=match.title,
+            url=match.uri,
+        )
+
+
+class Reference(BaseModel):
+    """A passage that holds a sentence: `span` is in its document's text."""
+
+    documentId: str
+    chunkId: str
+    span: v1.Span
+
+
+class Sentence(BaseModel):
+    """`span` is in the answer. One without references states nothing: a heading, a word between."""
+
+    text: str
+    span: v1.Span
+    references: list[Reference]
+
+
+class Support(BaseModel):
+    """What became of each sentence that was written: those that no passage holds were left out, `reasons` say
+    how many for what."""
+
+    kept: int
+    dropped: int
+    reasons: dict[str, int]
+    sentences: list[Sentence]
+
+    @classmethod
+    def of(cls, answer: Composer) -> Self:
+        counted: dict[str, int] = {}
+        for reasons in answer.dropped:
+            for reason in reasons:
+                counted[reason] = counted.get(reason, 0) + 1
+        matches = {cited.number: cited.match for cited in answer.citations}
+        return cls(
+            kept=len(answer.sentences),
+            dropped=len(answer.dropped),
+            reasons=counted,
+            sentences=[
+                Sentence(
+                    text=answer.text[sentence.start : sentence.end],
+                    span=v1.Span(start=sentence.start, end=sentence.end),
+                    references=[
+                        Reference(
+                            documentId=f"doc_{matches[reference.number].document_id}",
+                            chunkId=f"chnk_{matches[reference.number].chunk_id}",
+                            span=v1.Span(start=reference.start, end=reference.end),
+                        )
+                        for reference in sentence.references
+                    ],
+                )
+                for sentence in answer.sentences
+            ],
+        )
+
+
+class Retrieval(BaseModel):
+    results: list[v1.Result]
+    latencyMs: int
+
+    @classmethod
+    def of(cls, begun: Begun) -> Self:
+        found = begun.retrieved
+        results = [v1.Result.of(match, highlight(match, found.route.text)) for match in found.matches]
+        return cls(results=results, latencyMs=found.milliseconds)
+
+
+class Generation(BaseModel):
+    """`model` is "extractive" where the answer is the documents' own sentences."""
+
+    model: str
+    answerType: Literal["abstractive", "extractive"]
+    latencyMs: int
+    promptTokens: int
+    completionTokens: int
+
+
+class Response(BaseModel):
+    """`withheld`: nothing was found that is good enough, or nothing that was said holds."""
+
+    answer: str
+    withheld: bool
+    confidence: Literal["high", "medium", "low"]
+    citations: list[Citation]
+    support: Support
+    rationale: v1.Rationale | None = None
+    retrieval: Retrieval
+    generation: Generation
+    usage: v1.Usage
+    requestId: str
+
+    @classmethod
+    def of(cls, request: Request, done: Finished) -> Self:
+        begun, composed = done.begun, done.answer
+        return cls(
+            answer=composed.text,
+            withheld=done.withheld,
+            confidence=begun.judgement.confidence.value,
+            citations=list(map(Citation.of, composed.citations)) if request.citations else [],
+            support=Support.of(composed),
+            rationale=v1.Rationale.of(begun.retrieved) if request.include.rationale else None,
+            retrieval=Retrieval.of(begun),
+            generation=Generation(
+                model=done.model,
+                answerType="abstractive" if done.abstractive else "extractive",
+                latencyMs=done.generation_ms,
+                promptTokens=done.usage.prompt_tokens,
+                completionTokens=done.usage.completion_tokens,
+            ),
+            usage=v1.Usage.of(begun.retrieved, done.milliseconds),
+            requestId=v1.request_id(),
+        )
+
+
+class Meta(BaseModel):
+    """What a stream begins with."""
+
+    retrieval: Retrieval
+    confidence: Literal["high", "medium", "low"]
+    rationale: v1.Rationale | None = None
+    requestId: str
+
+
+def said(request: Request, happened: Event) -> bytes:
+    """An event of a stream."""
+    match happened:
+        case Begun(retrieved=retrieved, judgement=judgement):
+            meta = Meta(
+                retrieval=Retrieval.of(happened),
+                confidence=judgement.confidence.value,
+                rationale=v1.Rationale.of(retrieved) if request.include.rationale else None,
+                requestId=v1.request_id(),
+            )
+            return event(meta.model_dump(mode="json"), "meta")
+        case Token(text=text):
+            return event({"text": text}, "token")
+        case Cited():
+            return event(Citation.of(happened).model_dump(mode="json"), "citation")
+        case Finished():
+            return event(Response.of(request, happened).model_dump(mode="json"), "final")
+
+
+def broken(error: RagError) -> bytes:
+    """The last event of a stream that fails."""
+    return event(error_body(error), "error")
+
+
+def body(request: Request, done: Finished) -> dict[str, Any]:
+    return Response.of(request, done).model_dump(mode="json")
+
+
+def response(request: Request, done: Finished) -> HttpResponse:
+    return JSONResponse(body(request, done))
+
+
+def replay(reply: Reply, *, streams: bool) -> HttpResponse:
+    """An answer that was given before."""
+    headers = {"Idempotency-Replayed": "true"}
+    if not streams:
+        return JSONResponse(reply.body, reply.status, headers)
+    said = reply.body
+    meta = {name: said.get(name) for name in ("retrieval", "confidence", "rationale", "requestId")}
+    told = [
+        event(meta, "meta"),
+        event({"text": said["answer"]}, "token"),
+        *(event(citation, "citation") for citation in said["citations"]),
+        event(said, "final"),
+    ]
+    return HttpResponse(b"".join(told), reply.status, headers, "text/event-stream")

@@ -1,0 +1,124 @@
+"""The search contract's wire models: /v1/contents."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field
+
+from shared import contents
+from shared.contents import Contents
+from shared.dialects import v1
+from shared.dialects.v1 import ErrorBody, Flag, error_body
+
+__all__ = ["ErrorBody", "error_body"]
+
+
+class Reference(BaseModel):
+    kind: Literal["document", "chunk"]
+    id: v1.Id
+
+
+class GraphExpansion(BaseModel):
+    hops: Annotated[int, Field(strict=True, ge=0, le=2)] = 1
+    include: list[Literal["relationships", "entities", "evidence"]] = ["relationships", "entities", "evidence"]
+
+
+class Expand(BaseModel):
+    chunks: Flag = False
+    graph: GraphExpansion | None = None
+
+
+class Request(v1.Scoped):
+    ids: Annotated[list[Reference], Field(min_length=1, max_length=100)]
+    expand: Expand = Field(default_factory=Expand)
+    includeRaw: Flag = False
+
+    def references(self) -> list[tuple[str, str]]:
+        return [(reference.kind, reference.id) for reference in self.ids]
+
+
+class DocumentChunk(BaseModel):
+    id: str
+    text: str
+    span: v1.Span
+
+    @classmethod
+    def of(cls, chunk: contents.Chunk) -> Self:
+        start, end = chunk.span
+        return cls(id=f"chnk_{chunk.id}", text=chunk.text, span=v1.Span(start=start, end=end))
+
+
+class Chunk(DocumentChunk):
+    documentId: str
+
+    @classmethod
+    def of(cls, chunk: contents.Chunk) -> Self:
+        known = DocumentChunk.of(chunk)
+        return cls(id=known.id, text=known.text, span=known.span, documentId=f"doc_{chunk.document_id}")
+
+
+class Graph(BaseModel):
+    """What of a graph was asked for: nothing, until there is one."""
+
+    entities: list[str] | None = None
+    relationships: list[dict[str, Any]] | None = None
+    evidence: list[str] | None = None
+
+    @classmethod
+    def of(cls, asked: GraphExpansion) -> Self:
+        return cls(**{part: [] for part in asked.include})
+
+
+class Document(BaseModel):
+    """`body` where it was asked for; it, and chunks, are left out where the answer would grow too large, and
+    `truncated` says so."""
+
+    id: str
+    title: str
+    type: str
+    source: str | None
+    url: str | None
+    author: str | None
+    state: str | None
+    occurredAt: datetime | None
+    metadata: dict[str, Any]
+    body: str | None = None
+    chunks: list[DocumentChunk] | None = None
+    graph: Graph | None = None
+    truncated: bool
+
+    @classmethod
+    def of(cls, document: contents.Document, expand: Expand) -> Self:
+        return cls(
+            id=f"doc_{document.id}",
+            title=document.title,
+            type=document.source_type,
+            source=document.origin,
+            url=document.uri,
+            author=document.author,
+            state=document.state,
+            occurredAt=document.occurred_at,
+            metadata={**document.metadata, "labels": list(document.labels)},
+            body=document.text,
+            chunks=None if document.chunks is None else list(map(DocumentChunk.of, document.chunks)),
+            graph=None if expand.graph is None else Graph.of(expand.graph),
+            truncated=document.truncated,
+        )
+
+
+class Response(BaseModel):
+    """`missing`: the ids, as they came, of what is not there."""
+
+    documents: list[Document]
+    chunks: list[Chunk]
+    missing: list[str]
+    requestId: str
+
+    @classmethod
+    def of(cls, request: Request, found: Contents) -> Self:
+        return cls(
+            documents=[Document.of(document, request.expand) for document in found.documents],
+            chunks=list(map(Chunk.of, found.chunks)),
+            missing=list(found.missing),
+            requestId=v1.request_id(),
+        )

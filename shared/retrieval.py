@@ -1,0 +1,216 @@
+"""Retrieval that explains itself: the router says what is meant and how to look (routing/), the core looks,
+and where a workspace has little on it, or nothing within the time that was meant, it looks further.
+
+    locate -> moderate -> route -> search -> search further -> moderate
+"""
+
+import time
+from dataclasses import dataclass, field, replace
+
+from shared.errors import ContentFlagged
+from shared.match import holds
+from shared.moderate import require_moderator
+from shared.pipeline import Pipeline
+from shared.places import Place, locate
+from shared.routing.route import Asked, Reach, Route, Rule, Way, low_recall, route
+from shared.routing.times import TimeRange
+from shared.trace import current, step
+from shared.types import Filters, Granularity, Match, Mode, Page, Principal, Query, Subject
+
+NO_FILTERS = Filters()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody asks for, as they ask it: `workspace` and `org` are ids as clients write them; `expands`:
+    the question may be rewritten; `neighbours` as of a Query."""
+
+    text: str
+    workspace: str | None = None
+    org: str | None = None
+    way: Way = Way.AUTO
+    reach: Reach = Reach.AUTO
+    filters: Filters = NO_FILTERS
+    top_k: int = 10
+    expands: bool = True
+    moderated: bool = False
+    rerank: bool | None = None
+    neighbours: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What was found, and why that: `reach` is where in the end, `time_range` what it was narrowed to because
+    the question says so, `model` what embedded it, None where nothing did; `stages` are milliseconds."""
+
+    matches: tuple[Match, ...]
+    place: Place
+    route: Route
+    reach: Reach
+    rules: tuple[Rule, ...]
+    time_range: TimeRange | None
+    model: str | None
+    stages: dict[str, float]
+    milliseconds: int
+
+
+@dataclass(slots=True)
+class _Search:
+    """A search in progress: how it looks by now, and what the databases's legs took so far."""
+
+    core: Pipeline
+    caller: Principal
+    wanted: Wanted
+    place: Place
+    route: Route
+    reach: Reach
+    mode: Mode
+    time_range: TimeRange | None
+    rules: list[Rule]
+    subject: Subject | None
+    by: Granularity
+    vector_ms: float = 0.0
+    lexical_ms: float = 0.0
+    embeds: bool = False
+    found: Page = field(default_factory=lambda: Page((), None, 0))
+
+    def look(self) -> None:
+        query = self.query()
+        if self.subject is None:
+            found = self.core.search(self.caller, query)
+        else:
+            found = self.core.similar(self.caller, self.subject, query, self.by)
+        self.embeds = self.embeds or any(match.similarity is not None for match in found.matches)
+        self.found = found
+        self.vector_ms += found.vector_ms
+        self.lexical_ms += found.lexical_ms
+
+    def query(self) -> Query:
+        wanted, way = self.wanted, self.route
+        return Query(
+            way.text,
+            wanted.top_k,
+            narrowed(wanted.filters, self.place, self.reach, self.time_range),
+            self.mode,
+            way.rerank,
+            wanted.neighbours,
+            way.half_life_days if self.time_range is None else None,
+            words=way.words,
+            prefer=way.prefer,
+        )
+
+    def because(self, rule: str, because: str) -> None:
+        self.rules.append(Rule(rule, because))
+
+
+def retrieve(
+    core: Pipeline,
+    caller: Principal,
+    wanted: Wanted,
+    subject: Subject | None = None,
+    by: Granularity = Granularity.CHUNKS,
+) -> Retrieved:
+    """What answers the text; or, for a subject whose text that is, what is like it. Raises NotFound for a workspace or org that the caller does not see, ContentFlagged, or a RagError."""
+    started = time.perf_counter()
+    with step("locate"):
+        place = locate(core.database, caller, wanted.workspace, wanted.org)
+    moderator = require_moderator(core.moderator) if wanted.moderated else None
+    if moderator and moderator.flagged([wanted.text])[0]:
+        raise ContentFlagged
+    with step("route"):
+        asked = Asked(
+            wanted.text,
+            wanted.way,
+            wanted.reach,
+            expands=wanted.expands,
+            narrowed=wanted.filters != NO_FILTERS,
+            has_workspace=place.collection_id is not None,
+            reranks=core.settings.rerank_enabled if wanted.rerank is None else wanted.rerank,
+        )
+        way = route(asked, core.clock(), core.settings.rag_recency_half_life_days, core.expander)
+    search = _Search(core, caller, wanted, place, way, way.reach, way.mode, way.time_range, list(way.rules), subject, by)
+    search.look()
+    _look_by_meaning(search)
+    _look_in_the_org(search)
+    _look_at_any_time(search)
+    matches: tuple[Match, ...] = search.found.matches
+    if moderator and matches:
+        harmful = moderator.flagged([match.text for match in matches])
+        matches = tuple(match for match, flag in zip(matches, harmful, strict=True) if not flag)
+        if any(harmful):
+            search.because("moderation", f"{sum(harmful)} of the results were left out.")
+    return _retrieved(search, matches, started)
+
+
+def _look_by_meaning(search: _Search) -> None:
+    """What no document says word for word, some may mean."""
+    way = search.route
+    if search.mode is not Mode.KEYWORD or search.wanted.way is Way.KEYWORD:
+        return
+    matches = search.found.matches
+    if way.way is Way.FAST and not matches:
+        search.mode = Mode.SEMANTIC
+        search.because("nothing_by_word", "No document has these words: looked for by meaning.")
+        search.look()
+    elif way.way is Way.KEYWORD and not (matches and holds(matches[0], way.text)):
+        search.mode = Mode.HYBRID
+        search.because("identifier_not_found", "No document holds this name: looked for by meaning as well.")
+        search.look()
+
+
+def _look_in_the_org(search: _Search) -> None:
+    if not search.route.falls_back or search.reach is Reach.ORG:
+        return
+    why = low_recall(search.found.matches, search.wanted.top_k, search.core.thresholds.medium)
+    if why is None:
+        return
+    search.reach = Reach.ORG
+    search.because("org_fallback", f"{why}: looked in the whole organization.")
+    search.look()
+
+
+def _look_at_any_time(search: _Search) -> None:
+    said = search.time_range
+    if said is None or search.found.matches:
+        return
+    search.time_range = None
+    search.because("time_range_dropped", f'Nothing is from the time of "{said.said}": looked at any time.')
+    search.look()
+
+
+def narrowed(filters: Filters, place: Place, reach: Reach, said: TimeRange | None = None) -> Filters:
+    """The filters, within the place, as far as it reaches, and within the time that the question says."""
+    inside = () if reach is Reach.ORG or place.collection_id is None else (place.collection_id,)
+    filters = replace(filters, org_id=place.org_id, collection_ids=inside)
+    return replace(filters, date_from=said.after, date_to=said.before) if said else filters
+
+
+def _retrieved(search: _Search, matches: tuple[Match, ...], started: float) -> Retrieved:
+    embedded = search.embeds or search.mode is not Mode.KEYWORD
+    return Retrieved(
+        matches,
+        search.place,
+        search.route,
+        search.reach,
+        tuple(search.rules),
+        search.time_range,
+        search.core.embedder.model if embedded else None,
+        stages_of(search.vector_ms, search.lexical_ms),
+        round((time.perf_counter() - started) * 1000),
+    )
+
+
+def stages_of(vector_ms: float, lexical_ms: float) -> dict[str, float]:
+    """Milliseconds of the request at hand, by stage: `vector` and `lexical` are the database's own, `hydrate`
+    is the rest of asking it."""
+    trace = current.get()
+    taken = trace.milliseconds() if trace else {}
+    hydrate = max(0.0, taken.get("match", 0.0) - vector_ms - lexical_ms)
+    return {
+        "route": round(taken.get("locate", 0.0) + taken.get("route", 0.0), 1),
+        "embed": taken.get("embed", 0.0),
+        "lexical": round(lexical_ms, 1),
+        "vector": round(vector_ms, 1),
+        "rerank": taken.get("rerank", 0.0),
+        "hydrate": round(hydrate, 1),
+    }

@@ -1,0 +1,278 @@
+"""/v1/answer over HTTP, whole: without a model, and with one that says what holds and what does not."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from functions import v1_answer
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from shared.policy import INSUFFICIENT
+from tests.actors import World
+from tests.conftest import People
+from tests.functions.searching import OUTAGE, Row, Workspace, ok, refused, workspace
+from tests.functions.serving import live, made, served
+from tests.stand_in import Reply, StandIn
+
+QUESTION = "What was the root cause of the billing outage?"
+HOLDS = "The root cause of the billing outage were Stripe webhook retries that piled up in the queue [1]."
+INVENTED = "The outage cost the company 4 million dollars [1]."
+MISQUOTED = 'Priya Nair said "we should never have used Stripe" [1].'
+
+
+@pytest.fixture
+def home(core: Pipeline, people: People) -> Workspace:
+    return workspace(core, people.ann)
+
+
+def says(text: str) -> Reply:
+    return Reply(json={"choices": [{"message": {"role": "assistant", "content": text}}]})
+
+
+@contextmanager
+def answering(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
+    changes = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+    with made(settings, **changes) as core, served(v1_answer.app, core) as client:
+        yield client
+
+
+def ask(client: TestClient, home: Workspace, **body: Any) -> Row:
+    asked = {"workspaceId": home.id, "question": QUESTION, **body}
+    return ok(client.post("/v1/answer", json=asked, headers=home.actor.headers()))
+
+
+def assert_traceable(home: Workspace, body: Row) -> None:
+    """Every sentence's passages stand in chunks that are cited, and those are among the results."""
+    chunks = {result["chunkId"] for result in body["retrieval"]["results"]}
+    cited = {citation["chunkId"] for citation in body["citations"]}
+    assert cited <= chunks
+    for sentence in body["support"]["sentences"]:
+        span = sentence["span"]
+        assert body["answer"][span["start"] : span["end"]] == sentence["text"]
+        for reference in sentence["references"]:
+            assert reference["chunkId"] in cited
+            raw = home.contents(reference["documentId"], includeRaw=True)["documents"][0]["body"]
+            assert raw[reference["span"]["start"] : reference["span"]["end"]].strip()
+
+
+def test_without_a_model_the_answer_is_the_documents_own_sentences(home: Workspace):
+    body = home.answer(QUESTION)
+    assert set(body) == {
+        "answer", "withheld", "confidence", "citations", "support", "rationale", "retrieval", "generation",
+        "usage", "requestId",
+    }  # fmt: skip
+    assert "Stripe webhook retries that piled up in the queue. [1]" in body["answer"]
+    assert body["generation"]["model"] == body["generation"]["answerType"] == "extractive"
+    assert body["citations"][0]["documentId"] == home.documents["Billing outage"]
+    for sentence in body["support"]["sentences"]:
+        for reference in sentence["references"]:
+            raw = home.contents(reference["documentId"], includeRaw=True)["documents"][0]["body"]
+            assert raw[reference["span"]["start"] : reference["span"]["end"]] == sentence["text"]
+    assert_traceable(home, body)
+
+
+def test_what_holds_stays_and_what_does_not_is_left_out(home: Workspace, settings: Settings, gateway: StandIn):
+    gateway.replies(says(f"{HOLDS} {INVENTED} {MISQUOTED}"))
+    with answering(settings, gateway) as client:
+        body = ask(client, home)
+    assert body["answer"] == HOLDS.removesuffix(" [1].") + ". [1]"
+    assert "4 million" not in str(body["support"]["sentences"])
+    assert (body["support"]["kept"], body["support"]["dropped"]) == (1, 2)
+    assert body["support"]["reasons"]
+    assert (body["withheld"], body["generation"]["answerType"]) == (False, "abstractive")
+    assert [citation["documentId"] for citation in body["citations"]] == [home.documents["Billing outage"]]
+    assert_traceable(home, body)
+    (asked,) = gateway.requests
+    assert asked.json["max_tokens"] == 400
+    assert OUTAGE in asked.json["messages"][-1]["content"]
+
+
+def test_an_answer_of_which_nothing_holds_is_withheld(home: Workspace, settings: Settings, gateway: StandIn):
+    gateway.replies(says(INVENTED))
+    with answering(settings, gateway) as client:
+        body = ask(client, home)
+    assert (body["answer"], body["withheld"], body["citations"]) == (INSUFFICIENT, True, [])
+
+
+def test_what_no_document_answers_is_not_put_to_the_model(
+    home: Workspace, settings: Settings, gateway: StandIn
+):
+    with answering(settings, gateway) as client:
+        body = ask(client, home, question="Who won the football world cup in Brazil?")
+    assert (body["answer"], body["withheld"], body["confidence"]) == (INSUFFICIENT, True, "low")
+    assert gateway.requests == []
+
+
+def test_the_model_and_the_length_are_the_caller_s(home: Workspace, settings: Settings, gateway: StandIn):
+    gateway.replies(says(HOLDS))
+    with answering(settings, gateway) as client:
+        body = ask(client, home, model="gpt-4o-mini", maxTokens=64)
+    assert body["generation"]["model"] == gateway.requests[0].json["model"] == "gpt-4o-mini"
+    assert gateway.requests[0].json["max_tokens"] == 64
+
+
+def test_extractive_answers_ask_no_model(home: Workspace, settings: Settings, gateway: StandIn):
+    with answering(settings, gateway) as client:
+        body = ask(client, home, answerType="extractive", maxTokens=16)
+    assert body["generation"]["answerType"] == "extractive"
+    assert len(body["support"]["sentences"]) == 1, "no more fits"
+    assert gateway.requests == []
+
+
+def test_without_citations_no_numbers_stand_in_the_text_and_it_is_checked_all_the_same(
+    home: Workspace, settings: Settings, gateway: StandIn
+):
+    gateway.replies(says(f"{HOLDS} {INVENTED}"))
+    with answering(settings, gateway) as client:
+        body = ask(client, home, citations=False)
+    assert body["citations"] == []
+    assert "[" not in body["answer"]
+    assert body["support"]["dropped"] == 1
+
+
+def test_context_puts_more_of_each_document_to_the_model(
+    home: Workspace, settings: Settings, gateway: StandIn
+):
+    filler = "Kettles boil water, and nobody has ever doubted that they do so rather well. " * 12
+    home.put("Long", f"{filler}\n\nThe blue whale sleeps upright near Sri Lanka.\n\n{filler}")
+    gateway.replies(says("The blue whale sleeps upright near Sri Lanka [1]."))
+    with answering(settings, gateway) as client:
+        lengths = []
+        for context in (False, True):
+            body = ask(client, home, question="Where does the blue whale sleep upright?", context=context, topK=1)
+            assert body["withheld"] is False
+            lengths.append(len(gateway.requests[-1].json["messages"][-1]["content"]))
+    assert lengths[1] > lengths[0]
+
+
+def test_constraints_and_the_rationale_are_a_search_s(home: Workspace):
+    body = home.answer(QUESTION, constraints={"before": "2026-01-01"}, include={"rationale": True})
+    assert "Billing outage" not in {result["title"] for result in body["retrieval"]["results"]}
+    assert body["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
+    assert body["usage"]["routerScope"] == "workspace"
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "code"),
+    [
+        (Reply(status=500, json={"error": "secret upstream"}), 500, "INTERNAL"),
+        (Reply(status=429, json={"error": "secret"}, headers={"Retry-After": "7"}), 503, "UNAVAILABLE"),
+        (Reply(status=404, json={"error": "no such model: secret"}), 400, "INVALID_ARGUMENT"),
+        (Reply(json={"choices": []}), 500, "INTERNAL"),
+        (says(""), 500, "INTERNAL"),
+        (Reply(drop=True), 500, "INTERNAL"),
+    ],
+)
+def test_a_model_that_fails_is_told_without_its_words(
+    home: Workspace, settings: Settings, gateway: StandIn, reply: Reply, status: int, code: str
+):
+    gateway.replies(reply)
+    with answering(settings, gateway) as client:
+        body = {"workspaceId": home.id, "question": QUESTION}
+        answer = client.post("/v1/answer", json=body, headers=home.actor.headers())
+    refused(answer, status, code)
+    assert "secret" not in answer.text
+    assert answer.headers.get("retry-after") == ("7" if status == 503 else None)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "question"),
+        ({"question": ""}, "question"),
+        ({"question": "x", "maxTokens": 15}, "maxTokens"),
+        ({"question": "x", "maxTokens": 4097}, "maxTokens"),
+        ({"question": "x", "answerType": "poem"}, "answerType"),
+        ({"question": "x", "mode": "magic"}, "mode"),
+        ({"question": "x", "constraints": {"before": "never"}}, "constraints.before"),
+        ({"question": "x", "stream": "yes"}, "stream"),
+        ({"question": "x", "citations": 1}, "citations"),
+        ({"question": "x", "moderation": True}, "moderation"),
+    ],
+)
+def test_what_is_out_of_range_is_named(home: Workspace, body: Row, field: str):
+    refused(home.actor.post("/v1/answer", {"workspaceId": home.id, **body}), 400, "INVALID_ARGUMENT", field)
+
+
+# --- Idempotency keys ---
+
+KEY = "2b1c6d1e-8a1f-4a0e-9a51-7c0f3f3f9d10"
+
+
+def test_the_same_key_and_body_replay_the_answer(home: Workspace, settings: Settings, gateway: StandIn):
+    gateway.replies(says(HOLDS))
+    asked = {"workspaceId": home.id, "question": QUESTION}
+    headers = {**home.actor.headers(), "Idempotency-Key": KEY}
+    with answering(settings, gateway) as client:
+        first = client.post("/v1/answer", json=asked, headers=headers)
+        second = client.post("/v1/answer", json=asked, headers=headers)
+        other = client.post("/v1/answer", json={**asked, "maxTokens": 64}, headers=headers)
+    assert (first.status_code, second.status_code) == (200, 200)
+    assert second.json() == first.json()
+    assert second.json()["requestId"] == first.headers["x-request-id"]
+    assert second.headers["idempotency-replayed"] == "true"
+    assert "idempotency-replayed" not in first.headers
+    assert refused(other, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
+    assert len(gateway.requests) == 1
+
+
+def test_the_answer_is_kept_for_a_day(home: Workspace, settings: Settings, gateway: StandIn, world: World):
+    gateway.replies(says(HOLDS))
+    asked = {"workspaceId": home.id, "question": QUESTION}
+    headers = {**home.actor.headers(), "Idempotency-Key": KEY}
+    with answering(settings, gateway) as client:
+        for age, calls in (("23 hours 59 minutes", 1), ("2 minutes", 2)):
+            client.post("/v1/answer", json=asked, headers=headers)
+            world.sql(f"update rag.replies set due_at = due_at - interval '{age}'")
+            client.post("/v1/answer", json=asked, headers=headers)
+            assert len(gateway.requests) == calls
+
+
+def test_what_failed_is_not_kept(home: Workspace, settings: Settings, gateway: StandIn):
+    gateway.replies(Reply(status=500), says(HOLDS))
+    asked = {"workspaceId": home.id, "question": QUESTION}
+    headers = {**home.actor.headers(), "Idempotency-Key": KEY}
+    with answering(settings, gateway) as client:
+        answers = [client.post("/v1/answer", json=asked, headers=headers).status_code for _ in range(2)]
+    assert answers == [500, 200]
+
+
+def test_of_twenty_equal_requests_at_once_one_asks_the_model(
+    home: Workspace, settings: Settings, gateway: StandIn
+):
+    gateway.replies(Reply(json=says(HOLDS).json, delay=1.0))
+    asked = {"workspaceId": home.id, "question": QUESTION}
+    headers = {**home.actor.headers(), "Idempotency-Key": KEY}
+    changes = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+
+    def once(url: str) -> httpx.Response:
+        return httpx.post(f"{url}/v1/answer", json=asked, headers=headers, timeout=30)
+
+    with (
+        made(settings, **changes) as core,
+        live(v1_answer.app, core) as url,
+        ThreadPoolExecutor(20) as threads,
+    ):
+        answers = list(threads.map(once, [url] * 20))
+        again = once(url)
+    given = [answer for answer in answers if answer.status_code == 200]
+    waiting = [answer for answer in answers if answer.status_code == 409]
+    assert len(given) + len(waiting) == 20
+    assert given, "one is answered"
+    for answer in waiting:
+        assert answer.json()["error"]["details"]["reason"] == "request_in_progress"
+        assert int(answer.headers["retry-after"]) >= 1
+    assert {answer.text for answer in given} == {again.text}
+    assert len(gateway.requests) == 1
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "a\tb"])
+def test_a_key_that_is_none_is_refused(home: Workspace, key: str):
+    body = {"workspaceId": home.id, "question": QUESTION}
+    answer = home.actor.request("POST", "/v1/answer", body, **{"Idempotency-Key": key})
+    refused(answer, 400, "INVALID_ARGUMENT", "Idempotency-Key")

@@ -1,0 +1,177 @@
+"""/v1/answer as a stream: events in their order, checked as they come, kept alive, and ended with the client."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from functions import v1_answer
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from shared.policy import INSUFFICIENT
+from tests.conftest import People
+from tests.functions.chatting import DONE, piece, sent, streams
+from tests.functions.searching import Row, Workspace, refused, workspace
+from tests.functions.serving import live, made, served
+from tests.functions.test_v1_answer import HOLDS, INVENTED, KEY, MISQUOTED, QUESTION, assert_traceable
+from tests.stand_in import Reply, StandIn
+
+
+@pytest.fixture
+def home(core: Pipeline, people: People) -> Workspace:
+    return workspace(core, people.ann)
+
+
+def told(text: str) -> list[tuple[str, Any]]:
+    """The events, by name."""
+    found = []
+    for block in text.split("\n\n"):
+        lines = [line for line in block.split("\n") if line and not line.startswith(":")]
+        if lines:
+            name, data = lines
+            found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+def tokens(text: str, size: int = 7) -> list[bytes]:
+    """A model's stream of that text, in pieces that know no words."""
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    return [*sent(*map(piece, pieces), piece()), DONE]
+
+
+@contextmanager
+def with_model(settings: Settings, gateway: StandIn) -> Iterator[Pipeline]:
+    with made(settings, lovable_api_key="sk-model", rag_gateway_url=gateway.url) as core:
+        yield core
+
+
+def ask(core: Pipeline, home: Workspace, *, key: str | None = None, **body: Any) -> httpx.Response:
+    asked = {"workspaceId": home.id, "question": QUESTION, "stream": True, **body}
+    headers = home.actor.headers() | ({"Idempotency-Key": key} if key else {})
+    with served(v1_answer.app, core) as client:
+        answer: httpx.Response = client.post("/v1/answer", json=asked, headers=headers)
+        return answer
+
+
+def assert_whole(events: list[tuple[str, Any]]) -> Row:
+    """In the contract's order, and the tokens are the answer; the final body."""
+    names = [name for name, _ in events]
+    order = ["meta", "token", "citation", "final"]
+    assert names == sorted(names, key=order.index)
+    assert (names[0], names[-1], names.count("meta"), names.count("final")) == ("meta", "final", 1, 1)
+    final: Row = events[-1][1]
+    assert "".join(data["text"] for name, data in events if name == "token") == final["answer"]
+    assert [data for name, data in events if name == "citation"] == final["citations"]
+    assert events[0][1]["retrieval"] == final["retrieval"]
+    assert events[0][1]["requestId"] == final["requestId"]
+    return final
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_sentences_are_checked_while_they_come(
+    home: Workspace, settings: Settings, gateway: StandIn, size: int
+):
+    gateway.replies(streams(tokens(f"{HOLDS} {INVENTED} {MISQUOTED}", size)))
+    with with_model(settings, gateway) as core:
+        answer = ask(core, home)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    final = assert_whole(told(answer.text))
+    assert final["answer"] == HOLDS.removesuffix(" [1].") + ". [1]"
+    assert "4 million" not in answer.text and "never have used" not in answer.text
+    assert final["support"]["dropped"] == 2
+    assert_traceable(home, final)
+
+
+def test_without_a_model_sentences_are_streamed_too(home: Workspace, core: Pipeline):
+    final = assert_whole(told(ask(core, home).text))
+    assert final["generation"]["model"] == "extractive"
+
+
+def test_what_nothing_answers_is_said_in_a_stream_too(home: Workspace, core: Pipeline):
+    events = told(ask(core, home, question="Who won the football world cup in Brazil?").text)
+    assert assert_whole(events)["answer"] == INSUFFICIENT
+
+
+def test_a_sentence_is_sent_as_soon_as_it_is_complete(home: Workspace, settings: Settings, gateway: StandIn):
+    second = " The on-call engineer was Priya Nair [1]."
+    begin = sent(piece(HOLDS), piece(" The on-call"))
+    gateway.replies(streams([*begin, 1.0, *sent(piece(second[12:]), piece()), DONE]))
+    arrived: list[tuple[float, str]] = []
+    with with_model(settings, gateway) as core, live(v1_answer.app, core) as url:
+        body = {"workspaceId": home.id, "question": QUESTION, "stream": True}
+        with httpx.stream(
+            "POST", f"{url}/v1/answer", json=body, headers=home.actor.headers(), timeout=20
+        ) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("event: token"):
+                    arrived.append((time.monotonic(), line))
+    assert len(arrived) == 2
+    assert arrived[1][0] - arrived[0][0] > 0.8
+
+
+def test_a_client_that_leaves_ends_the_model_s_call_and_gives_the_key_back(
+    home: Workspace, settings: Settings, gateway: StandIn
+):
+    gateway.replies(streams([*sent(piece(f"{HOLDS} The")), 20.0, *sent(piece(" end."))]), streams(tokens(HOLDS)))
+    body = {"workspaceId": home.id, "question": QUESTION, "stream": True}
+    headers = {**home.actor.headers(), "Idempotency-Key": KEY}
+    with with_model(settings, gateway) as core, live(v1_answer.app, core) as url:
+        with (
+            httpx.Client(timeout=20) as client,
+            client.stream("POST", f"{url}/v1/answer", json=body, headers=headers) as answer,
+        ):
+            for line in answer.iter_lines():
+                if line.startswith("event: token"):
+                    break
+        assert gateway.left.wait(10), "the model is no longer read"
+        until = time.monotonic() + 10
+        while (again := httpx.post(f"{url}/v1/answer", json=body, headers=headers)).status_code == 409:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    assert_whole(told(again.text))
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [*sent(piece(f"{HOLDS} The"))],
+        [*sent(piece(f"{HOLDS} The"), {"error": {"message": "secret upstream"}})],
+        [*sent(piece(f"{HOLDS} The")), b"data: no json\n\n"],
+    ],
+)
+def test_a_stream_that_breaks_ends_with_an_error_and_no_final(
+    home: Workspace, settings: Settings, gateway: StandIn, chunks: list[bytes]
+):
+    gateway.replies(streams(chunks, drop=True))
+    with with_model(settings, gateway) as core:
+        answer = ask(core, home)
+    names = [name for name, _ in told(answer.text)]
+    assert names == ["meta", "token", "error"]
+    error = told(answer.text)[-1][1]
+    assert error["error"]["code"] == "INTERNAL" and error["requestId"]
+    assert "secret" not in answer.text
+
+
+def test_what_is_wrong_before_the_first_event_has_a_status(home: Workspace, core: Pipeline):
+    refused(ask(core, home, workspaceId="ws_nobodys"), 404, "NOT_FOUND")
+
+
+def test_a_stream_is_replayed_as_one(home: Workspace, settings: Settings, gateway: StandIn):
+    gateway.replies(streams(tokens(f"{HOLDS} {INVENTED}")))
+    with with_model(settings, gateway) as core:
+        first, second = (ask(core, home, key=KEY) for _ in range(2))
+    assert assert_whole(told(second.text)) == assert_whole(told(first.text))
+    assert second.headers["idempotency-replayed"] == "true"
+    assert len(gateway.requests) == 1
+
+
+def test_a_model_that_refuses_is_an_error_event(home: Workspace, settings: Settings, gateway: StandIn):
+    gateway.replies(Reply(status=400, json={"error": "secret"}))
+    with with_model(settings, gateway) as core:
+        answer = ask(core, home)
+    assert [name for name, _ in told(answer.text)] == ["meta", "error"]
+    assert "secret" not in answer.text

@@ -1,0 +1,307 @@
+"""/v1/search over HTTP, on the real stack."""
+
+from typing import Any
+
+import pytest
+
+from functions import v1_search
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from tests.actors import NOBODYS
+from tests.conftest import People
+from tests.functions.searching import NOW, OUTAGE, Row, Workspace, at, ok, put, refused, workspace
+from tests.functions.serving import made, served
+from tests.stand_in import Reply, StandIn
+
+MODES = ["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
+QUESTION = "what was the root cause of the billing outage?"
+
+
+@pytest.fixture
+def home(core: Pipeline, people: People) -> Workspace:
+    return workspace(core, people.ann)
+
+
+def rules(body: Row) -> list[str]:
+    return [reason["rule"] for reason in body["rationale"]["rules"]]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_finds_what_answers_best_first(home: Workspace, mode: str):
+    body = home.search(QUESTION, mode=mode, include={"rationale": True})
+    assert set(body) == {"results", "rationale", "context", "usage", "requestId"}
+    best = body["results"][0]
+    assert (best["title"], best["type"], best["source"]) == ("Billing outage", "incident", "notion")
+    assert best["documentId"] == home.documents["Billing outage"]
+    assert best["chunkId"].startswith("chnk_")
+    assert best["occurredAt"] == "2026-11-11T09:00:00Z"
+    assert (best["author"], best["url"]) == ("priya@example.com", "https://notion.example/outage")
+    scores = [result["score"] for result in body["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    expected = {"auto": "hybrid"}.get(mode, mode)
+    assert body["rationale"]["routerMode"] == expected
+    assert body["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
+
+
+def test_a_highlight_is_the_best_passage_with_its_exact_place(home: Workspace):
+    best = home.search(QUESTION)["results"][0]
+    assert "root cause were Stripe webhook retries" in best["highlight"]
+    span = best["highlightSpan"]
+    assert OUTAGE[span["start"] : span["end"]] == best["highlight"]
+    assert span["start"] > 0, "it is not just the beginning"
+    raw = home.contents(best["documentId"], includeRaw=True)["documents"][0]["body"]
+    assert raw[span["start"] : span["end"]] == best["highlight"]
+
+
+def test_what_is_not_included_is_not_there(home: Workspace):
+    include = {"document": False, "highlights": False, "rationale": False}
+    body = home.search(QUESTION, include=include)
+    best = body["results"][0]
+    absent = ("title", "type", "source", "url", "author", "occurredAt", "highlight", "highlightSpan")
+    assert {best[name] for name in absent} == {None}
+    assert best["documentId"] and best["chunkId"] and best["score"]
+    assert body["rationale"] is None and body["context"] is None
+
+
+@pytest.mark.parametrize(
+    ("filters", "titles"),
+    [
+        ({"sources": ["github"]}, {"Duplicate invoices"}),
+        ({"types": ["incident", "issue"]}, {"Billing outage", "Duplicate invoices"}),
+        ({"authors": ["alice@example.com"]}, {"Duplicate invoices"}),
+        ({"states": ["resolved"]}, {"Billing outage"}),
+        ({"labels": ["billing"]}, {"Billing outage", "Duplicate invoices"}),
+        ({"labels": ["incident"], "sources": ["github"]}, set()),
+        ({"after": "2026-09-01T00:00:00Z", "before": None}, {"Billing outage"}),
+        ({"before": "2025-02-03"}, {"Who owns what"}),
+        ({"sources": None, "labels": []}, {"Billing outage", "Who owns what", "Duplicate invoices", "Canteen"}),
+    ],
+)
+def test_filters_narrow_what_is_found(home: Workspace, filters: Row, titles: set[str]):
+    assert set(home.titles("billing invoices", mode="neural", filters=filters)) == titles
+
+
+def test_an_identifier_is_found_by_word_and_nothing_is_embedded(home: Workspace):
+    body = home.search("INC-4821", include={"rationale": True})
+    assert [result["title"] for result in body["results"]] == ["Duplicate invoices"]
+    assert body["rationale"]["routerMode"] == "keyword"
+    assert "identifier" in rules(body)
+    assert body["usage"]["embeddingVersion"] is None
+    assert body["usage"]["stages"]["embed"] == body["usage"]["stages"]["vector"] == 0
+
+
+def test_an_identifier_that_nothing_holds_is_looked_for_by_meaning(home: Workspace):
+    body = home.search("INC-9999", include={"rationale": True})
+    assert "identifier_not_found" in rules(body)
+    assert body["usage"]["embeddingVersion"] == home.core.embedder.model
+
+
+def test_time_in_the_question_narrows_by_the_documents_dates(home: Workspace, core: Pipeline):
+    asked = {"workspaceId": home.id, "q": "billing incidents last week", "include": {"rationale": True}}
+    with at(core, NOW, v1_search.app) as client:
+        body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
+        other = ok(
+            client.post("/v1/search", json={**asked, "q": "billing in Q3"}, headers=home.actor.headers())
+        )
+        since = ok(
+            client.post("/v1/search", json={**asked, "q": "billing since March"}, headers=home.actor.headers())
+        )
+    assert [result["title"] for result in body["results"]] == ["Billing outage"]
+    said = body["usage"]["inferredTimeRange"]
+    assert said["after"] == "2026-11-09T00:00:00Z"
+    assert said["before"].startswith("2026-11-15T23:59:59")
+    assert body["usage"]["inferredFamily"] == "incidents"
+    assert "last week" not in body["rationale"]["query"]
+    assert [result["title"] for result in other["results"]] == ["Duplicate invoices"]
+    assert {result["title"] for result in since["results"]} == {"Billing outage", "Duplicate invoices"}
+
+
+def test_a_time_of_which_there_is_nothing_is_dropped_and_said(home: Workspace, core: Pipeline):
+    asked = {"workspaceId": home.id, "q": "billing outage in 1999", "include": {"rationale": True}}
+    with at(core, NOW, v1_search.app) as client:
+        body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
+    assert body["results"][0]["title"] == "Billing outage"
+    assert "time_range_dropped" in rules(body)
+    assert body["usage"]["inferredTimeRange"] == {"after": None, "before": None}
+
+
+def test_filters_switch_the_router_s_guesses_off(home: Workspace, core: Pipeline):
+    asked = {"workspaceId": home.id, "q": "billing last week", "filters": {"labels": ["billing"]}}
+    with at(core, NOW, v1_search.app) as client:
+        body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
+    assert {result["title"] for result in body["results"]} == {"Billing outage", "Duplicate invoices"}
+    assert body["usage"]["inferredFamily"] is None
+
+
+def test_where_the_workspace_has_little_the_org_is_asked(home: Workspace, core: Pipeline, people: People):
+    elsewhere = put(core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales.")
+    question = "who may approve a discount of 15 percent?"
+    body = home.search(question, include={"rationale": True})
+    assert body["results"][0]["documentId"] == elsewhere
+    assert body["usage"]["routerScope"] == "org"
+    assert "org_fallback" in rules(body)
+    strict = home.search(question, scope="workspace", include={"rationale": True})
+    assert elsewhere not in {result["documentId"] for result in strict["results"]}
+    assert strict["usage"]["routerScope"] == "workspace"
+    assert people.acme.id
+    whole = ok(
+        people.ann.post(
+            "/v1/search", {"organizationId": f"org_{people.acme.id}", "scope": "org", "q": question}
+        )
+    )
+    assert whole["results"][0]["documentId"] == elsewhere
+
+
+def test_what_is_found_well_in_the_workspace_stays_there(home: Workspace, core: Pipeline, people: People):
+    put(core, people.alf, "sales", "Copy", OUTAGE)
+    body = home.search(QUESTION)
+    assert body["usage"]["routerScope"] == "workspace"
+    assert "Copy" not in {result["title"] for result in body["results"]}
+
+
+def test_usage_says_what_it_took_and_what_it_is_made_of(home: Workspace):
+    usage = home.search(QUESTION)["usage"]
+    assert set(usage["stages"]) == {"route", "embed", "lexical", "vector", "rerank", "hydrate"}
+    assert all(spent >= 0 for spent in usage["stages"].values())
+    assert usage["stages"]["vector"] > 0 and usage["stages"]["lexical"] > 0
+    assert usage["latencyMs"] >= 0
+    assert usage["embeddingVersion"] == home.core.embedder.model
+    shares = usage["contributionShares"]
+    assert set(shares) == {"chunks", "observations", "summaries"}
+    assert sum(shares.values()) == pytest.approx(1, abs=0.001)
+    assert shares["observations"] > 0, "the incident has a part in it"
+
+
+def test_context_is_all_results_in_one_text(home: Workspace):
+    body = home.search(QUESTION, context=True, topK=2)
+    assert body["context"].startswith("# Billing outage (https://notion.example/outage)\n")
+    assert OUTAGE in body["context"]
+
+
+def test_autoprompt_takes_the_frame_off_and_adds_other_forms(home: Workspace):
+    include = {"rationale": True}
+    asked = "Can you please tell me about the db of the BillingService?"
+    on = home.search(asked, mode="hybrid", include=include)["rationale"]
+    off = home.search(asked, mode="hybrid", autoprompt=False, include=include)["rationale"]
+    assert "please" not in on["query"] and "database" in on["words"]
+    assert (off["query"], off["words"]) == (asked, asked)
+
+
+def test_a_reranker_orders_where_it_is_asked_to(home: Workspace):
+    body = home.search(QUESTION, quality={"rerank": True})
+    assert body["results"][0]["title"] == "Billing outage"
+    assert body["usage"]["stages"]["rerank"] > 0
+    assert home.search(QUESTION)["usage"]["stages"]["rerank"] == 0
+
+
+def test_the_same_question_gets_the_same_answer(home: Workspace):
+    first, second = (home.search(QUESTION, include={"rationale": True}) for _ in range(2))
+    assert first["results"] == second["results"]
+    assert first["rationale"] == second["rationale"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"q": ""}, "q"),
+        ({"q": "   "}, "q"),
+        ({"q": "x" * 2001}, "q"),
+        ({"q": 7}, "q"),
+        ({"q": "a\0b"}, "q"),
+        ({}, "q"),
+        ({"q": "x", "topK": 51}, "topK"),
+        ({"q": "x", "topK": 0}, "topK"),
+        ({"q": "x", "topK": "10"}, "topK"),
+        ({"q": "x", "mode": "magic"}, "mode"),
+        ({"q": "x", "scope": "world"}, "scope"),
+        ({"q": "x", "autoprompt": "yes"}, "autoprompt"),
+        ({"q": "x", "include": {"document": 1}}, "include.document"),
+        ({"q": "x", "filters": {"after": "soon"}}, "filters.after"),
+        ({"q": "x", "filters": {"labels": "incident"}}, "filters.labels"),
+        ({"q": "x", "filters": {"types": ["a b"]}}, "filters.types.0"),
+        ({"q": "x", "filters": {"sources": ["x"] * 101}}, "filters.sources"),
+        ({"q": "x", "moderation": True}, "moderation"),
+        ({"q": "x", "quality": {"rerank": "no"}}, "quality.rerank"),
+    ],
+)
+def test_what_is_out_of_range_is_named(home: Workspace, body: Row, field: str):
+    answer = home.actor.post("/v1/search", {"workspaceId": home.id, **body})
+    refused(answer, 400, "INVALID_ARGUMENT", field)
+
+
+def test_the_workspace_may_stand_in_the_header_but_not_twice(home: Workspace, people: People):
+    def asked(body: Row, workspace: str | None) -> Any:
+        headers = {"X-Workspace-Id": workspace} if workspace else {}
+        return people.ann.request("POST", "/v1/search", {"q": QUESTION, **body}, **headers)
+
+    assert ok(asked({}, home.id))["results"]
+    bare = home.id.removeprefix("ws_").upper()
+    assert ok(asked({"workspaceId": home.id}, bare))["results"]
+    refused(asked({"workspaceId": home.id}, f"ws_{NOBODYS}"), 400, "INVALID_ARGUMENT", "workspaceId")
+    refused(asked({}, None), 400, "INVALID_ARGUMENT", "workspaceId")
+    refused(asked({"organizationId": people.acme.id}, None), 400, "INVALID_ARGUMENT", "workspaceId")
+    refused(asked({"scope": "org"}, None), 400, "INVALID_ARGUMENT", "organizationId")
+
+
+@pytest.mark.parametrize("workspace_id", [f"ws_{NOBODYS}", NOBODYS, "ws_", "garbage", "ws_123"])
+def test_a_workspace_that_is_not_there_is_404(home: Workspace, workspace_id: str):
+    refused(home.actor.post("/v1/search", {"workspaceId": workspace_id, "q": "x"}), 404, "NOT_FOUND")
+
+
+def test_more_than_256_kib_is_too_large(home: Workspace):
+    body = {"workspaceId": home.id, "q": "x", "pad": "x" * 257 * 1024}
+    refused(home.actor.post("/v1/search", body), 413, "PAYLOAD_TOO_LARGE")
+
+
+def test_what_is_no_json_or_has_no_credential_is_told_in_the_contract_s_words(home: Workspace, people: People):
+    refused(people.ann.raw("POST", "/v1/search", "{"), 400, "INVALID_ARGUMENT")
+    answer = people.ann.request("POST", "/v1/search", {"q": "x"}, Authorization="")
+    refused(answer, 401, "UNAUTHENTICATED")
+    refused(people.ann.request("GET", "/v1/search"), 405, "METHOD_NOT_ALLOWED")
+
+
+def test_every_answer_carries_the_limit_and_the_caller_s_request_id(home: Workspace):
+    body = {"workspaceId": home.id, "q": "x"}
+    answer = home.actor.request("POST", "/v1/search", body, **{"X-Request-Id": "mine-7"})
+    assert answer.json()["requestId"] == answer.headers["x-request-id"] == "mine-7"
+    assert int(answer.headers["x-ratelimit-remaining"]) < int(answer.headers["x-ratelimit-limit"])
+
+
+MODERATED = {"lovable_api_key": "sk-model", "rag_moderation_model": "omni-moderation"}
+
+
+def judged(*flags: bool) -> Reply:
+    return Reply(json={"id": "m", "model": "omni", "results": [{"flagged": flag} for flag in flags]})
+
+
+def test_moderation_refuses_a_question_and_leaves_results_out(
+    home: Workspace, settings: Settings, gateway: StandIn
+):
+    body = {"workspaceId": home.id, "q": QUESTION, "moderation": True, "topK": 2, "include": {"rationale": True}}
+    with (
+        made(settings, **MODERATED, rag_gateway_url=gateway.url) as core,
+        served(v1_search.app, core) as client,
+    ):
+        gateway.replies(judged(True))
+        answer = client.post("/v1/search", json=body, headers=home.actor.headers())
+        assert refused(answer, 400, "INVALID_ARGUMENT")["details"]["reason"] == "content_flagged"
+        gateway.replies(judged(False), judged(True, False))
+        found = ok(client.post("/v1/search", json=body, headers=home.actor.headers()))
+    assert len(found["results"]) == 1 and found["results"][0]["title"] != "Billing outage"
+    assert "moderation" in rules(found)
+    assert gateway.requests[0].path.endswith("/moderations")
+
+
+@pytest.mark.parametrize("reply", [Reply(status=500), Reply(json={"results": []}), Reply(drop=True)])
+def test_what_cannot_be_moderated_is_not_shown(
+    home: Workspace, settings: Settings, gateway: StandIn, reply: Reply
+):
+    gateway.replies(reply)
+    body = {"workspaceId": home.id, "q": QUESTION, "moderation": True}
+    with (
+        made(settings, **MODERATED, rag_gateway_url=gateway.url) as core,
+        served(v1_search.app, core) as client,
+    ):
+        answer = client.post("/v1/search", json=body, headers=home.actor.headers())
+    assert refused(answer, 500, "INTERNAL")["details"]["reason"] == "moderation_failed"

@@ -1,0 +1,100 @@
+"""/v1/similar over HTTP, on the real stack."""
+
+import pytest
+
+from shared.pipeline import Pipeline
+from tests.actors import NOBODYS
+from tests.conftest import People
+from tests.functions.searching import Row, Workspace, put, refused, workspace
+
+TEXT = {"kind": "text", "text": "webhook retries piled up and billing went down"}
+LIKE = "Stripe webhook retries piled up in the queue once more, and the billing service was slow for an hour."
+
+
+@pytest.fixture
+def home(core: Pipeline, people: People) -> Workspace:
+    made = workspace(core, people.ann)
+    made.documents["Again"] = made.put("Again", LIKE, origin="github")
+    return made
+
+
+def chunk_of(home: Workspace, title: str) -> str:
+    found = home.contents(home.documents[title], expand={"chunks": True})["documents"][0]
+    chunk: str = found["chunks"][0]["id"]
+    return chunk
+
+
+@pytest.mark.parametrize("mode", ["auto", "neural", "keyword", "hybrid", "fast"])
+@pytest.mark.parametrize("by", ["chunks", "documents"])
+@pytest.mark.parametrize("kind", ["text", "chunk", "document"])
+def test_the_most_alike_comes_first_and_never_the_subject(home: Workspace, mode: str, by: str, kind: str):
+    subject: Row = {
+        "text": TEXT,
+        "chunk": {"kind": "chunk", "chunkId": chunk_of(home, "Billing outage")},
+        "document": {"kind": "document", "documentId": home.documents["Billing outage"]},
+    }[kind]
+    body = home.similar(subject, mode=mode, by=by)
+    assert set(body) == {"matches", "usage", "requestId"}
+    found = [match["documentId"] for match in body["matches"]]
+    if kind == "text":
+        assert set(found[:2]) == {home.documents["Billing outage"], home.documents["Again"]}
+    else:
+        assert home.documents["Billing outage"] not in found
+        assert found[0] == home.documents["Again"]
+    if by == "documents":
+        assert len(set(found)) == len(found)
+    scores = [match["score"] for match in body["matches"]]
+    assert scores == sorted(scores, reverse=True)
+    best = body["matches"][0]
+    assert best["highlight"] and best["title"] and best["chunkId"].startswith("chnk_")
+
+
+def test_filters_and_top_k_hold(home: Workspace):
+    subject = {"kind": "document", "documentId": home.documents["Billing outage"]}
+    body = home.similar(subject, filters={"sources": ["github"]}, topK=1)
+    assert [match["title"] for match in body["matches"]] == ["Again"]
+    assert body["usage"]["routerScope"] in ("workspace", "org")
+
+
+def test_a_subject_elsewhere_in_the_org_has_its_like_in_the_workspace(
+    home: Workspace, people: People, core: Pipeline
+):
+    elsewhere = put(core, people.alf, "sales", "Copy", LIKE)
+    subject = {"kind": "document", "documentId": elsewhere}
+    body = home.similar(subject, scope="workspace")
+    assert body["matches"][0]["documentId"] == home.documents["Again"]
+
+
+def test_a_reranker_orders_where_it_is_asked_to(home: Workspace):
+    body = home.similar(TEXT, quality={"rerank": True})
+    assert body["usage"]["stages"]["rerank"] > 0
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        {"kind": "document", "documentId": f"doc_{NOBODYS}"},
+        {"kind": "chunk", "chunkId": f"chnk_{NOBODYS}"},
+        {"kind": "document", "documentId": "garbage"},
+    ],
+)
+def test_an_unknown_subject_is_404(home: Workspace, subject: Row):
+    answer = home.actor.post("/v1/similar", {"workspaceId": home.id, "subject": subject})
+    refused(answer, 404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "subject"),
+        ({"subject": {"kind": "text", "text": " "}}, "subject.text.text"),
+        ({"subject": {"kind": "text", "text": "x" * 8001}}, "subject.text.text"),
+        ({"subject": {"kind": "song"}}, "subject"),
+        ({"subject": {"kind": "chunk"}}, "subject.chunk.chunkId"),
+        ({"subject": TEXT, "mode": "graph"}, "mode"),
+        ({"subject": TEXT, "by": "words"}, "by"),
+        ({"subject": TEXT, "topK": 51}, "topK"),
+    ],
+)
+def test_what_is_out_of_range_is_named(home: Workspace, body: Row, field: str):
+    refused(home.actor.post("/v1/similar", {"workspaceId": home.id, **body}), 400, "INVALID_ARGUMENT", field)
