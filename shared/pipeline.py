@@ -227,6 +227,8 @@ class Pipeline:
             _milliseconds_since(started),
             ordered.model,
             ordered.failed,
+            vector_ms=page.vector_ms,
+            lexical_ms=page.lexical_ms,
         )
 
     def _is_reranked(self, query: Query) -> bool:
