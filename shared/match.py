@@ -28,22 +28,18 @@ def match(
         "filters": {**_filters(query), "model": model},
     }
     function = "rag_match"
-    if query.mode is not Mode.SEMANTIC or query.neighbours or query.half_life_days is not None:
+    plain = query.mode is Mode.SEMANTIC and query.half_life_days is None
+    if not plain or query.neighbours or query.prefer:
         function = "rag_search"
         arguments |= {
-            "query_text": query.text,
+            "query_text": query.words or query.text,
             "mode": query.mode,
             "expand_context": query.neighbours,
             "half_life_days": query.half_life_days,
+            "prefer": query.prefer,
         }
     with about(name=query.filters.collection):
-        rows = database.call(caller, function, arguments, again=True)
-    return Page(
-        matches=tuple(map(_match, rows)),
-        # No row tells when there are none: then everything that might be found was looked at.
-        exact=rows[0]["exact"] if rows else True,
-        considered=rows[0]["considered"] if rows else 0,
-    )
+        return _page(database.call(caller, function, arguments, again=True))
 
 
 def widen(
@@ -80,6 +76,20 @@ def _filters(query: Query) -> dict[str, Any]:
         for name, value in asdict(query.filters).items()
         if value
     }
+
+
+def _page(rows: Sequence[dict[str, Any]]) -> Page:
+    if not rows:
+        # No row tells: then everything that might be found was looked at.
+        return Page((), exact=True, considered=0)
+    first = rows[0]
+    return Page(
+        matches=tuple(map(_match, rows)),
+        exact=first["exact"],
+        considered=first["considered"],
+        vector_ms=first["vector_ms"] or 0,
+        lexical_ms=first["lexical_ms"] or 0,
+    )
 
 
 def _match(row: dict[str, Any]) -> Match:

@@ -338,11 +338,11 @@ def _found(page: Page, ordered: Reranked, started: float) -> Found:
         ordered.matches,
         page.exact,
         page.considered,
-        page.vector_ms,
-        page.lexical_ms,
-        milliseconds=_milliseconds_since(started),
-        reranked_by=ordered.model,
-        rerank_failed=ordered.failed,
+        _milliseconds_since(started),
+        ordered.model,
+        ordered.failed,
+        vector_ms=page.vector_ms,
+        lexical_ms=page.lexical_ms,
     )
 
 

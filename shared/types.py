@@ -77,7 +77,8 @@ class Query:
 
     `rerank`: whether a reranker orders them in the end; None: as the settings say. `neighbours`: so many
     chunks before and after join each text. `half_life_days`: older documents are held back, which no reranker
-    knows of: then there is none.
+    knows of: then there is none. `words`: what is looked for by word, where that is not the text. `prefer`:
+    source types that come first where all else is equal.
     """
 
     text: str
@@ -87,6 +88,8 @@ class Query:
     rerank: bool | None = None
     neighbours: int = 0
     half_life_days: float | None = None
+    words: str | None = None
+    prefer: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +195,15 @@ class Page:
     """What the database found: matches, best first.
 
     `exact`: whether the nearest were found by comparing everything that may be found, None where words alone
-    decided; `considered`: how many chunks were compared by their vectors.
+    decided; `considered`: how many chunks were compared by their vectors; `vector_ms`, `lexical_ms`: how long
+    that took, and how long looking for the words and ordering both, 0 where nobody did.
     """
 
     matches: tuple[Match, ...]
     exact: bool | None
     considered: int
+    vector_ms: float = field(default=0, kw_only=True)
+    lexical_ms: float = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

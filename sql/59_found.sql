@@ -10,13 +10,14 @@ create type rag.hit as (
 -- external_id: the caller's name for the document. place: where in the document the chunk stands, as far as that is
 -- known (page_number, page_end, section).
 -- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
--- compared, by word alone. considered: how many; by the index, those that it handed out.
+-- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
+-- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
 create type rag.found as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-  exact boolean, considered integer, external_id text, place jsonb
+  exact boolean, considered integer, external_id text, place jsonb, vector_ms real, lexical_ms real
 );
 
 -- Raises PT400 for a page that nobody gets.
@@ -54,7 +55,7 @@ end;
 $$;
 
 -- The hits as rows, in their order.
-create function rag.show(hits rag.hit[], exact boolean, considered integer)
+create function rag.show(hits rag.hit[], exact boolean, considered integer, vector_ms real, lexical_ms real)
 returns setof rag.found
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -64,7 +65,7 @@ begin
     hit.similarity, hit.word_score, hit.score, documents.collection_id, documents.source_type,
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
-    documents.external_id, stood.place
+    documents.external_id, stood.place, show.vector_ms, show.lexical_ms
   from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
@@ -116,9 +117,17 @@ begin
 end;
 $$;
 
-revoke all on function rag.check_top_k(integer), rag.needle(extensions.vector),
-  rag.show(rag.hit[], boolean, integer), rag.widen(rag.hit[], integer)
+-- As what each leg took is told.
+create function rag.milliseconds_since(started timestamptz)
+returns real
+language sql volatile security invoker set search_path = ''
+as $$
+  select (1000 * extract(epoch from clock_timestamp() - started))::real;
+$$;
+
+revoke all on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
+  rag.show(rag.hit[], boolean, integer, real, real), rag.widen(rag.hit[], integer)
   from public, anon, service_role;
-grant execute on function rag.check_top_k(integer), rag.needle(extensions.vector),
-  rag.show(rag.hit[], boolean, integer), rag.widen(rag.hit[], integer)
+grant execute on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
+  rag.show(rag.hit[], boolean, integer, real, real), rag.widen(rag.hit[], integer)
   to authenticated;

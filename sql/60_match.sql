@@ -257,11 +257,17 @@ language plpgsql stable security invoker set search_path = ''
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+  scope rag.scope;
   near record;
+  started timestamptz;
+  vector_ms real;
 begin
   perform rag.check_top_k(top_k);
-  near := rag.nearest(rag.needle(query_vector), rag.scope_of(filters), top_k);
-  return query select * from rag.show(near.hits, near.exact, near.considered);
+  scope := rag.scope_of(filters);
+  started := clock_timestamp();
+  near := rag.nearest(rag.needle(query_vector), scope, top_k);
+  vector_ms := rag.milliseconds_since(started);
+  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null);
 end;
 $$;
 

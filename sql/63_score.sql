@@ -148,13 +148,30 @@ as $$
   from faded;
 $$;
 
+-- The hits, those of other source types held back: where all else is equal, the preferred come first.
+create function rag.prefer(hits rag.hit[], source_types text[])
+returns rag.hit[]
+language sql stable security invoker set search_path = ''
+as $$
+  with weighed as (
+    select hit.*, hit.score * case when documents.source_type = any (source_types) then 1 else 0.85 end
+      as weighed_score
+    from unnest(hits) as hit
+    join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+  )
+  select array_agg((weighed.org_id, weighed.document_id, weighed.ordinal, weighed.chunk_id, weighed.content,
+    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.hit
+    order by weighed.weighed_score desc, weighed.chunk_id)
+  from weighed;
+$$;
+
 revoke all on function
   rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer,
     boolean),
-  rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision)
+  rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision), rag.prefer(rag.hit[], text[])
   from public, anon, service_role;
 grant execute on function
   rag.score(rag.question, rag.reference[], rag.hit[], extensions.halfvec, rag.scope, text, text, integer, integer,
     boolean),
-  rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision)
+  rag.best_documents(rag.hit[], integer), rag.fade(rag.hit[], double precision), rag.prefer(rag.hit[], text[])
   to authenticated;

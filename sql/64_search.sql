@@ -3,7 +3,7 @@
 -- mode: semantic (needs query_vector), keyword (query_text), hybrid (both) or hierarchical (both: the best
 -- documents first, then their best chunks). filters: the fields of rag.filters. expand_context: so many
 -- neighbouring chunks join each text, on both sides. half_life_days: older documents are held back; null: not.
--- fusion: mean or rrf.
+-- fusion: mean or rrf. prefer: source types that come first where all else is equal.
 create function public.rag_search(
   query_text text default null,
   query_vector extensions.vector default null,
@@ -12,7 +12,8 @@ create function public.rag_search(
   filters jsonb default '{}',
   expand_context integer default 0,
   half_life_days double precision default null,
-  fusion text default 'mean'
+  fusion text default 'mean',
+  prefer text[] default null
 )
 returns setof rag.found
 language plpgsql stable security invoker set search_path = ''
@@ -20,17 +21,17 @@ language plpgsql stable security invoker set search_path = ''
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  -- What each leg brings.
+  -- What each leg brings, where the order in which it does is not the last.
   pool constant integer := greatest(20, 2 * top_k);
   needle extensions.halfvec(1536);
   scope rag.scope;
-  near record;
-  asked rag.question;
+  found record;
   hits rag.hit[];
 begin
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
   perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
+  prefer := nullif(prefer, '{}');
   if mode in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
     mode := 'semantic';
   end if;
@@ -38,44 +39,21 @@ begin
     needle := rag.needle(query_vector);
   end if;
 
-  if mode = 'keyword' then
-    select null::rag.hit[] as hits, null::boolean as exact, 0 as considered into near;
-  else
-    near := rag.nearest(needle, scope,
-      case when mode = 'semantic' and half_life_days is null then top_k else pool end);
-  end if;
-
-  hits := near.hits;
-  if mode <> 'semantic' then
-    asked := rag.question(query_text, scope);
-    hits := rag.score(asked, rag.documents_with(asked, scope, 4 * pool)
-        || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near.hits) as hit),
-      near.hits, needle, scope, mode, fusion, pool, top_k, false);
-  end if;
-  if mode = 'hierarchical' then
-    hits := rag.score(asked, rag.best_documents(hits, top_k), null, needle, scope, mode, fusion, pool, top_k, true);
-  end if;
+  found := rag.find(needle, query_text, scope, mode, fusion,
+    case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
+  hits := found.hits;
   if half_life_days is not null then
     hits := rag.fade(hits, half_life_days);
+  end if;
+  if prefer is not null then
+    hits := rag.prefer(hits, prefer);
   end if;
   hits := hits[:top_k];
   if expand_context > 0 then
     hits := rag.widen(hits, expand_context);
   end if;
-  return query select * from rag.show(hits, near.exact, near.considered);
-end;
-$$;
-
--- Whether words have a part in a search of these collections: not where all of them have gone without hybrid search.
-create function rag.are_words_wanted(scope rag.scope)
-returns boolean
-language plpgsql stable security invoker set search_path = ''
-as $$
-begin
-  return scope.collection_ids is null or exists (
-    select from rag.collections
-    where collections.org_id = any (scope.org_ids) and collections.id = any (scope.collection_ids)
-      and collections.config -> 'enable_hybrid_search' is distinct from 'false'::jsonb);
+  return query
+  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms);
 end;
 $$;
 
@@ -111,11 +89,11 @@ $$;
 
 revoke all on function
   rag.check_search(text, extensions.vector, text, integer, double precision, text),
-  rag.are_words_wanted(rag.scope),
-  public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text)
+  public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text,
+    text[])
   from public, anon, service_role;
 grant execute on function
   rag.check_search(text, extensions.vector, text, integer, double precision, text),
-  rag.are_words_wanted(rag.scope),
-  public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text)
+  public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text,
+    text[])
   to authenticated;

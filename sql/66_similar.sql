@@ -62,7 +62,7 @@ begin
   if result = 'chunks' then
     hits := near.hits;
   end if;
-  return query select * from rag.show(hits[:top_k], near.exact, near.considered);
+  return query select * from rag.show(hits[:top_k], near.exact, near.considered, null, null);
 end;
 $$;
 

@@ -9,6 +9,7 @@ import pytest
 from shared.ingest import delete
 from tests.actors import World
 from tests.isolation.library import ALIASES, DOORS, Library, assert_tells_nothing, every_door, store
+from tests.sql import passages
 
 
 @pytest.mark.parametrize("door", [*DOORS, *ALIASES])
@@ -52,6 +53,8 @@ def test_by_a_forged_org_filter(library: Library, door: str):
 def without_times(answer: httpx.Response) -> Any:
     """The body without what differs from one call to the next."""
     body = answer.json()
+    if isinstance(body, list):
+        return passages.untimed(body)
     if isinstance(body, dict):
         body.pop("processing_time_ms", None)
         body.get("answer", {}).pop("generated_at", None)

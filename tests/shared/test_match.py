@@ -1,9 +1,17 @@
-"""What is asked for by its name and what is a question."""
+"""What is asked for by its name and what is a question; and how a question reaches the database."""
+
+from typing import Any
 
 import pytest
 
+from shared.embed import embed
 from shared.match import holds, is_identifier
+from shared.pipeline import Pipeline
+from shared.types import Filters, Mode, Query
+from tests.actors import World
+from tests.conftest import People
 from tests.shared.examples import match
+from tests.sql import passages
 
 
 @pytest.mark.parametrize(
@@ -46,3 +54,37 @@ def test_an_identifier_is_held_by_text_or_title_in_any_case():
 def test_a_part_of_a_longer_identifier_is_another(identifier: str, text: str):
     assert not holds(match(f"The review of {text} is done."), identifier)
     assert holds(match(f"The review of ({identifier.lower()}), at last."), identifier)
+
+
+def test_what_is_looked_for_by_word_need_not_be_the_question(core: Pipeline, people: People, world: World):
+    """Ann asks for one thing, and has another looked for."""
+    for text in ("pump", "valve"):
+        passages.put(world, people.ann, text, embedding_model=core.embedder.model)
+    query = Query("pump", mode=Mode.KEYWORD)
+    assert [found.text for found in core.search(people.ann.principal, query).matches] == ["pump"]
+    query = Query("pump", mode=Mode.KEYWORD, words="valve")
+    assert [found.text for found in core.search(people.ann.principal, query).matches] == ["valve"]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_preferred_source_types_come_first_in_every_mode(
+    core: Pipeline, people: People, world: World, mode: Mode
+):
+    """As far as ann's equally good documents go."""
+    vectors = embed(core.embedder, ["pump"])
+    for source_type in ("a", "b", "c"):
+        fields: dict[str, Any] = {"embedding_model": core.embedder.model, "source_type": source_type}
+        passages.put(world, people.ann, "pump", vectors=vectors, **fields)
+    for source_type in ("a", "b", "c"):
+        query = Query("pump", mode=mode, prefer=(source_type, "d"), top_k=2)
+        found = core.search(people.ann.principal, query)
+        assert found.matches[0].source_type == source_type
+        assert (found.vector_ms > 0) is (mode is not Mode.KEYWORD)
+        assert (found.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
+
+
+def test_where_nothing_is_found_nothing_took_long(core: Pipeline, people: People):
+    """Ann asks for what nobody has."""
+    query = Query("pump", filters=Filters(source_types=("none",)))
+    found = core.search(people.ann.principal, query)
+    assert (found.matches, found.vector_ms, found.lexical_ms) == ((), 0, 0)

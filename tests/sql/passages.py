@@ -61,14 +61,26 @@ def delete(world: World, actor: Actor, document_id: str) -> bool:
     return bool(world.as_user(actor, "select public.rag_delete_document(%s)", document_id)[0][0])
 
 
+def is_json(value: object) -> bool:
+    """Vectors are written as JSON too; lists of texts are arrays."""
+    if isinstance(value, list):
+        return any(not isinstance(item, str | None) for item in value)
+    return isinstance(value, dict)
+
+
 def call(world: World, actor: Actor, function: str, claims: Row | None = None, **arguments: Any) -> list[Row]:
     """The rows of an exposed function, by the names of its arguments, for a token with those claims."""
     given = ", ".join(f"{name} => %s" for name in arguments)
-    values = [json.dumps(value) if isinstance(value, dict | list) else value for value in arguments.values()]
+    values = [json.dumps(value) if is_json(value) else value for value in arguments.values()]
     rows = world.as_user(
         actor, f"select to_jsonb(found) from public.{function}({given}) as found", *values, **(claims or {})
     )
     return [row for (row,) in rows]
+
+
+def untimed(rows: list[Row]) -> list[Row]:
+    """The rows without how long they took, which is never the same twice."""
+    return [{**row, "vector_ms": None, "lexical_ms": None} for row in rows]
 
 
 def model_of(filters: Row | None) -> Row:

@@ -68,7 +68,7 @@ EXPOSED = {
     "rag_revoke_key(uuid)",
     "rag_rotate_key(uuid,text,text,integer)",
     "rag_rotate_webhook(uuid,text,integer)",
-    "rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text)",
+    "rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])",
     "rag_similar(uuid,uuid,text,integer,jsonb)",
     "rag_update_collection(uuid,text,text,jsonb,jsonb)",
     "rag_update_document(uuid,jsonb)",
@@ -168,7 +168,10 @@ INTERNAL = {
     "rag.scope_of(jsonb)",
     "rag.sees_object(text)",
     "rag.score(rag.question,rag.reference[],rag.hit[],extensions.halfvec,rag.scope,text,text,integer,integer,boolean)",
-    "rag.show(rag.hit[],boolean,integer)",
+    "rag.find(extensions.halfvec,text,rag.scope,text,text,integer,integer)",
+    "rag.milliseconds_since(timestamp with time zone)",
+    "rag.prefer(rag.hit[],text[])",
+    "rag.show(rag.hit[],boolean,integer,real,real)",
     "rag.shown(rag.api_keys)",
     "rag.shown(rag.collections)",
     "rag.shown(rag.documents)",
@@ -420,6 +423,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
     """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
     assert functions(world, "provolatile = 'v'") == {
         "rag.clear_deliveries()",
+        "rag.milliseconds_since(timestamp with time zone)",
         "rag.held_load(uuid)",
         "rag.insert_chunks(uuid,rag.chunked[],integer)",
         "rag.placed_id(bigint)",

@@ -1,0 +1,267 @@
+-- What the search API asks: what comes first, how long each leg takes: sql/59, sql/60, sql/63 and sql/64.
+
+alter type rag.found add attribute vector_ms real, add attribute lexical_ms real;
+
+drop function rag.show(rag.hit[], boolean, integer);
+drop function public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text);
+
+-- As what each leg took is told.
+create function rag.milliseconds_since(started timestamptz)
+returns real
+language sql volatile security invoker set search_path = ''
+as $$
+  select (1000 * extract(epoch from clock_timestamp() - started))::real;
+$$;
+
+-- The hits as rows, in their order.
+create function rag.show(hits rag.hit[], exact boolean, considered integer, vector_ms real, lexical_ms real)
+returns setof rag.found
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return query
+  select hit.chunk_id, hit.document_id, hit.org_id, hit.ordinal, hit.content, hit.span_start, hit.span_end,
+    hit.similarity, hit.word_score, hit.score, documents.collection_id, documents.source_type,
+    documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
+    documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
+    documents.external_id, stood.place, show.vector_ms, show.lexical_ms
+  from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
+    span_end, similarity, word_score, score, place)
+  join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+  -- Offset 0 keeps this a look-up of each.
+  cross join lateral (
+    select chunks.metadata as place
+    from rag.chunks
+    where chunks.org_id = hit.org_id and chunks.id = hit.chunk_id
+    offset 0
+  ) as stood
+  order by hit.place;
+end;
+$$;
+
+-- filters: the fields of rag.filters; other keys are ignored.
+create or replace function public.rag_match(
+  query_vector extensions.vector,
+  top_k integer default 8,
+  filters jsonb default '{}'
+)
+returns setof rag.found
+language plpgsql stable security invoker set search_path = ''
+-- Planning under row security takes longer than most of these statements run.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  scope rag.scope;
+  near record;
+  started timestamptz;
+  vector_ms real;
+begin
+  perform rag.check_top_k(top_k);
+  scope := rag.scope_of(filters);
+  started := clock_timestamp();
+  near := rag.nearest(rag.needle(query_vector), scope, top_k);
+  vector_ms := rag.milliseconds_since(started);
+  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null);
+end;
+$$;
+
+-- The hits, those of other source types held back: where all else is equal, the preferred come first.
+create function rag.prefer(hits rag.hit[], source_types text[])
+returns rag.hit[]
+language sql stable security invoker set search_path = ''
+as $$
+  with weighed as (
+    select hit.*, hit.score * case when documents.source_type = any (source_types) then 1 else 0.85 end
+      as weighed_score
+    from unnest(hits) as hit
+    join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
+  )
+  select array_agg((weighed.org_id, weighed.document_id, weighed.ordinal, weighed.chunk_id, weighed.content,
+    weighed.span_start, weighed.span_end, weighed.similarity, weighed.word_score, weighed.weighed_score)::rag.hit
+    order by weighed.weighed_score desc, weighed.chunk_id)
+  from weighed;
+$$;
+
+-- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
+-- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
+-- asking for more would bring no more. vector_ms, lexical_ms: how long each leg took; the words' one orders both.
+create function rag.find(needle extensions.halfvec, query_text text, scope rag.scope, mode text, fusion text,
+  wanted integer, shown integer, out hits rag.hit[], out exact boolean, out considered integer,
+  out complete boolean, out vector_ms real, out lexical_ms real)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  started timestamptz := clock_timestamp();
+  -- The words find a subject too, which then takes the place of something else.
+  spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
+  by_words rag.scope := scope;
+  near rag.hit[];
+  asked rag.question;
+  documents rag.reference[];
+begin
+  considered := 0;
+  if mode <> 'keyword' then
+    select nearest.hits, nearest.exact, nearest.considered into near, exact, considered
+    from rag.nearest(needle, scope, wanted) as nearest;
+    vector_ms := rag.milliseconds_since(started);
+    hits := near;
+  end if;
+  if mode <> 'semantic' then
+    started := clock_timestamp();
+    asked := rag.question(query_text, scope);
+    -- Left out afterwards: as a condition it would have every document of the org looked at.
+    by_words.without_document := null;
+    documents := array(
+      select (document.org_id, document.document_id)::rag.reference
+      from unnest(rag.documents_with(asked, by_words, 4 * wanted + spare)) as document
+      where document.document_id is distinct from scope.without_document);
+    hits := rag.score(asked,
+      documents || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near) as hit),
+      near, needle, scope, mode, fusion, wanted + spare, shown, false);
+    if mode = 'hierarchical' then
+      hits := rag.score(asked, rag.best_documents(hits, shown), null, needle, scope, mode, fusion, wanted, shown,
+        true);
+    end if;
+    lexical_ms := rag.milliseconds_since(started);
+  end if;
+  complete := coalesce(cardinality(case when mode = 'keyword' then hits else near end), 0) < wanted;
+end;
+$$;
+
+-- mode: semantic (needs query_vector), keyword (query_text), hybrid (both) or hierarchical (both: the best
+-- documents first, then their best chunks). filters: the fields of rag.filters. expand_context: so many
+-- neighbouring chunks join each text, on both sides. half_life_days: older documents are held back; null: not.
+-- fusion: mean or rrf. prefer: source types that come first where all else is equal.
+create function public.rag_search(
+  query_text text default null,
+  query_vector extensions.vector default null,
+  mode text default 'hybrid',
+  top_k integer default 10,
+  filters jsonb default '{}',
+  expand_context integer default 0,
+  half_life_days double precision default null,
+  fusion text default 'mean',
+  prefer text[] default null
+)
+returns setof rag.found
+language plpgsql stable security invoker set search_path = ''
+-- Planning under row security takes longer than most of these statements run.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  -- What each leg brings, where the order in which it does is not the last.
+  pool constant integer := greatest(20, 2 * top_k);
+  needle extensions.halfvec(1536);
+  scope rag.scope;
+  found record;
+  hits rag.hit[];
+begin
+  perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
+  perform rag.check_top_k(top_k);
+  scope := rag.scope_of(filters);
+  prefer := nullif(prefer, '{}');
+  if mode in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
+    mode := 'semantic';
+  end if;
+  if query_vector is not null then
+    needle := rag.needle(query_vector);
+  end if;
+
+  found := rag.find(needle, query_text, scope, mode, fusion,
+    case when mode = 'semantic' and half_life_days is null and prefer is null then top_k else pool end, top_k);
+  hits := found.hits;
+  if half_life_days is not null then
+    hits := rag.fade(hits, half_life_days);
+  end if;
+  if prefer is not null then
+    hits := rag.prefer(hits, prefer);
+  end if;
+  hits := hits[:top_k];
+  if expand_context > 0 then
+    hits := rag.widen(hits, expand_context);
+  end if;
+  return query
+  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms);
+end;
+$$;
+
+-- chunk_id or document_id: the subject, never among what is found, nor is any chunk of a document that is the
+-- subject. result: chunks, or documents, each by its best chunk. A subject that the caller cannot see is not
+-- there: PT404.
+create or replace function public.rag_similar(
+  chunk_id uuid default null,
+  document_id uuid default null,
+  result text default 'chunks',
+  top_k integer default 10,
+  filters jsonb default '{}'
+)
+returns setof rag.found
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  scope rag.scope;
+  average extensions.vector;
+  needle extensions.halfvec(1536);
+  org_ids uuid[];
+  near record;
+  hits rag.hit[];
+  wanted integer := top_k;
+begin
+  if num_nonnulls(chunk_id, document_id) <> 1 then
+    raise exception 'either chunk_id or document_id is needed' using errcode = 'PT400', detail = 'invalid_subject';
+  elsif result is null or result not in ('chunks', 'documents') then
+    raise exception 'result must be chunks or documents' using errcode = 'PT400', detail = 'invalid_result';
+  end if;
+  perform rag.check_top_k(top_k);
+  scope := rag.scope_of(filters);
+  -- The subject may stand outside the filters.
+  org_ids := array(select rag.current_org_ids());
+
+  -- A document is where its chunks are on average.
+  select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
+    into average, scope.model
+  from rag.chunks
+  where chunks.org_id = any (org_ids)
+    and (chunks.id = chunk_id or chunks.document_id = document_id);
+  if average is null then
+    raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
+  end if;
+  needle := rag.needle(average);
+  scope.without_chunk := chunk_id;
+  scope.without_document := document_id;
+
+  loop
+    near := rag.nearest(needle, scope, wanted);
+    exit when result = 'chunks';
+    select array_agg(best.hit order by (best.hit).score desc, (best.hit).chunk_id) into hits
+    from (
+      select distinct on (hit.org_id, hit.document_id) hit
+      from unnest(near.hits) as hit
+      order by hit.org_id, hit.document_id, hit.score desc, hit.chunk_id
+    ) as best;
+    -- Enough documents, or all there are.
+    exit when cardinality(hits) >= top_k or coalesce(cardinality(near.hits), 0) < wanted;
+    wanted := wanted * 4;
+  end loop;
+  if result = 'chunks' then
+    hits := near.hits;
+  end if;
+  return query select * from rag.show(hits[:top_k], near.exact, near.considered, null, null);
+end;
+$$;
+
+revoke all on function
+  rag.milliseconds_since(timestamptz),
+  rag.show(rag.hit[], boolean, integer, real, real),
+  rag.prefer(rag.hit[], text[]),
+  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer),
+  public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text, text[])
+  from public, anon, service_role;
+grant execute on function
+  rag.milliseconds_since(timestamptz),
+  rag.show(rag.hit[], boolean, integer, real, real),
+  rag.prefer(rag.hit[], text[]),
+  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer),
+  public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text, text[])
+  to authenticated;
