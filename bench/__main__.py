@@ -20,6 +20,7 @@ from bench import (
     ingest,
     match,
     picture,
+    searching,
     storage,
     work,
 )
@@ -42,6 +43,7 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "ingest": ingest.measure,
     "work": work.measure,
     "index": indexes.measure,
+    "search": searching.measure,
 }
 PARTS = [*STAGED, *ALONE]
 

@@ -182,8 +182,8 @@ class Settings(FrameSettings):
     rerank_url: Address | None = None
     rag_rerank_timeout_seconds: Seconds = 5
 
-    # The search API: how fast older documents are held back, 0: not at all; and by which of the gateway's models
-    # what may be asked and shown is judged. Unset: by none, and who asks for it is refused.
+    # The search API: how fast older documents are held back, 0: not at all; and by which of the gateway's
+    # models what may be asked and shown is judged. Unset: by none, and who asks for it is refused.
     rag_recency_half_life_days: Annotated[float, Field(ge=0, le=100_000)] = 365
     rag_moderation_model: str | None = None
 

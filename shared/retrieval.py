@@ -128,7 +128,9 @@ def retrieve(
             reranks=core.settings.rerank_enabled if wanted.rerank is None else wanted.rerank,
         )
         way = route(asked, core.clock(), core.settings.rag_recency_half_life_days, core.expander)
-    search = _Search(core, caller, wanted, place, way, way.reach, way.mode, way.time_range, list(way.rules), subject, by)
+    search = _Search(
+        core, caller, wanted, place, way, way.reach, way.mode, way.time_range, list(way.rules), subject, by
+    )
     search.look()
     _look_by_meaning(search)
     _look_in_the_org(search)

@@ -27,8 +27,8 @@ def event(data: Any, name: str | None = None) -> bytes:
 
 
 async def begun(messages: AsyncGenerator[Message]) -> AsyncGenerator[Message]:
-    """The messages, once the first is there: what is wrong before it may still have a status. Raises what they
-    raise."""
+    """The messages, once the first is there: what is wrong before it may still have a status. Raises what
+    they raise."""
     try:
         first = await anext(messages)
     except BaseException:

@@ -78,7 +78,9 @@ class Composer:
     def say(self, text: str) -> str:
         """Something that states nothing, as a paragraph of its own."""
         said = f"\n\n{text}" if self.text else text
-        self.sentences.append(Sentence(len(self.text) + len(said) - len(text), len(self.text) + len(said), ()))
+        self.sentences.append(
+            Sentence(len(self.text) + len(said) - len(text), len(self.text) + len(said), ())
+        )
         self.text += said
         return said
 

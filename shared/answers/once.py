@@ -1,5 +1,5 @@
-"""An answer that is given once for each idempotency key: the same request again gets the same answer for a day,
-and whoever asks while it is still being written is told to wait."""
+"""An answer that is given once for each idempotency key: the same request again gets the same answer for a
+day, and whoever asks while it is still being written is told to wait."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -29,8 +29,8 @@ class Once:
 async def once(
     core: Pipeline, caller: Callable[[], Principal], question: Question, wanted: Once | None
 ) -> Reply | AsyncGenerator[Event]:
-    """The answer as it comes about, or the one that was given before. Raises Conflict for a key that stands for
-    another request, or for one that is still being answered; or another RagError."""
+    """The answer as it comes about, or the one that was given before. Raises Conflict for a key that stands
+    for another request, or for one that is still being answered; or another RagError."""
     if wanted is None:
         return answer(core, caller(), question)
     claim = await run_in_threadpool(_begin, core, caller, question, wanted)

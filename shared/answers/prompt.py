@@ -1,4 +1,4 @@
-"""What a model is told that answers sentence by sentence, each with the numbers of the excerpts it is from."""
+"""What a model is told that answers sentence by sentence, each with the numbers of the excerpts."""
 
 import secrets
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from shared.types import Match
 
 ASKED = (
     "Context:\n{context}\n\nQuestion: {question}\n\n"
-    "Instructions: Answer the question based ONLY on the context above, in short plain sentences. Keep to its "
-    "words, names and numbers. End every sentence with the number of the excerpt that it is from, such as [1] "
-    "or [1][3]. Put in quotation marks only what an excerpt says word for word. If the context doesn't contain "
-    "enough information, say so and nothing else."
+    "Instructions: Answer the question based ONLY on the context above, in short plain sentences. Keep to "
+    "its words, names and numbers. End every sentence with the number of the excerpt that it is from, such as "
+    "[1] or [1][3]. Put in quotation marks only what an excerpt says word for word. If the context doesn't "
+    "contain enough information, say so and nothing else."
 )
 
 

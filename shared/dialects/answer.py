@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 from starlette.responses import JSONResponse
 from starlette.responses import Response as HttpResponse
 
@@ -10,7 +10,7 @@ from shared.answers.answer import Begun, Event, Finished, Question, Token
 from shared.answers.compose import Cited, Composer
 from shared.dialects import v1
 from shared.dialects.search import Mode
-from shared.dialects.v1 import ErrorBody, Flag, error_body
+from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
 from shared.errors import RagError
 from shared.highlight import highlight
 from shared.idempotency import Reply
@@ -23,7 +23,7 @@ __all__ = ["ErrorBody", "error_body"]
 TOP_K = 10
 
 
-class Include(BaseModel):
+class Include(Wire):
     rationale: Flag = False
 
 
@@ -35,12 +35,12 @@ class Request(v1.Scoped):
     autoprompt: Flag = True
     context: Flag = False
     moderation: Flag = False
-    answerType: Literal["abstractive", "extractive"] = "abstractive"
+    answer_type: Literal["abstractive", "extractive"] = "abstractive"
     citations: Flag = True
-    maxTokens: Annotated[int, Field(strict=True, ge=16, le=4096)] = 400
+    max_tokens: Annotated[int, Field(strict=True, ge=16, le=4096)] = 400
     model: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)] | None = None
     constraints: v1.RetrievalFilters | None = None
-    topK: v1.TopK = TOP_K
+    top_k: v1.TopK = TOP_K
     include: Include = Field(default_factory=Include)
     quality: v1.Quality = Field(default_factory=v1.Quality)
     stream: Flag = False
@@ -54,11 +54,11 @@ class Request(v1.Scoped):
         wanted = Wanted(
             self.question,
             self.workspace(workspace),
-            self.organizationId,
+            self.organization_id,
             Way(self.mode),
             self.reach,
             (self.constraints or v1.RetrievalFilters()).to_filters(),
-            self.topK,
+            self.top_k,
             expands=self.autoprompt,
             moderated=self.moderation,
             rerank=self.quality.rerank,
@@ -66,16 +66,16 @@ class Request(v1.Scoped):
             neighbours=1 if self.context else 0,
         )
         return Question(
-            wanted, self.answerType == "abstractive", self.citations, self.maxTokens, self.model, self.stream
+            wanted, self.answer_type == "abstractive", self.citations, self.max_tokens, self.model, self.stream
         )
 
 
-class Citation(BaseModel):
+class Citation(Wire):
     """`index` is the number that stands in the answer."""
 
     index: int
-    documentId: str
-    chunkId: str
+    document_id: str
+    chunk_id: str
     title: str
     url: str | None
 
@@ -84,22 +84,22 @@ class Citation(BaseModel):
         match = cited.match
         return cls(
             index=cited.number,
-            documentId=f"doc_{match.document_id}",
-            chunkId=f"chnk_{match.chunk_id}",
+            document_id=f"doc_{match.document_id}",
+            chunk_id=f"chnk_{match.chunk_id}",
             title=match.title,
             url=match.uri,
         )
 
 
-class Reference(BaseModel):
+class Reference(Wire):
     """A passage that holds a sentence: `span` is in its document's text."""
 
-    documentId: str
-    chunkId: str
+    document_id: str
+    chunk_id: str
     span: v1.Span
 
 
-class Sentence(BaseModel):
+class Sentence(Wire):
     """`span` is in the answer. One without references states nothing: a heading, a word between."""
 
     text: str
@@ -107,7 +107,7 @@ class Sentence(BaseModel):
     references: list[Reference]
 
 
-class Support(BaseModel):
+class Support(Wire):
     """What became of each sentence that was written: those that no passage holds were left out, `reasons` say
     how many for what."""
 
@@ -133,8 +133,8 @@ class Support(BaseModel):
                     span=v1.Span(start=sentence.start, end=sentence.end),
                     references=[
                         Reference(
-                            documentId=f"doc_{matches[reference.number].document_id}",
-                            chunkId=f"chnk_{matches[reference.number].chunk_id}",
+                            document_id=f"doc_{matches[reference.number].document_id}",
+                            chunk_id=f"chnk_{matches[reference.number].chunk_id}",
                             span=v1.Span(start=reference.start, end=reference.end),
                         )
                         for reference in sentence.references
@@ -145,28 +145,28 @@ class Support(BaseModel):
         )
 
 
-class Retrieval(BaseModel):
+class Retrieval(Wire):
     results: list[v1.Result]
-    latencyMs: int
+    latency_ms: int
 
     @classmethod
     def of(cls, begun: Begun) -> Self:
         found = begun.retrieved
         results = [v1.Result.of(match, highlight(match, found.route.text)) for match in found.matches]
-        return cls(results=results, latencyMs=found.milliseconds)
+        return cls(results=results, latency_ms=found.milliseconds)
 
 
-class Generation(BaseModel):
+class Generation(Wire):
     """`model` is "extractive" where the answer is the documents' own sentences."""
 
     model: str
-    answerType: Literal["abstractive", "extractive"]
-    latencyMs: int
-    promptTokens: int
-    completionTokens: int
+    answer_type: Literal["abstractive", "extractive"]
+    latency_ms: int
+    prompt_tokens: int
+    completion_tokens: int
 
 
-class Response(BaseModel):
+class Response(Wire):
     """`withheld`: nothing was found that is good enough, or nothing that was said holds."""
 
     answer: str
@@ -178,7 +178,7 @@ class Response(BaseModel):
     retrieval: Retrieval
     generation: Generation
     usage: v1.Usage
-    requestId: str
+    request_id: str
 
     @classmethod
     def of(cls, request: Request, done: Finished) -> Self:
@@ -193,23 +193,23 @@ class Response(BaseModel):
             retrieval=Retrieval.of(begun),
             generation=Generation(
                 model=done.model,
-                answerType="abstractive" if done.abstractive else "extractive",
-                latencyMs=done.generation_ms,
-                promptTokens=done.usage.prompt_tokens,
-                completionTokens=done.usage.completion_tokens,
+                answer_type="abstractive" if done.abstractive else "extractive",
+                latency_ms=done.generation_ms,
+                prompt_tokens=done.usage.prompt_tokens,
+                completion_tokens=done.usage.completion_tokens,
             ),
             usage=v1.Usage.of(begun.retrieved, done.milliseconds),
-            requestId=v1.request_id(),
+            request_id=v1.request_id(),
         )
 
 
-class Meta(BaseModel):
+class Meta(Wire):
     """What a stream begins with."""
 
     retrieval: Retrieval
     confidence: Literal["high", "medium", "low"]
     rationale: v1.Rationale | None = None
-    requestId: str
+    request_id: str
 
 
 def said(request: Request, happened: Event) -> bytes:
@@ -220,7 +220,7 @@ def said(request: Request, happened: Event) -> bytes:
                 retrieval=Retrieval.of(happened),
                 confidence=judgement.confidence.value,
                 rationale=v1.Rationale.of(retrieved) if request.include.rationale else None,
-                requestId=v1.request_id(),
+                request_id=v1.request_id(),
             )
             return event(meta.model_dump(mode="json"), "meta")
         case Token(text=text):

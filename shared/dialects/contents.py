@@ -3,27 +3,31 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from shared import contents
 from shared.contents import Contents
 from shared.dialects import v1
-from shared.dialects.v1 import ErrorBody, Flag, error_body
+from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
 
 __all__ = ["ErrorBody", "error_body"]
 
 
-class Reference(BaseModel):
+class Reference(Wire):
     kind: Literal["document", "chunk"]
     id: v1.Id
 
 
-class GraphExpansion(BaseModel):
+class GraphExpansion(Wire):
     hops: Annotated[int, Field(strict=True, ge=0, le=2)] = 1
-    include: list[Literal["relationships", "entities", "evidence"]] = ["relationships", "entities", "evidence"]
+    include: list[Literal["relationships", "entities", "evidence"]] = [
+        "relationships",
+        "entities",
+        "evidence",
+    ]
 
 
-class Expand(BaseModel):
+class Expand(Wire):
     chunks: Flag = False
     graph: GraphExpansion | None = None
 
@@ -31,13 +35,13 @@ class Expand(BaseModel):
 class Request(v1.Scoped):
     ids: Annotated[list[Reference], Field(min_length=1, max_length=100)]
     expand: Expand = Field(default_factory=Expand)
-    includeRaw: Flag = False
+    include_raw: Flag = False
 
     def references(self) -> list[tuple[str, str]]:
         return [(reference.kind, reference.id) for reference in self.ids]
 
 
-class DocumentChunk(BaseModel):
+class DocumentChunk(Wire):
     id: str
     text: str
     span: v1.Span
@@ -49,15 +53,15 @@ class DocumentChunk(BaseModel):
 
 
 class Chunk(DocumentChunk):
-    documentId: str
+    document_id: str
 
     @classmethod
     def of(cls, chunk: contents.Chunk) -> Self:
         known = DocumentChunk.of(chunk)
-        return cls(id=known.id, text=known.text, span=known.span, documentId=f"doc_{chunk.document_id}")
+        return cls(id=known.id, text=known.text, span=known.span, document_id=f"doc_{chunk.document_id}")
 
 
-class Graph(BaseModel):
+class Graph(Wire):
     """What of a graph was asked for: nothing, until there is one."""
 
     entities: list[str] | None = None
@@ -69,7 +73,7 @@ class Graph(BaseModel):
         return cls(**{part: [] for part in asked.include})
 
 
-class Document(BaseModel):
+class Document(Wire):
     """`body` where it was asked for; it, and chunks, are left out where the answer would grow too large, and
     `truncated` says so."""
 
@@ -80,7 +84,7 @@ class Document(BaseModel):
     url: str | None
     author: str | None
     state: str | None
-    occurredAt: datetime | None
+    occurred_at: datetime | None
     metadata: dict[str, Any]
     body: str | None = None
     chunks: list[DocumentChunk] | None = None
@@ -97,7 +101,7 @@ class Document(BaseModel):
             url=document.uri,
             author=document.author,
             state=document.state,
-            occurredAt=document.occurred_at,
+            occurred_at=document.occurred_at,
             metadata={**document.metadata, "labels": list(document.labels)},
             body=document.text,
             chunks=None if document.chunks is None else list(map(DocumentChunk.of, document.chunks)),
@@ -106,13 +110,13 @@ class Document(BaseModel):
         )
 
 
-class Response(BaseModel):
+class Response(Wire):
     """`missing`: the ids, as they came, of what is not there."""
 
     documents: list[Document]
     chunks: list[Chunk]
     missing: list[str]
-    requestId: str
+    request_id: str
 
     @classmethod
     def of(cls, request: Request, found: Contents) -> Self:
@@ -120,5 +124,5 @@ class Response(BaseModel):
             documents=[Document.of(document, request.expand) for document in found.documents],
             chunks=list(map(Chunk.of, found.chunks)),
             missing=list(found.missing),
-            requestId=v1.request_id(),
+            request_id=v1.request_id(),
         )

@@ -2,11 +2,11 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from shared.context import concatenated
 from shared.dialects import v1
-from shared.dialects.v1 import ErrorBody, Flag, error_body
+from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
 from shared.highlight import highlight
 from shared.retrieval import Retrieved, Wanted
 from shared.routing.route import Way
@@ -15,7 +15,7 @@ __all__ = ["ErrorBody", "error_body"]
 Mode = Literal["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
 
 
-class Include(BaseModel):
+class Include(Wire):
     document: Flag = True
     rationale: Flag = False
     highlights: Flag = True
@@ -28,7 +28,7 @@ class Request(v1.Scoped):
     context: Flag = False
     moderation: Flag = False
     filters: v1.RetrievalFilters | None = None
-    topK: v1.TopK = 10
+    top_k: v1.TopK = 10
     include: Include = Field(default_factory=Include)
     quality: v1.Quality = Field(default_factory=v1.Quality)
 
@@ -37,25 +37,25 @@ class Request(v1.Scoped):
         return Wanted(
             self.q,
             self.workspace(workspace),
-            self.organizationId,
+            self.organization_id,
             Way(self.mode),
             self.reach,
             (self.filters or v1.RetrievalFilters()).to_filters(),
-            self.topK,
+            self.top_k,
             expands=self.autoprompt,
             moderated=self.moderation,
             rerank=self.quality.rerank,
         )
 
 
-class Response(BaseModel):
+class Response(Wire):
     """`context` is all results in one text, where it was asked for."""
 
     results: list[v1.Result]
     rationale: v1.Rationale | None = None
     context: str | None = None
     usage: v1.Usage
-    requestId: str
+    request_id: str
 
     @classmethod
     def of(cls, request: Request, retrieved: Retrieved, context_tokens: int) -> Self:
@@ -71,5 +71,5 @@ class Response(BaseModel):
             rationale=v1.Rationale.of(retrieved) if include.rationale else None,
             context=concatenated(retrieved.matches, context_tokens) if request.context else None,
             usage=v1.Usage.of(retrieved, retrieved.milliseconds),
-            requestId=v1.request_id(),
+            request_id=v1.request_id(),
         )

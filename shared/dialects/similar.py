@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from shared.dialects import v1
-from shared.dialects.v1 import ErrorBody, Flag, error_body
+from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
 from shared.highlight import highlight
 from shared.retrieval import Retrieved, Wanted
 from shared.routing.route import Reach, Way
@@ -13,19 +13,19 @@ from shared.routing.route import Reach, Way
 __all__ = ["ErrorBody", "error_body"]
 
 
-class TextSubject(BaseModel):
+class TextSubject(Wire):
     kind: Literal["text"]
     text: v1.Passage
 
 
-class DocumentSubject(BaseModel):
+class DocumentSubject(Wire):
     kind: Literal["document"]
-    documentId: v1.Id
+    document_id: v1.Id
 
 
-class ChunkSubject(BaseModel):
+class ChunkSubject(Wire):
     kind: Literal["chunk"]
-    chunkId: v1.Id
+    chunk_id: v1.Id
 
 
 class Request(v1.Scoped):
@@ -34,14 +34,14 @@ class Request(v1.Scoped):
     autoprompt: Flag = True
     by: Literal["chunks", "documents"] = "chunks"
     filters: v1.RetrievalFilters | None = None
-    topK: v1.TopK = 10
+    top_k: v1.TopK = 10
     quality: v1.Quality = Field(default_factory=v1.Quality)
 
     @property
     def subject_id(self) -> str | None:
         """Of a subject that is already here."""
         match self.subject:
-            case DocumentSubject(documentId=known) | ChunkSubject(chunkId=known):
+            case DocumentSubject(document_id=known) | ChunkSubject(chunk_id=known):
                 return known
         return None
 
@@ -50,11 +50,11 @@ class Request(v1.Scoped):
         return Wanted(
             self.subject.text if isinstance(self.subject, TextSubject) else "",
             self.workspace(workspace),
-            self.organizationId,
+            self.organization_id,
             Way(self.mode),
             self.reach,
             (self.filters or v1.RetrievalFilters()).to_filters(),
-            self.topK,
+            self.top_k,
             expands=self.autoprompt,
             # The order of what is like something is its likeness, unless somebody wants another.
             rerank=self.quality.rerank or False,
@@ -65,17 +65,17 @@ class Match(v1.Result):
     """A result, by chunk; or of a document its best chunk."""
 
 
-class Usage(BaseModel):
-    latencyMs: int
-    routerScope: Literal["workspace", "org"]
+class Usage(Wire):
+    latency_ms: int
+    router_scope: Literal["workspace", "org"]
     stages: dict[str, float]
-    embeddingVersion: str | None
+    embedding_version: str | None
 
 
-class Response(BaseModel):
+class Response(Wire):
     matches: list[Match]
     usage: Usage
-    requestId: str
+    request_id: str
 
     @classmethod
     def of(cls, retrieved: Retrieved) -> Self:
@@ -85,10 +85,10 @@ class Response(BaseModel):
                 for match in retrieved.matches
             ],
             usage=Usage(
-                latencyMs=retrieved.milliseconds,
-                routerScope="org" if retrieved.reach is Reach.ORG else "workspace",
+                latency_ms=retrieved.milliseconds,
+                router_scope="org" if retrieved.reach is Reach.ORG else "workspace",
                 stages=retrieved.stages,
-                embeddingVersion=retrieved.model,
+                embedding_version=retrieved.model,
             ),
-            requestId=v1.request_id(),
+            request_id=v1.request_id(),
         )

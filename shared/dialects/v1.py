@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
 
 from shared.dialects.moments import Beginning, End
 from shared.dialects.platform import WithoutNul
@@ -33,22 +34,30 @@ OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
 SUMMARIES = frozenset(KINDS[Family.SUMMARIES])
 
 
-class ErrorDetail(BaseModel):
+class Wire(BaseModel):
+    """Names as the contract writes them: workspaceId is workspace_id here. Unknown fields are ignored."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
+
+
+class ErrorDetail(Wire):
     code: str
     message: str
     details: dict[str, Any]
 
 
-class ErrorBody(BaseModel):
+class ErrorBody(Wire):
     """Every error, whatever its status."""
 
     error: ErrorDetail
-    requestId: str
+    request_id: str
 
 
 def error_body(error: RagError) -> dict[str, Any]:
     # What is of one status and yet not the same is told apart by a reason.
-    reason = {} if error.code in ("invalid_request", "not_found", "internal_error") else {"reason": error.code}
+    reason = (
+        {} if error.code in ("invalid_request", "not_found", "internal_error") else {"reason": error.code}
+    )
     details = {name: value for name, value in error.details.items() if name != "missing"} | reason
     said = {"code": CODES.get(error.status, "INTERNAL"), "message": str(error), "details": details}
     return {"error": said, "requestId": request_id()}
@@ -81,7 +90,7 @@ Values = Annotated[list[Value], Field(max_length=100), AfterValidator(_named_onc
 Kinds = Annotated[list[Kind], Field(max_length=100), AfterValidator(_named_once)]
 
 
-class RetrievalFilters(BaseModel):
+class RetrievalFilters(Wire):
     """Of a list one suffices; null is none. Unknown keys are ignored."""
 
     sources: Values | None = None
@@ -104,15 +113,15 @@ class RetrievalFilters(BaseModel):
         )
 
 
-class Quality(BaseModel):
+class Quality(Wire):
     rerank: Flag | None = None
 
 
-class Scoped(BaseModel):
+class Scoped(Wire):
     """Where a request looks: in a workspace, in an org, or in the one and then the other."""
 
-    organizationId: Id | None = None
-    workspaceId: Id | None = None
+    organization_id: Id | None = None
+    workspace_id: Id | None = None
     scope: Literal["auto", "workspace", "org"] = "auto"
 
     @property
@@ -124,18 +133,18 @@ class Scoped(BaseModel):
         where the scope lacks what it needs."""
         # Empty is none, as proxies send it.
         header = header or None
-        if header and self.workspaceId and _bare(header) != _bare(self.workspaceId):
+        if header and self.workspace_id and _bare(header) != _bare(self.workspace_id):
             raise InvalidRequest(
                 "workspaceId and X-Workspace-Id name different workspaces: send one.",
                 details={"field": "workspaceId"},
             )
-        workspace = self.workspaceId or header
+        workspace = self.workspace_id or header
         if workspace is None and self.scope != "org":
             raise InvalidRequest(
                 "workspaceId is required, in the body or as X-Workspace-Id, unless scope is org.",
                 details={"field": "workspaceId"},
             )
-        if self.scope == "org" and self.organizationId is None:
+        if self.scope == "org" and self.organization_id is None:
             raise InvalidRequest(
                 "organizationId is required when scope is org.", details={"field": "organizationId"}
             )
@@ -146,68 +155,68 @@ def _bare(workspace: str) -> str:
     return workspace.removeprefix("ws_").lower()
 
 
-class Span(BaseModel):
+class Span(Wire):
     """[start, end) in characters (code points) of the document's text."""
 
     start: int
     end: int
 
 
-class Result(BaseModel):
+class Result(Wire):
     """A chunk, with what its document says of itself."""
 
-    documentId: str
-    chunkId: str
+    document_id: str
+    chunk_id: str
     score: float
     similarity: float | None
     title: str | None = None
     type: str | None = None
     source: str | None = None
-    occurredAt: datetime | None = None
+    occurred_at: datetime | None = None
     author: str | None = None
-    sectionLabel: str | None = None
+    section_label: str | None = None
     highlight: str | None = None
-    highlightSpan: Span | None = None
+    highlight_span: Span | None = None
     url: str | None = None
 
     @classmethod
     def of(cls, match: Match, highlight: Highlight | None, *, document: bool = True) -> Self:
         result = cls(
-            documentId=f"doc_{match.document_id}",
-            chunkId=f"chnk_{match.chunk_id}",
+            document_id=f"doc_{match.document_id}",
+            chunk_id=f"chnk_{match.chunk_id}",
             score=share(match.score),
             similarity=None if match.similarity is None else share(match.similarity),
-            sectionLabel=section_of(match),
+            section_label=section_of(match),
         )
         if highlight:
             result.highlight = highlight.text
-            result.highlightSpan = Span(start=highlight.start, end=highlight.end)
+            result.highlight_span = Span(start=highlight.start, end=highlight.end)
         if document:
             result.title, result.type = match.title, match.source_type
             result.source, result.url, result.author = match.origin, match.uri, match.author
-            result.occurredAt = match.occurred_at
+            result.occurred_at = match.occurred_at
         return result
 
 
-class Graph(BaseModel):
+class Graph(Wire):
     """What the graph of the caller's documents has on it: nothing, until there is one."""
 
     entities: list[dict[str, Any]] = Field(default_factory=list)
     edges: list[dict[str, Any]] = Field(default_factory=list)
-    evidenceChunks: list[str] = Field(default_factory=list)
+    evidence_chunks: list[str] = Field(default_factory=list)
 
 
-class Reason(BaseModel):
+class Reason(Wire):
     """A rule of the router that had a say, and why."""
 
     rule: str
     because: str
 
 
-class Rationale(BaseModel):
+class Rationale(Wire):
     """`query` is what was embedded and `words` what was looked for, after `rules`."""
 
-    routerMode: str
+    router_mode: str
     query: str
     words: str
     rules: list[Reason]
@@ -217,7 +226,10 @@ class Rationale(BaseModel):
     def of(cls, retrieved: Retrieved) -> Self:
         route = retrieved.route
         return cls(
-            routerMode=route.way, query=route.text, words=route.words, rules=list(map(_reason, retrieved.rules))
+            router_mode=route.way,
+            query=route.text,
+            words=route.words,
+            rules=list(map(_reason, retrieved.rules)),
         )
 
 
@@ -225,35 +237,35 @@ def _reason(rule: Rule) -> Reason:
     return Reason(rule=rule.name, because=rule.because)
 
 
-class TimeRange(BaseModel):
+class TimeRange(Wire):
     after: datetime | None
     before: datetime | None
 
 
-class Usage(BaseModel):
+class Usage(Wire):
     """`stages` are milliseconds; embeddingVersion is null where nothing was compared by meaning."""
 
-    latencyMs: int
-    routerScope: Literal["workspace", "org"]
-    inferredFamily: str | None
-    inferredTimeRange: TimeRange
-    contributionShares: dict[str, float]
+    latency_ms: int
+    router_scope: Literal["workspace", "org"]
+    inferred_family: str | None
+    inferred_time_range: TimeRange
+    contribution_shares: dict[str, float]
     stages: dict[str, float]
-    embeddingVersion: str | None
+    embedding_version: str | None
 
     @classmethod
     def of(cls, retrieved: Retrieved, milliseconds: int) -> Self:
         route, said = retrieved.route, retrieved.time_range
         return cls(
-            latencyMs=milliseconds,
-            routerScope="org" if retrieved.reach is Reach.ORG else "workspace",
-            inferredFamily=route.family,
-            inferredTimeRange=TimeRange(
+            latency_ms=milliseconds,
+            router_scope="org" if retrieved.reach is Reach.ORG else "workspace",
+            inferred_family=route.family,
+            inferred_time_range=TimeRange(
                 after=said.after if said else None, before=said.before if said else None
             ),
-            contributionShares=contributions(retrieved.matches),
+            contribution_shares=contributions(retrieved.matches),
             stages=retrieved.stages,
-            embeddingVersion=retrieved.model,
+            embedding_version=retrieved.model,
         )
 
 

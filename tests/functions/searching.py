@@ -18,10 +18,12 @@ Row = dict[str, Any]
 # What "now" is where a test says so: a Friday.
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 OUTAGE = (
-    "The billing service was down for two hours on Monday. The root cause were Stripe webhook retries that piled up "
-    "in the queue. The on-call engineer was Priya Nair, who paused the queue at 14:20."
+    "The billing service was down for two hours on Monday. The root cause were Stripe webhook retries that "
+    "piled up in the queue. The on-call engineer was Priya Nair, who paused the queue at 14:20."
 )
-OWNERSHIP = "The billing service is owned by the Payments team. Questions about it go to payments@example.com."
+OWNERSHIP = (
+    "The billing service is owned by the Payments team. Questions about it go to payments@example.com."
+)
 TICKET = "INC-4821: invoices were sent twice to 312 customers. The fix is a unique key on the invoice number."
 MENU = "The canteen serves lentil soup on Tuesdays and pancakes on Fridays. Bring your own cup."
 
@@ -114,7 +116,9 @@ def workspace(core: Pipeline, actor: Actor) -> Workspace:
         ),
         "Canteen": (MENU, {}),
     }
-    documents = {title: put(core, actor, home, title, text, **fields) for title, (text, fields) in told.items()}
+    documents = {
+        title: put(core, actor, home, title, text, **fields) for title, (text, fields) in told.items()
+    }
     found = actor.rpc("rag_find_collection", {"name": home}).json()
     return Workspace(core, actor, f"ws_{found[0]['id']}", documents)
 

@@ -76,7 +76,9 @@ def test_without_a_model_the_answer_is_the_documents_own_sentences(home: Workspa
     assert_traceable(home, body)
 
 
-def test_what_holds_stays_and_what_does_not_is_left_out(home: Workspace, settings: Settings, gateway: StandIn):
+def test_what_holds_stays_and_what_does_not_is_left_out(
+    home: Workspace, settings: Settings, gateway: StandIn
+):
     gateway.replies(says(f"{HOLDS} {INVENTED} {MISQUOTED}"))
     with answering(settings, gateway) as client:
         body = ask(client, home)
@@ -144,7 +146,9 @@ def test_context_puts_more_of_each_document_to_the_model(
     with answering(settings, gateway) as client:
         lengths = []
         for context in (False, True):
-            body = ask(client, home, question="Where does the blue whale sleep upright?", context=context, topK=1)
+            body = ask(
+                client, home, question="Where does the blue whale sleep upright?", context=context, topK=1
+            )
             assert body["withheld"] is False
             lengths.append(len(gateway.requests[-1].json["messages"][-1]["content"]))
     assert lengths[1] > lengths[0]

@@ -1,4 +1,4 @@
-"""/v1/answer as a stream: events in their order, checked as they come, kept alive, and ended with the client."""
+"""/v1/answer as a stream: events in their order, checked as they come, and ended with the client."""
 
 import json
 import time
@@ -116,7 +116,9 @@ def test_a_sentence_is_sent_as_soon_as_it_is_complete(home: Workspace, settings:
 def test_a_client_that_leaves_ends_the_model_s_call_and_gives_the_key_back(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
-    gateway.replies(streams([*sent(piece(f"{HOLDS} The")), 20.0, *sent(piece(" end."))]), streams(tokens(HOLDS)))
+    gateway.replies(
+        streams([*sent(piece(f"{HOLDS} The")), 20.0, *sent(piece(" end."))]), streams(tokens(HOLDS))
+    )
     body = {"workspaceId": home.id, "question": QUESTION, "stream": True}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
     with with_model(settings, gateway) as core, live(v1_answer.app, core) as url:

@@ -7,7 +7,9 @@ from tests.actors import NOBODYS
 from tests.conftest import People
 from tests.functions.searching import OUTAGE, Row, Workspace, put, refused, workspace
 
-LONG = " ".join(f"Sentence number {number} is about kettles and how they boil water." for number in range(120))
+LONG = " ".join(
+    f"Sentence number {number} is about kettles and how they boil water." for number in range(120)
+)
 
 
 @pytest.fixture
@@ -21,7 +23,11 @@ def test_what_a_search_found_is_read_by_its_ids(home: Workspace):
     assert set(body) == {"documents", "chunks", "missing", "requestId"}
     (document,) = body["documents"]
     assert document["id"] == best["documentId"]
-    assert (document["title"], document["type"], document["source"]) == ("Billing outage", "incident", "notion")
+    assert (document["title"], document["type"], document["source"]) == (
+        "Billing outage",
+        "incident",
+        "notion",
+    )
     assert document["metadata"]["labels"] == ["incident", "billing"]
     assert (document["body"], document["chunks"], document["graph"]) == (None, None, None)
     assert document["truncated"] is False
@@ -72,7 +78,9 @@ def test_ids_go_with_and_without_their_prefix_and_come_once(home: Workspace):
 def test_documents_of_the_org_s_other_workspaces_come_unless_the_scope_is_the_workspace(
     home: Workspace, people: People, core: Pipeline
 ):
-    elsewhere = put(core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales.")
+    elsewhere = put(
+        core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
+    )
     assert [document["id"] for document in home.contents(elsewhere)["documents"]] == [elsewhere]
     strict = home.contents(elsewhere, scope="workspace")
     assert (strict["documents"], strict["missing"]) == ([], [elsewhere])

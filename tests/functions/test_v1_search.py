@@ -75,7 +75,10 @@ def test_what_is_not_included_is_not_there(home: Workspace):
         ({"labels": ["incident"], "sources": ["github"]}, set()),
         ({"after": "2026-09-01T00:00:00Z", "before": None}, {"Billing outage"}),
         ({"before": "2025-02-03"}, {"Who owns what"}),
-        ({"sources": None, "labels": []}, {"Billing outage", "Who owns what", "Duplicate invoices", "Canteen"}),
+        (
+            {"sources": None, "labels": []},
+            {"Billing outage", "Who owns what", "Duplicate invoices", "Canteen"},
+        ),
     ],
 )
 def test_filters_narrow_what_is_found(home: Workspace, filters: Row, titles: set[str]):
@@ -105,7 +108,9 @@ def test_time_in_the_question_narrows_by_the_documents_dates(home: Workspace, co
             client.post("/v1/search", json={**asked, "q": "billing in Q3"}, headers=home.actor.headers())
         )
         since = ok(
-            client.post("/v1/search", json={**asked, "q": "billing since March"}, headers=home.actor.headers())
+            client.post(
+                "/v1/search", json={**asked, "q": "billing since March"}, headers=home.actor.headers()
+            )
         )
     assert [result["title"] for result in body["results"]] == ["Billing outage"]
     said = body["usage"]["inferredTimeRange"]
@@ -135,7 +140,9 @@ def test_filters_switch_the_router_s_guesses_off(home: Workspace, core: Pipeline
 
 
 def test_where_the_workspace_has_little_the_org_is_asked(home: Workspace, core: Pipeline, people: People):
-    elsewhere = put(core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales.")
+    elsewhere = put(
+        core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
+    )
     question = "who may approve a discount of 15 percent?"
     body = home.search(question, include={"rationale": True})
     assert body["results"][0]["documentId"] == elsewhere
@@ -254,7 +261,9 @@ def test_more_than_256_kib_is_too_large(home: Workspace):
     refused(home.actor.post("/v1/search", body), 413, "PAYLOAD_TOO_LARGE")
 
 
-def test_what_is_no_json_or_has_no_credential_is_told_in_the_contract_s_words(home: Workspace, people: People):
+def test_what_is_no_json_or_has_no_credential_is_told_in_the_contract_s_words(
+    home: Workspace, people: People
+):
     refused(people.ann.raw("POST", "/v1/search", "{"), 400, "INVALID_ARGUMENT")
     answer = people.ann.request("POST", "/v1/search", {"q": "x"}, Authorization="")
     refused(answer, 401, "UNAUTHENTICATED")
@@ -278,7 +287,13 @@ def judged(*flags: bool) -> Reply:
 def test_moderation_refuses_a_question_and_leaves_results_out(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
-    body = {"workspaceId": home.id, "q": QUESTION, "moderation": True, "topK": 2, "include": {"rationale": True}}
+    body = {
+        "workspaceId": home.id,
+        "q": QUESTION,
+        "moderation": True,
+        "topK": 2,
+        "include": {"rationale": True},
+    }
     with (
         made(settings, **MODERATED, rag_gateway_url=gateway.url) as core,
         served(v1_search.app, core) as client,

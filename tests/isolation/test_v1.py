@@ -6,7 +6,6 @@ import httpx
 import pytest
 
 from tests.actors import NOBODYS, Actor, World
-from tests.conftest import People
 from tests.functions.searching import Row, refused
 from tests.isolation.bad_tokens import BAD_TOKENS
 from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing, store
