@@ -1,0 +1,99 @@
+"""What bench/searching.py asks: the search API's functions under one uvicorn, and beside each a bare handler,
+the least that gives the same rows. Straight at PostgREST.
+
+Every question is embedded by the real local model, whose time counts; what is searched with is a vector drawn
+as those of the made-up chunks were, since made-up text means nothing.
+"""
+
+import json
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+import httpx
+from fastapi import FastAPI, Header
+from starlette.applications import Starlette
+
+from bench.rows import Org
+from functions.server import Functions
+from shared.callers import pipeline_of_process
+from shared.embed import local_embedder
+
+POSTGREST = os.environ["BENCH_POSTGREST"]
+MODEL = os.environ["BENCH_MODEL"]
+DRAWN = [vector.tolist() for vector in Org(*json.loads(os.environ["BENCH_ORG"])).queries(500)]
+
+
+class Drawn:
+    """An embedder that takes as long as the local model, and gives vectors like the chunks'."""
+
+    model, remote = MODEL, False
+
+    def __init__(self) -> None:
+        self._local = local_embedder()
+        self.window, self.passage_tokens = self._local.window, self._local.passage_tokens
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self._local.embed(texts)
+        return [DRAWN[sum(text.encode()) % len(DRAWN)] for text in texts]
+
+    def count_tokens(self, text: str) -> int:
+        return self._local.count_tokens(text)
+
+
+bare = FastAPI()
+_client = httpx.Client(base_url=POSTGREST, limits=httpx.Limits(max_connections=64), timeout=30)
+_embedder = Drawn()
+Authorization = Annotated[str, Header()]
+
+
+def _asked(authorization: str, function: str, arguments: dict[str, Any]) -> Any:
+    """One counter call, and the one that finds something."""
+    headers = {"Authorization": authorization, "apikey": os.environ["SUPABASE_ANON_KEY"]}
+    counter = {"function": "v1-search", "bucket": "api", "requests": 1_000_000, "window_seconds": 60}
+    _client.post("/rpc/rag_hit", json=counter, headers=headers)
+    answer = _client.post(f"/rpc/{function}", json=arguments, headers=headers)
+    answer.raise_for_status()
+    return answer.json()
+
+
+@bare.post("/search")
+def search(body: dict[str, Any], authorization: Authorization) -> dict[str, Any]:
+    arguments = {
+        "query_text": body["q"],
+        "query_vector": None if body["mode"] == "keyword" else _embedder.embed([body["q"]])[0],
+        "mode": body["mode"],
+        "top_k": 10,
+        "filters": {"collection_ids": [body["workspaceId"]], "model": MODEL},
+    }
+    return {"results": _asked(authorization, "rag_search", arguments)}
+
+
+@bare.post("/contents")
+def contents(body: dict[str, Any], authorization: Authorization) -> dict[str, Any]:
+    return {"results": _asked(authorization, "rag_contents", body)}
+
+
+@bare.post("/similar")
+def similar(body: dict[str, Any], authorization: Authorization) -> dict[str, Any]:
+    arguments = {
+        "chunk_id": body["chunkId"],
+        "top_k": 10,
+        "filters": {"collection_ids": [body["workspaceId"]], "model": MODEL},
+    }
+    return {"results": _asked(authorization, "rag_similar", arguments)}
+
+
+@asynccontextmanager
+async def _with_drawn(app: Starlette) -> AsyncIterator[None]:
+    core = pipeline_of_process()
+    core.embedder = _embedder
+    core.database._address = POSTGREST
+    yield
+    core.close()
+
+
+app = Starlette(lifespan=_with_drawn)
+app.mount("/bare", bare)
+app.router.default = Functions(["v1-search", "v1-contents", "v1-similar"])
