@@ -4,12 +4,16 @@ from uuid import UUID
 
 from shared.errors import NotFound
 
+# What stands before an id of each noun, where it is not the noun's first three letters.
+_PREFIXES = {"workspace": "ws", "chunk": "chnk"}
+
 
 def id_of(text: str, noun: str) -> str:
-    """The id of a collection or a document, as the noun says: a UUID, with or without its prefix (col_ or
-    doc_). Raises NotFound for what cannot be anybody's."""
+    """The id of a collection or a document, as the noun says: a UUID in whatever case, with or without its
+    prefix (col_, doc_, org_, ws_, chnk_). Raises NotFound for what cannot be anybody's."""
+    prefix = _PREFIXES.get(noun, noun[:3])
     try:
-        return str(UUID(text.removeprefix(f"{noun[:3]}_")))
+        return str(UUID(text.lower().removeprefix(f"{prefix}_")))
     except ValueError:
         raise NotFound(
             f"There is no such {noun}.", code=f"{noun}_not_found", details={f"{noun}_id": text}

@@ -46,7 +46,7 @@ FUNCTIONS = [
     "rag_put_documents", "rag_list_named", "rag_delete_named", "rag_measure", "rag_record_event",
     "rag_list_events", "rag_begin_persist", "rag_list_to_persist", "rag_read_to_persist",
     "rag_read_chunks_to_persist", "rag_check_load", "rag_begin_load", "rag_load_documents", "rag_load_chunks",
-    "rag_finish_load", "rag_abandon_load",
+    "rag_finish_load", "rag_abandon_load", "rag_locate",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -145,6 +145,7 @@ class Library:
             "rag_measure": {"measures": []},
             "rag_record_event": {"event": "knowledge.retrieve", "namespace": "support"},
             "rag_list_events": {},
+            "rag_locate": {"org_id": self.people.acme.id},
             "rag_recall_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
             "rag_remember_embedding": {"hash": "0" * 64, "embedding": SHORT, "max_age_seconds": 60},
         }

@@ -38,6 +38,7 @@ LAYERS = (
     (
         "generate",
         "ids",
+        "places",
         "passages",
         "ingest",
         "rerank",

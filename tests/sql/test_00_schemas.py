@@ -16,6 +16,7 @@ EXPOSED = {
     "rag_find_documents(text,text[])",
     "rag_list_named(text,integer,integer,integer,jsonb)",
     "rag_list_names()",
+    "rag_locate(uuid,uuid)",
     "rag_measure(jsonb)",
     "rag_put_documents(text,jsonb,boolean)",
     "rag_abandon_load(uuid)",
