@@ -110,7 +110,9 @@ def retrieve(
     subject: Subject | None = None,
     by: Granularity = Granularity.CHUNKS,
 ) -> Retrieved:
-    """What answers the text; or, for a subject whose text that is, what is like it. Raises NotFound for a workspace or org that the caller does not see, ContentFlagged, or a RagError."""
+    """What answers the text; or, for a subject whose text that is, what is like it: chunks, or documents by
+    their best chunk. Raises NotFound for a workspace or org that the caller does not see, ContentFlagged, or
+    a RagError."""
     started = time.perf_counter()
     with step("locate"):
         place = locate(core.database, caller, wanted.workspace, wanted.org)

@@ -12,9 +12,9 @@ from shared.types import Match
 ASKED = (
     "Context:\n{context}\n\nQuestion: {question}\n\n"
     "Instructions: Answer the question based ONLY on the context above, in short plain sentences. Keep to "
-    "its words, names and numbers. End every sentence with the number of the excerpt that it is from, such as "
-    "[1] or [1][3]. Put in quotation marks only what an excerpt says word for word. If the context doesn't "
-    "contain enough information, say so and nothing else."
+    "its words, names and numbers. End every sentence with the number of the excerpt that it is from, such "
+    "as [1] or [1][3]. Put in quotation marks only what an excerpt says word for word. If the context "
+    "doesn't contain enough information, say so and nothing else."
 )
 
 

@@ -66,7 +66,12 @@ class Request(v1.Scoped):
             neighbours=1 if self.context else 0,
         )
         return Question(
-            wanted, self.answer_type == "abstractive", self.citations, self.max_tokens, self.model, self.stream
+            wanted,
+            self.answer_type == "abstractive",
+            self.citations,
+            self.max_tokens,
+            self.model,
+            self.stream,
         )
 
 
@@ -92,7 +97,7 @@ class Citation(Wire):
 
 
 class Reference(Wire):
-    """A passage that holds a sentence: `span` is in its document's text."""
+    """A passage that holds a sentence."""
 
     document_id: str
     chunk_id: str

@@ -13,6 +13,9 @@ from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
 __all__ = ["ErrorBody", "error_body"]
 
 
+Part = Literal["relationships", "entities", "evidence"]
+
+
 class Reference(Wire):
     kind: Literal["document", "chunk"]
     id: v1.Id
@@ -20,11 +23,7 @@ class Reference(Wire):
 
 class GraphExpansion(Wire):
     hops: Annotated[int, Field(strict=True, ge=0, le=2)] = 1
-    include: list[Literal["relationships", "entities", "evidence"]] = [
-        "relationships",
-        "entities",
-        "evidence",
-    ]
+    include: list[Part] = Field(default_factory=lambda: ["relationships", "entities", "evidence"])
 
 
 class Expand(Wire):

@@ -29,6 +29,8 @@ CODES = {
     429: "RATE_LIMITED",
     503: "UNAVAILABLE",
 }
+# What is wrong by the core's name for it, and the contract's.
+FIELDS = {"workspace_id": "workspaceId", "org_id": "organizationId"}
 # Types of documents that are counted apart from plain chunks (contract: contributionShares).
 OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
 SUMMARIES = frozenset(KINDS[Family.SUMMARIES])
@@ -58,7 +60,8 @@ def error_body(error: RagError) -> dict[str, Any]:
     reason = (
         {} if error.code in ("invalid_request", "not_found", "internal_error") else {"reason": error.code}
     )
-    details = {name: value for name, value in error.details.items() if name != "missing"} | reason
+    details = {"field": error.details["field"]} if "field" in error.details else {}
+    details |= {"field": field for name, field in FIELDS.items() if name in error.details} | reason
     said = {"code": CODES.get(error.status, "INTERNAL"), "message": str(error), "details": details}
     return {"error": said, "requestId": request_id()}
 

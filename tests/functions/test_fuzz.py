@@ -92,7 +92,7 @@ def can_be_wrong(slug: str, path: str, method: str) -> bool:
 # Those that take API keys.
 KEYED = {
     "api-keys", "chat-completions", "collections", "documents", "webhooks", "indexes", "index-query",
-    "index-snapshots", "knowledge",
+    "index-snapshots", "knowledge", "v1-search", "v1-contents", "v1-similar", "v1-answer",
 }  # fmt: skip
 # Anybody may ask.
 PUBLIC = {"/health", "/api/keys/health", "/healthz", "/readyz"}

@@ -46,7 +46,8 @@ def test_the_most_alike_comes_first_and_never_the_subject(home: Workspace, mode:
     scores = [match["score"] for match in body["matches"]]
     assert scores == sorted(scores, reverse=True)
     best = body["matches"][0]
-    assert best["highlight"] and best["title"] and best["chunkId"].startswith("chnk_")
+    assert all(best[name] for name in ("highlight", "title"))
+    assert best["chunkId"].startswith("chnk_")
 
 
 def test_filters_and_top_k_hold(home: Workspace):

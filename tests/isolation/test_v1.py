@@ -1,4 +1,4 @@
-"""Attacks on the search API: by ids of others in every place that takes one, by keys, through kept answers."""
+"""Attacks on the search API: by others' ids in every place that takes one, by keys, through kept answers."""
 
 from typing import Any
 
@@ -146,7 +146,7 @@ def test_with_too_small_a_scope(library: Library, path: str, body: Row):
 
 
 def bound(library: Library, *scopes: str) -> tuple[str, str, str]:
-    """A key that is bound to a workspace of ann's, with a secret of its own; that workspace, and another one."""
+    """A key that is bound to a workspace of ann's, which has a secret; that workspace, and another one."""
     ann = library.people.ann
     store(library.core, ann, "INSIDE-1", collection="inside")
     inside = workspace_of(ann, "inside")
