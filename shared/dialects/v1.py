@@ -61,7 +61,7 @@ def error_body(error: RagError) -> dict[str, Any]:
         {} if error.code in ("invalid_request", "not_found", "internal_error") else {"reason": error.code}
     )
     details = {"field": error.details["field"]} if "field" in error.details else {}
-    details |= {"field": field for name, field in FIELDS.items() if name in error.details} | reason
+    details |= next(({"field": FIELDS[name]} for name in FIELDS if name in error.details), {}) | reason
     said = {"code": CODES.get(error.status, "INTERNAL"), "message": str(error), "details": details}
     return {"error": said, "requestId": request_id()}
 
