@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from shared.sentences import sentences
 from shared.types import Citation, Draft, Match, Query
+from shared.words import content_words
 
 MODEL = "extractive"
 MAX_SENTENCES = 5
@@ -22,7 +23,6 @@ WORTHWHILE, FOLLOWING = 0.72, 0.4
 DIRECT = 0.5
 INDIRECT = "These passages come closest:"
 MEANING, WORDS = 0.6, 0.4
-_WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
 # Lines that frame a text and state nothing: table rows, mail headers in the languages we meet most.
 _FRAME = re.compile(
     r"\||(from|to|cc|date|sent|subject|von|an|datum|betreff|de|à|objet|fra|til|dato|emne): ", re.IGNORECASE
@@ -31,14 +31,6 @@ _FRAME = re.compile(
 _QUESTION = re.compile(r"[?？؟⁇]\W*$")
 _CUT_EMPHASIS = re.compile(r"^[*_]+\s+")
 _SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
-# Words that say how a question asks, not what about; other languages' rank low by being frequent.
-_ASKING = frozenset(
-    """
-    a an and any are at be by can did do does for from had has have how i in is it its many me much my of
-    on or our should that the their there they this to was we were what when where which who whom why will
-    with would you
-    """.split()  # noqa: SIM905  # a list of strings would be a page long
-)
 
 Embed = Callable[[Sequence[str]], list[list[float]]]
 
@@ -108,7 +100,7 @@ def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list
             # Emphasis that a boundary has cut in two is no part of the sentence.
             whole = match.text[sentence.start : sentence.end]
             text = _CUT_EMPHASIS.sub("", whole)
-            words = _content_words(_SPEAKER.sub("", text))
+            words = content_words(_SPEAKER.sub("", text))
             if sentence.heading or _QUESTION.search(text) or _FRAME.match(text) or len(words) < 4:
                 continue
             start = match.span[0] + sentence.start + len(whole) - len(text)
@@ -121,9 +113,7 @@ def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list
 def _worth(question: str, candidates: Sequence[Extracted], embed: Embed) -> list[float]:
     asked, *vectors = embed([question, *(candidate.text for candidate in candidates)])
     frequency = Counter(word for candidate in candidates for word in candidate.words)
-    rarity = {
-        word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in _content_words(question)
-    }
+    rarity = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in content_words(question)}
     total = sum(rarity.values()) or 1.0
     return [
         MEANING * sum(a * b for a, b in zip(asked, vector, strict=True))
@@ -156,13 +146,3 @@ def _repeats(left: frozenset[str], right: frozenset[str]) -> bool:
     """Whether two sentences share most of their words (Jaccard) and differ in no number."""
     numbers = {word for word in left ^ right if any(character.isdigit() for character in word)}
     return not numbers and len(left & right) / len(left | right) >= 0.6
-
-
-def _content_words(text: str) -> frozenset[str]:
-    """The text's words without those that only ask, cut to five letters so that caused meets cause.
-
-    Truncation serves every language alike (McNamee and Mayfield 2004 found five letters nearly as good as
-    a stemmer); what holds a digit is an identifier or a number and stays whole.
-    """
-    words = {word.casefold() for word in _WORDS.findall(text)} - _ASKING
-    return frozenset(word[:5] if word.isalpha() else word for word in words)

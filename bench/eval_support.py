@@ -1,0 +1,157 @@
+"""Measure the check of answers' sentences, and fit its limits: called by bench/evaluate.py for every set, since
+it needs no stack.
+
+    python -m bench.eval_support FOLDER
+
+From the documents of a labelled set come sentences that five of them hold (as they are; with words left out, put
+elsewhere, inflected; two of two documents joined; questions put together with their answers) and sentences that
+they do not (of documents that resemble them and of others; with a number, a name or a negation changed; questions
+with another question's answer; quotations that nobody said). Half of the documents, by a hash of their ids, fit
+the limits, the other half is reported in bench/results/support.json.
+"""
+
+import argparse
+import json
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from time import perf_counter
+from typing import Any
+from zlib import crc32
+
+from rich.console import Console
+
+from bench.baseline import bm25
+from bench.doctored import Asked, Case, claims_about
+from bench.sets import Item, Labelled, sets_in
+from shared.support.check import Checker
+from shared.support.coverage import LIMITS, Limits
+from shared.support.verdicts import Verdict
+from shared.types import Match
+
+RESULTS = Path(__file__).parent / "results" / "support.json"
+DOCUMENTS, PASSAGES = 200, 5
+STEPS = [step / 20 for step in range(8, 20)]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is claimed about a document, and the passages that a search for it would bring."""
+
+    id: str
+    matches: Sequence[Match]
+    cases: Sequence[Case]
+
+    @property
+    def fits(self) -> bool:
+        return crc32(self.id.encode()) % 2 == 0
+
+
+def subjects_of(labelled: Labelled, asked: Mapping[str, Sequence[Asked]]) -> list[Subject]:
+    """Of so many documents, those whose ids hash lowest."""
+    documents = {item.id: item for item in labelled.documents}
+    search = bm25(labelled.documents)
+    # Documents about which nothing is asked say nothing of answers, where others do.
+    chosen = [item for item in labelled.documents if item.id in asked] or list(labelled.documents)
+    chosen = sorted(chosen, key=lambda item: crc32(item.id.encode()))[:DOCUMENTS]
+    found = []
+    for place, item in enumerate(chosen):
+        near = [documents[name] for name in search(item.text) if name != item.id]
+        context, unseen = [item, *near[: PASSAGES - 1]], near[PASSAGES - 1 :]
+        far = chosen[place - len(chosen) // 2]
+        draw = random.Random(item.id)  # noqa: S311  # chooses words
+        cases = claims_about(context, unseen, far, asked.get(item.id, ()), draw)
+        found.append(Subject(item.id, [match_of(each) for each in context], cases))
+    return found
+
+
+def match_of(item: Item) -> Match:
+    return Match(
+        chunk_id=item.id, document_id=item.id, org_id="", ordinal=0, text=item.text, span=(0, len(item.text)),
+        similarity=None, score=0.0, source_type="doc", title=item.title, uri=None, lang="en", occurred_at=None,
+        metadata={}, collection_id="", origin=None, author=None, state=None, labels=(), document_name=item.id,
+        place={},
+    )  # fmt: skip
+
+
+def shares(subjects: Iterable[Subject], limits: Limits) -> dict[str, tuple[float, int]]:
+    """By kind of sentence, the share judged rightly, and of how many."""
+    right: dict[str, list[bool]] = defaultdict(list)
+    for subject in subjects:
+        checker = Checker(subject.matches, limits)
+        for case in subject.cases:
+            supported = checker.check(case.text).verdict is Verdict.SUPPORTED
+            right[case.kind].append(supported == case.holds)
+    return {kind: (fmean(found), len(found)) for kind, found in right.items()}
+
+
+def worth(subjects: Sequence[Subject], limits: Limits) -> float:
+    """The mean share of what holds plus the mean share of what does not, every kind alike."""
+    holds = {case.kind: case.holds for subject in subjects for case in subject.cases}
+    found = shares(subjects, limits)
+    return sum(fmean(found[kind][0] for kind in found if holds[kind] is side) for side in (True, False))
+
+
+def fit(subjects: Sequence[Subject]) -> Limits:
+    """The limits one after the other: two places or another part of a passage never need less than one."""
+    alone = max(STEPS, key=lambda step: worth(subjects, Limits(step, max(step, 0.8), max(step, 0.8))))
+    higher = [step for step in STEPS if step >= alone]
+    together = max(higher, key=lambda step: worth(subjects, Limits(alone, step, max(alone, 0.8))))
+    from_afar = max(higher, key=lambda step: worth(subjects, Limits(alone, together, step)))
+    return Limits(alone, together, from_afar)
+
+
+def asked_in(folder: Path) -> dict[str, list[Asked]]:
+    """Questions with answers by the document that holds them, as far as a set's meta tells."""
+    found: dict[str, list[Asked]] = defaultdict(list)
+    for line in (folder / "queries.jsonl").read_text().splitlines():
+        item: dict[str, Any] = json.loads(line)
+        about = item["meta"].get("source_doc")
+        answers = item["meta"].get("answers") or []
+        if about and (answers or item["meta"].get("answerable") is False):
+            found[about].append(Asked(item["text"], answers[0] if answers else None))
+    return found
+
+
+def report(folder: Path, console: Console) -> None:
+    """Fit, print and write what the other half gives, at the limits in use."""
+    subjects: list[Subject] = []
+    names = []
+    for labelled in sets_in(folder):
+        place = folder if (folder / "corpus.jsonl").exists() else folder / labelled.name
+        subjects += subjects_of(labelled, asked_in(place))
+        names.append(labelled.name)
+    fitting = [subject for subject in subjects if subject.fits]
+    reported = [subject for subject in subjects if not subject.fits]
+    fitted = fit(fitting)
+    started = perf_counter()
+    found = shares(reported, LIMITS)
+    took = perf_counter() - started
+    holds = {case.kind: case.holds for subject in subjects for case in subject.cases}
+    told = {
+        "datasets": names,
+        "fitted_on": sum(len(subject.cases) for subject in fitting),
+        "fitted": {"alone": fitted.alone, "together": fitted.together, "from_afar": fitted.from_afar},
+        "in_use": {"alone": LIMITS.alone, "together": LIMITS.together, "from_afar": LIMITS.from_afar},
+        "reported_on": sum(count for _, count in found.values()),
+        "milliseconds_a_sentence": round(1000 * took / sum(count for _, count in found.values()), 2),
+        "kept": {kind: [round(share, 3), n] for kind, (share, n) in found.items() if holds[kind]},
+        "caught": {kind: [round(share, 3), n] for kind, (share, n) in found.items() if not holds[kind]},
+    }
+    RESULTS.write_text(json.dumps(told, indent=2) + "\n")
+    console.print_json(data=told)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.eval_support", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    report(parser.parse_args().folder, Console())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

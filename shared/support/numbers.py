@@ -1,0 +1,120 @@
+"""Numbers as they are written, and what they are of: 1,000, 1.000 and 1 000; 5 %, five percent; $3 million.
+
+A number is known by forms: strings that stand for what it may mean. "bare:5" is a five of nothing in
+particular, as in a table whose head names the unit.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+_COUNTED = (
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty",
+    "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn "
+    "achtzehn neunzehn zwanzig",
+    "deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize",
+    "dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
+)
+COUNTED = {
+    word: value for words in _COUNTED for value, word in enumerate(words.split(), start=2) if word != "once"
+} | {
+    word: 10 * value
+    for words in (
+        "twenty thirty forty fifty sixty seventy eighty ninety",
+        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+        "vingt trente quarante cinquante soixante",
+        "veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
+    )
+    for value, word in enumerate(words.split(), start=2)
+}
+_SCALES = {
+    "hundred": 100, "thousand": 1000, "tausend": 1000, "mille": 1000, "mil": 1000, "k": 1000,
+    "million": 10**6, "millions": 10**6, "millionen": 10**6, "mio": 10**6, "m": 10**6, "millones": 10**6,
+    "billion": 10**9, "billions": 10**9, "bn": 10**9, "milliarde": 10**9, "milliarden": 10**9,
+    "mrd": 10**9, "milliards": 10**9, "milliard": 10**9, "trillion": 10**12,
+}  # fmt: skip
+# Written out: "m" and "k" are scales only behind a currency ("$3m"), else metres and kelvins.
+_SHORT_SCALES = {"k", "m"}
+_KINDS = {
+    "%": "% percent prozent pourcent porcentaje",
+    "usd": "$ us$ usd dollar dollars", "eur": "€ eur euro euros", "gbp": "£ gbp pound pounds pfund",
+    "jpy": "¥ jpy yen", "chf": "chf franken francs franc",
+    "s": "s sec second seconds sekunde sekunden seconde secondes segundos",
+    "min": "min minute minutes minuten minutos", "h": "h hour hours stunde stunden heure heures horas",
+    "day": "day days tag tage tagen jour jours días", "week": "week weeks woche wochen semaine semaines semanas",
+    "month": "month months monat monate monaten mois meses",
+    "year": "year years jahr jahre jahren an ans année années años",
+    "mm": "mm millimetre millimetres millimeter millimeters", "cm": "cm centimetre centimetres centimeter",
+    "m": "m metre metres meter meters mètre mètres metros",
+    "km": "km kilometre kilometres kilometer kilometers kilomètres", "mile": "mi mile miles meilen",
+    "foot": "ft foot feet", "inch": "inch inches zoll", "g": "g gram grams gramm", "kg": "kg kilogram kilograms",
+    "l": "l litre litres liter liters", "°c": "°c celsius", "°f": "°f fahrenheit", "w": "w watt watts",
+    "kw": "kw kilowatt kilowatts", "kwh": "kwh", "v": "v volt volts", "mb": "mb megabyte megabytes",
+    "gb": "gb gigabyte gigabytes", "tb": "tb terabyte terabytes", "ms": "ms millisecond milliseconds",
+}  # fmt: skip
+KINDS = {word: kind for kind, words in _KINDS.items() for word in words.split()}
+_SPACE = r"[   ]"
+_DIGITS = (
+    rf"\d{{1,3}}(?:[.,'’  ]\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,3}}(?:{_SPACE}\d{{3}})+(?!\d)|\d+(?:[.,]\d+)?"
+)
+_COUNT = "|".join(sorted(COUNTED, key=len, reverse=True))
+_SCALE = "|".join(sorted(_SCALES, key=len, reverse=True))
+_KIND = "|".join(re.escape(word) for word in sorted(KINDS, key=len, reverse=True))
+NUMBER = re.compile(
+    rf"(?:(?P<before>US\$|[$€£¥]|\b(?:USD|EUR|GBP|CHF|JPY)\b){_SPACE}?)?"
+    rf"(?:(?<![\w.,/-])(?P<sign>[-−](?=\d))?|(?<=[-–/]))(?<![\w.,])(?P<value>{_DIGITS}|\b(?:{_COUNT})\b)"
+    rf"(?:st|nd|rd|th|s|er|e)?(?![^\W\d_](?<!(?i:[smhglwvkM°])))"
+    rf"(?:{_SPACE}?-?(?P<scale>{_SCALE})\b)?(?:{_SPACE}?-?(?:(?P<kind>{_KIND})(?!\w)))?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """`forms`: what a source that holds it is known by; `accepted`: of these, one must be known to hold it;
+    `soft`: a count in words, which a source may leave to its reader."""
+
+    forms: frozenset[str]
+    accepted: frozenset[str]
+    soft: bool = False
+
+
+def number(found: re.Match[str]) -> Fact:
+    """What a match of NUMBER says."""
+    said = found["value"].casefold()
+    readings = [str(COUNTED[said])] if said in COUNTED else _readings(said)
+    scale, kind = (found["scale"] or "").casefold(), (found["kind"] or "").casefold()
+    before = (found["before"] or "").casefold()
+    if scale in _SHORT_SCALES and not before:
+        scale, kind = "", scale
+    sign, times = "-" if found["sign"] else "", _SCALES.get(scale, 1)
+    values = [f"{sign}{_times(reading, times)}" for reading in readings]
+    of = KINDS.get(before) or KINDS.get(kind)
+    own = [f"{of}:{value}" for value in values] if of else []
+    bare = [f"bare:{value}" for value in values]
+    soft = said in COUNTED and not of
+    if of:
+        return Fact(frozenset([*values, *own]), frozenset([*own, *bare]), soft)
+    return Fact(frozenset([*values, *bare]), frozenset(values), soft)
+
+
+def _times(reading: str, scale: int) -> str:
+    return reading if scale == 1 else _plain(Decimal(reading) * scale)
+
+
+def _plain(value: Decimal) -> str:
+    return f"{value.normalize():f}"
+
+
+def _readings(said: str) -> list[str]:
+    """1.234 is one number in London and another in Berlin: both. As a fraction it keeps its noughts: 1,000 is
+    never 1."""
+    plain = re.sub(r"[\s'’]", "", said)
+    marks = re.findall(r"[.,]", plain)
+    if len(set(marks)) == 2:
+        return [_plain(Decimal(plain.replace(marks[0], "").replace(",", ".")))]
+    if re.fullmatch(r"[1-9]\d{0,2}(?:[.,]\d{3})+", plain):
+        whole = _plain(Decimal(re.sub(r"[.,]", "", plain)))
+        return [whole, plain.replace(",", ".")] if len(marks) == 1 else [whole]
+    return [_plain(Decimal(plain.replace(",", ".")))]

@@ -1,0 +1,40 @@
+"""Checks an answer while it is being written: each sentence as soon as it is over."""
+
+from shared.support.check import Checker
+from shared.support.units import next_unit
+from shared.support.verdicts import Checked
+
+
+class Stream:
+    """Takes a model's tokens as they come. However they are cut, what comes out is the same."""
+
+    def __init__(self, checker: Checker, lang: str | None = None) -> None:
+        self._checker = checker
+        self._lang = (lang or "en").split("-")[0].lower()
+        self._text = ""
+        self._begins_line = True
+
+    def feed(self, text: str) -> list[Checked]:
+        """What is over with these characters: often nothing, at times several sentences."""
+        self._text += text
+        return self._over(last=False)
+
+    def close(self) -> list[Checked]:
+        """What is left. White space at the very end belongs to nothing and is dropped."""
+        found = self._over(last=True)
+        self._text, self._begins_line = "", True
+        return found
+
+    def _over(self, *, last: bool) -> list[Checked]:
+        found: list[Checked] = []
+        while taken := next_unit(self._text, begins_line=self._begins_line, last=last, lang=self._lang):
+            unit, length = taken
+            self._text, self._begins_line = self._text[length:], False
+            found.append(self._checker.check(unit.text, unit.before))
+        return found
+
+
+def checked(checker: Checker, text: str, lang: str | None = None) -> list[Checked]:
+    """A whole answer at once."""
+    stream = Stream(checker, lang)
+    return [*stream.feed(text), *stream.close()]

@@ -1,0 +1,38 @@
+"""What the check of an answer's sentence says."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """FRAME: says nothing of the world, such as a heading, or that nothing was found."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    FRAME = "frame"
+
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """[start, end) of a document's text, which holds the sentence; `place` is the match's in the list, from 0."""
+
+    place: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A sentence of an answer, as it may be shown.
+
+    `text` has no citation markers, and quotation marks only around what is a quotation; `backing` comes best
+    first; `reasons` say what is missing, by machine names; `before`: the white space and the marker of a list
+    or of a quotation that lead it; `hints`: the numbers that its markers named.
+    """
+
+    text: str
+    verdict: Verdict
+    backing: tuple[Backing, ...] = ()
+    reasons: tuple[str, ...] = ()
+    before: str = ""
+    hints: tuple[int, ...] = ()
