@@ -24,8 +24,9 @@ from shared.highlight import highlight
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT, cite
 from shared.retrieval import Retrieved, Wanted, retrieve
-from shared.support.check import Backing, Checked, Checker, Verdict
+from shared.support.check import Checker
 from shared.support.stream import Stream
+from shared.support.verdicts import Backing, Checked, Verdict
 from shared.tokens import count_tokens
 from shared.trace import step
 from shared.types import Confidence, Judgement, Match, Principal, Usage

@@ -4,7 +4,7 @@ out. Pure; sentence by sentence, so that it can be shown while it is still being
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shared.support.check import Backing, Checked, Verdict
+from shared.support.verdicts import Backing, Checked, Verdict
 from shared.types import Match
 
 
