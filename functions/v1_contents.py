@@ -23,14 +23,14 @@ Reader = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ)
 def contents(
     caller: Reader, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
 ) -> wire.Response:
-    place = locate(core.database, caller, body.workspace(x_workspace_id), body.organizationId)
+    place = locate(core.database, caller, body.workspace(x_workspace_id), body.organization_id)
     found = hydrate(
         core.database,
         caller,
         place,
         body.references(),
         chunks=body.expand.chunks,
-        text=body.includeRaw,
+        text=body.include_raw,
         # What a search found that went on to the org is there too.
         whole_org=body.reach is not Reach.WORKSPACE,
     )

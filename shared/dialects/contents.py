@@ -14,6 +14,7 @@ __all__ = ["ErrorBody", "error_body"]
 
 
 Part = Literal["relationships", "entities", "evidence"]
+PARTS: list[Part] = ["relationships", "entities", "evidence"]
 
 
 class Reference(Wire):
@@ -23,7 +24,7 @@ class Reference(Wire):
 
 class GraphExpansion(Wire):
     hops: Annotated[int, Field(strict=True, ge=0, le=2)] = 1
-    include: list[Part] = Field(default_factory=lambda: ["relationships", "entities", "evidence"])
+    include: list[Part] = Field(default_factory=PARTS.copy)
 
 
 class Expand(Wire):

@@ -49,12 +49,11 @@ def with_model(settings: Settings, gateway: StandIn) -> Iterator[Pipeline]:
         yield core
 
 
-def ask(core: Pipeline, home: Workspace, *, key: str | None = None, **body: Any) -> httpx.Response:
+def ask(core: Pipeline, home: Workspace, *, key: str | None = None, **body: Any) -> Any:
     asked = {"workspaceId": home.id, "question": QUESTION, "stream": True, **body}
     headers = home.actor.headers() | ({"Idempotency-Key": key} if key else {})
     with served(v1_answer.app, core) as client:
-        answer: httpx.Response = client.post("/v1/answer", json=asked, headers=headers)
-        return answer
+        return client.post("/v1/answer", json=asked, headers=headers)
 
 
 def assert_whole(events: list[tuple[str, Any]]) -> Row:
