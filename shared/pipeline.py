@@ -127,7 +127,7 @@ class Pipeline:
         not the first request. Raises ConfigurationError."""
         if "thresholds" in vars(self):
             return
-        _ = self.thresholds, self.generator, self.reranker, self.moderator
+        _ = self.thresholds, self.generator, self.reranker, self.rewriter, self.moderator
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
         if self.settings.openai_api_key is None:

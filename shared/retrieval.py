@@ -12,6 +12,7 @@ from shared.match import holds
 from shared.moderate import require_moderator
 from shared.pipeline import Pipeline
 from shared.places import Place, locate
+from shared.routing.expand import expand
 from shared.routing.route import Asked, Reach, Route, Rule, Way, low_recall, route
 from shared.routing.times import TimeRange
 from shared.trace import current, step
@@ -129,7 +130,8 @@ def retrieve(
             has_workspace=place.collection_id is not None,
             reranks=core.settings.rerank_enabled if wanted.rerank is None else wanted.rerank,
         )
-        way = route(asked, core.clock(), core.settings.rag_recency_half_life_days, core.expander)
+        half_life = core.settings.rag_recency_half_life_days or None
+        way = route(asked, core.clock(), half_life, core.rewriter.expand if core.rewriter else expand)
     search = _Search(
         core, caller, wanted, place, way, way.reach, way.mode, way.time_range, list(way.rules), subject, by
     )
