@@ -192,7 +192,8 @@ def narrowed(filters: Filters, place: Place, reach: Reach, said: TimeRange | Non
 
 
 def _retrieved(search: _Search, matches: tuple[Match, ...], started: float) -> Retrieved:
-    embedded = search.embeds or search.mode is not Mode.KEYWORD
+    stages = stages_of(search.vector_ms, search.lexical_ms)
+    embedded = search.embeds or stages["embed"] > 0
     return Retrieved(
         matches,
         search.place,
@@ -201,7 +202,7 @@ def _retrieved(search: _Search, matches: tuple[Match, ...], started: float) -> R
         tuple(search.rules),
         search.time_range,
         search.core.embedder.model if embedded else None,
-        stages_of(search.vector_ms, search.lexical_ms),
+        stages,
         round((time.perf_counter() - started) * 1000),
     )
 

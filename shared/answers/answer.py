@@ -5,7 +5,7 @@ sees it. Retrieval waits in a thread; a model is waited for by none.
 """
 
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -80,7 +80,9 @@ class Finished:
 Event = Begun | Token | Cited | Finished
 
 
-async def answer(core: Pipeline, caller: Principal, question: Question) -> AsyncGenerator[Event]:
+async def answer(
+    core: Pipeline, caller: Callable[[], Principal], question: Question
+) -> AsyncGenerator[Event]:
     """The answer as it comes about: what was found, the text, the citations, and all of it. Raises a
     RagError, before the first event where retrieval failed."""
     started = time.perf_counter()
@@ -131,8 +133,8 @@ async def whole(happening: AsyncGenerator[Event]) -> Finished:
     raise GenerationFailed
 
 
-def _begin(core: Pipeline, caller: Principal, question: Question) -> Begun:
-    retrieved = retrieve(core, caller, question.wanted)
+def _begin(core: Pipeline, caller: Callable[[], Principal], question: Question) -> Begun:
+    retrieved = retrieve(core, caller(), question.wanted)
     with step("judge"):
         judgement = core.judged(retrieved.matches, question.wanted.text, JUDGED)
     return Begun(retrieved, judgement)

@@ -32,11 +32,11 @@ async def once(
     """The answer as it comes about, or the one that was given before. Raises Conflict for a key that stands
     for another request, or for one that is still being answered; or another RagError."""
     if wanted is None:
-        return answer(core, caller(), question)
+        return answer(core, caller, question)
     claim = await run_in_threadpool(_begin, core, caller, question, wanted)
     if isinstance(claim, Reply):
         return claim
-    return _kept(claim, answer(core, caller(), question), wanted)
+    return _kept(claim, answer(core, caller, question), wanted)
 
 
 def _begin(
