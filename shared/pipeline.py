@@ -285,7 +285,7 @@ class Pipeline:
 
     def _matched(self, caller: Principal, query: Query) -> Page:
         vector = None
-        if query.mode is not Mode.KEYWORD:
+        if query.mode is not Mode.KEYWORD or (query.compares and not is_identifier(query.text)):
             vector = self._embedded(caller, query.text)
         with step("match"):
             return match(self.database, caller, vector, self.embedder.model, query)

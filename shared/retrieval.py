@@ -24,7 +24,7 @@ NO_FILTERS = Filters()
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What somebody asks for, as they ask it: `workspace` and `org` are ids as clients write them; `expands`:
-    the question may be rewritten; `neighbours` as of a Query."""
+    the question may be rewritten; `neighbours` and `compares` as of a Query."""
 
     text: str
     workspace: str | None = None
@@ -37,6 +37,7 @@ class Wanted:
     moderated: bool = False
     rerank: bool | None = None
     neighbours: int = 0
+    compares: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class _Search:
             way.half_life_days if self.time_range is None else None,
             words=way.words,
             prefer=way.prefer,
+            compares=wanted.compares,
         )
 
     def because(self, rule: str, because: str) -> None:

@@ -78,7 +78,8 @@ class Query:
     `rerank`: whether a reranker orders them in the end; None: as the settings say. `neighbours`: so many
     chunks before and after join each text. `half_life_days`: older documents are held back, which no reranker
     knows of: then there is none. `words`: what is looked for by word, where that is not the text. `prefer`:
-    source types that come first where all else is equal.
+    source types that come first where all else is equal. `compares`: what words alone find is compared by
+    meaning as well, which changes no order.
     """
 
     text: str
@@ -90,6 +91,7 @@ class Query:
     half_life_days: float | None = None
     words: str | None = None
     prefer: tuple[str, ...] = ()
+    compares: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,24 +89,14 @@ async def answer(
     begun = await run_in_threadpool(_begin, core, caller, question)
     yield begun
     writing = time.perf_counter()
-    matches = begun.retrieved.matches
-    composer = Composer(matches, question.cites)
+    composer = Composer(begun.retrieved.matches, question.cites)
     gateway = core.chat_gateway if question.abstractive else None
-    model = EXTRACTIVE if gateway is None else question.model or gateway.model
-    usage = Usage()
-    if begun.judgement.confidence is not Confidence.LOW:
-        counting = _Counting()
-        with step("generate"):
-            checked = (
-                _written(core, question, begun, model, counting)
-                if gateway
-                else _extracted(core, question, begun)
-            )
-            async with aclosing(checked) as sentences:
-                async for sentence in sentences:
-                    if said := composer.add(sentence):
-                        yield Token(said)
-        usage = counting.usage()
+    model = (question.model or gateway.model) if gateway else EXTRACTIVE
+    counting = _Counting()
+    async with aclosing(_sentences(core, question, begun, model, counting)) as sentences:
+        async for sentence in sentences:
+            if said := composer.add(sentence):
+                yield Token(said)
     withheld = not composer.is_grounded
     if withheld and not composer.text:
         yield Token(composer.say(INSUFFICIENT))
@@ -116,9 +106,9 @@ async def answer(
         begun,
         composer,
         withheld,
-        gateway is not None,
+        model != EXTRACTIVE,
         model,
-        usage,
+        counting.usage(),
         _milliseconds_since(writing),
         _milliseconds_since(started),
     )
@@ -140,11 +130,26 @@ def _begin(core: Pipeline, caller: Callable[[], Principal], question: Question) 
     return Begun(retrieved, judgement)
 
 
+async def _sentences(
+    core: Pipeline, question: Question, begun: Begun, model: str, counting: "_Counting"
+) -> AsyncGenerator[Checked]:
+    """What there is to say, each sentence as soon as it is complete: nothing where confidence withholds it."""
+    if begun.judgement.confidence is Confidence.LOW:
+        return
+    with step("generate"):
+        if model != EXTRACTIVE:
+            said = _written(core, question, begun, model, counting)
+        else:
+            said = _extracted(core, question, begun)
+        async with aclosing(said):
+            async for sentence in said:
+                yield sentence
+
+
 async def _written(
     core: Pipeline, question: Question, begun: Begun, model: str, counting: "_Counting"
 ) -> AsyncGenerator[Checked]:
-    """What the model says, sentence by sentence, each as soon as it is complete. Raises GenerationFailed for
-    a model that says nothing."""
+    """What the model says. Raises GenerationFailed for one that says nothing."""
     matches = begun.retrieved.matches
     gateway = core.require_chat_gateway()
     asked = request(

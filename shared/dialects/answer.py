@@ -64,6 +64,8 @@ class Request(v1.Scoped):
             rerank=self.quality.rerank,
             # More of each document is put to the model.
             neighbours=1 if self.context else 0,
+            # Confidence is judged by how near they are.
+            compares=True,
         )
         return Question(
             wanted,
