@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate
 
+from shared.routing import MAX_LENGTH
 from shared.routing.english import TimeRange, english_range
 from shared.routing.tongues import TONGUES, Tongue
 
 __all__ = ["TimeRange", "time_range"]
 
-# Questions are shorter; what comes after is not read.
-MAX_LENGTH = 10_000
 _WORD = re.compile(r"(?<![\w./:@#&+$%=-])\w")
 _AFTER = 40
 _SPACE = re.compile(r"\s+")
