@@ -140,7 +140,7 @@ def _bare_weekday(found: re.Match[str], now: datetime) -> Period:
     return latest_weekday(WEEKDAYS.index(found["weekday"].lower()), now)
 
 
-_TIME = r"(?P<time>[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)"
+_TIME = r"(?P<time>[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)"
 # Dates that are nothing else, with nothing before them. Those that are longer come first.
 DATES = (
     Form(rf"(?P<iso>(?:19|20)\d\d-\d\d-\d\d{_TIME}?)", _iso),
@@ -158,6 +158,8 @@ DATES = (
     Form(rf"{_DAY}\s+{_SURE_MONTH}", _day),
     Form(rf"{_SURE_MONTH}\s+(?:the\s+)?{_DAY}", _day),
     Form(rf"{_MONTH}{_OF_YEAR}", _month),
+    Form(rf"month\s+of\s+{_MONTH}(?:{_OF_YEAR})?", _month),
+    Form(r"year\s+(?P<year>(?:19|20)\d\d)", _bare_year),
     Form(rf"{_MONTH}{_SHORT_YEAR}", _month),
     Form(r"(?P<year>(?:19|20)\d\d)[\s-]?Q(?P<quarter>[1-4])", _quarter),
     Form(r"Q(?P<quarter>[1-4])[-/\s]?(?P<year>(?:19|20)\d\d)", _quarter),

@@ -4,39 +4,18 @@ Pure and deterministic: the same question at the same moment takes the same rout
 say stands in it, in the order in which they were asked.
 """
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from shared.match import is_identifier
-from shared.routing.expand import Expanded, expand
+from shared.routing.expand import RULES, Expanded, expand
 from shared.routing.families import KINDS, Family, family_of
 from shared.routing.intents import fresh, org_level, timeless
-from shared.routing.times import TimeRange, time_range
+from shared.routing.times import TimeRange, time_range, without
+from shared.routing.ways import Asked, Reach, Route, Rule, Way
 from shared.types import Match, Mode
 
-
-class Reach(StrEnum):
-    """How far to look."""
-
-    AUTO = "auto"
-    WORKSPACE = "workspace"
-    ORG = "org"
-
-
-class Way(StrEnum):
-    """How to look."""
-
-    AUTO = "auto"
-    KNOWLEDGE = "knowledge"
-    GRAPH = "graph"
-    HYBRID = "hybrid"
-    KEYWORD = "keyword"
-    NEURAL = "neural"
-    FAST = "fast"
-
+__all__ = ["Asked", "Reach", "Route", "Rule", "Way", "low_recall", "route"]
 
 MODES = {
     Way.KNOWLEDGE: Mode.HYBRID,
@@ -48,47 +27,6 @@ MODES = {
 }
 # What is written in them holds until it is written anew, however long ago that was.
 TIMELESS = frozenset({Family.DOCS, Family.CODE})
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a request says. `narrowed`: it has filters of its own; `reranks`: None where it does not say."""
-
-    text: str
-    way: Way
-    reach: Reach
-    expands: bool
-    narrowed: bool
-    has_workspace: bool
-    reranks: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule that had a say: a name that stays, and a sentence for people."""
-
-    name: str
-    because: str
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Where the question goes. `way` and `reach` are never auto; `text` is what is embedded, `words` what is
-    looked for by word; `prefer` are the family's kinds; `expanded` says what was added, and by whom."""
-
-    way: Way
-    mode: Mode
-    reach: Reach
-    falls_back: bool
-    text: str
-    words: str
-    family: Family | None
-    prefer: tuple[str, ...]
-    time_range: TimeRange | None
-    half_life_days: float | None
-    rerank: bool | None
-    rules: tuple[Rule, ...]
-    expanded: Expanded | None = None
 
 
 def route(
@@ -205,20 +143,13 @@ def _expanded(
 ) -> Expanded:
     rest = without(text, said) if said else text
     found = expand(rest)
-    if found.by != "rules":
+    if found.by != RULES:
         rules.append(Rule("rewritten", f"{found.by} rewrote the question."))
     elif found.meaning != text:
         rules.append(Rule("rephrased", "What is not looked for was left out of the question."))
     if found.added:
         rules.append(Rule("expanded", f"Looked for as well: {', '.join(found.added)}."))
     return found
-
-
-def without(text: str, said: TimeRange) -> str:
-    """The text without what it says of time, unless it says nothing else."""
-    rest = f"{text[: said.start].rstrip()} {text[said.end :].lstrip()}"
-    rest = re.sub(r"\s+([?.!,;:])", r"\1", rest).strip(" ,;:")
-    return rest if re.search(r"\w", rest) else text
 
 
 def low_recall(matches: Sequence[Match], wanted: int, medium: float) -> str | None:

@@ -10,7 +10,7 @@ from shared.routing import MAX_LENGTH
 from shared.routing.english import TimeRange, english_range
 from shared.routing.tongues import TONGUES, Tongue
 
-__all__ = ["TimeRange", "time_range"]
+__all__ = ["TimeRange", "time_range", "without"]
 
 _WORD = re.compile(r"(?<![\w./:@#&+$%=-])\w")
 _AFTER = 40
@@ -33,6 +33,13 @@ def time_range(text: str, now: datetime) -> TimeRange | None:
     text, now = text[:MAX_LENGTH], now.astimezone(UTC)
     found = filter(None, [*_foreign(text, now), english_range(text, now)])
     return min(found, key=lambda said: (said.start, -said.end), default=None)
+
+
+def without(text: str, said: TimeRange) -> str:
+    """The text without what it says of time, unless it says nothing else."""
+    rest = f"{text[: said.start].rstrip()} {text[said.end :].lstrip()}"
+    rest = re.sub(r"\s+([?.!,;:])", r"\1", rest).strip(" ,;:")
+    return rest if re.search(r"\w", rest) else text
 
 
 def _foreign(text: str, now: datetime) -> Iterator[TimeRange | None]:

@@ -9,8 +9,8 @@ from hypothesis import strategies as some
 
 from shared.routing.expand import Expanded
 from shared.routing.families import KINDS, Family
-from shared.routing.route import Asked, Reach, Route, Way, low_recall, route, without
-from shared.routing.times import time_range
+from shared.routing.route import Asked, Reach, Route, Way, low_recall, route
+from shared.routing.times import time_range, without
 from shared.types import Mode
 from tests.shared.examples import match
 

@@ -97,6 +97,15 @@ since 14/03/2025 | since 14/03/2025 | 2025-03-14 | -
 since 3.3.2025 | since 3.3.2025 | 2025-03-03 | -
 logs of 2025-03-04T10:00Z | of 2025-03-04T10:00Z | 2025-03-04T10:00 | 2025-03-04T10:00:59.999999
 in 2025-03 | in 2025-03 | 2025-03-01 | 2025-03-31
+difference between Q1 and Q2 | between Q1 and Q2 | 2026-01-01 | 2026-06-30
+compare Q1 and Q2 2025 | Q1 and Q2 2025 | 2025-01-01 | 2025-06-30
+shipped in March and April | in March and April | 2026-03-01 | 2026-04-30
+in january, february and march 2025? | in january, february and march 2025 | 2025-01-01 | 2025-03-31
+last week compared to this week | last week compared to this week | 2026-04-06 | 2026-04-19
+from 2024-01-01 until now | from 2024-01-01 until now | 2024-01-01 | -
+in the year 2024 | in the year 2024 | 2024-01-01 | 2024-12-31
+during the month of May | during the month of May | 2025-05-01 | 2025-05-31
+error 2024-03-05T10:11:12.5Z | 2024-03-05T10:11:12.5Z | 2024-03-05T10:11:12.5 | 2024-03-05T10:11:13.499999
 year to date | year to date | 2026-01-01 | 2026-12-31
 not on 2025-02-30 but in Q2 2025 | in Q2 2025 | 2025-04-01 | 2025-06-30
 was ist letzte Woche passiert? | letzte Woche | 2026-04-06 | 2026-04-12
@@ -124,6 +133,7 @@ los últimos 7 días | los últimos 7 días | 2026-04-08 | 2026-04-15
 """
 SILENT = (
     "", "may I use this", "what comes in may be wrong", "users may march on", "the march of progress",
+    "due by Friday", "changed since the May release",
     "march 3 times",
     "may 5 people join", "the second attempt", "last second change", "second half of the function",
     "last time we met",
