@@ -173,6 +173,10 @@ class Settings(FrameSettings):
     rag_history_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 8000
     rag_stream_timeout_seconds: Seconds = 300
 
+    # What rewrites questions before they are searched for: a model of the same gateway. Rules alone without.
+    rag_autoprompt_model: str | None = None
+    rag_autoprompt_timeout_seconds: Seconds = 2
+
     # Reranking, for requests that ask for it, or by default for those that do not say.
     rerank_enabled: bool = False
     rerank_provider: Literal["local", "flashrank", "cohere", "jina", "voyage", "mixedbread"] = "local"

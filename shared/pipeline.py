@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from shared.auth import Verifier
 from shared.chat.gateway import ChatGateway, chat_gateway_for
@@ -57,6 +57,9 @@ from shared.types import (
     Subject,
     Thresholds,
 )
+
+if TYPE_CHECKING:
+    from shared.routing.rewrite import Rewriter
 
 log = logging.getLogger("rag")
 # How many matches a reranker is given at least.
@@ -106,6 +109,14 @@ class Pipeline:
     @cached_property
     def reranker(self) -> Reranker | None:
         return reranker_for(self.settings)
+
+    @cached_property
+    def rewriter(self) -> "Rewriter | None":
+        """Rewrites questions before they are searched for, where it is configured. Raises ConfigurationError
+        for a model without a key."""
+        from shared.routing.rewrite import rewriter_for
+
+        return rewriter_for(self.settings)
 
     @cached_property
     def thresholds(self) -> Thresholds:
@@ -327,7 +338,7 @@ class Pipeline:
         """Close the connections; the pipeline is of no use after this."""
         self.database.close()
         # Those that were made, and hold connections: the local ones hold none.
-        names = ("embedder", "generator", "reranker", "moderator", "transcriber", "storage")
+        names = ("embedder", "generator", "reranker", "rewriter", "moderator", "transcriber", "storage")
         for part in (vars(self).get(name) for name in names):
             if isinstance(part, Closeable):
                 part.close()

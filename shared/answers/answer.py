@@ -133,7 +133,7 @@ def _begin(core: Pipeline, caller: Callable[[], Principal], question: Question) 
 async def _sentences(
     core: Pipeline, question: Question, begun: Begun, model: str, counting: "_Counting"
 ) -> AsyncGenerator[Checked]:
-    """What there is to say, each sentence as soon as it is complete: nothing where confidence withholds it."""
+    """What there is to say, each sentence as soon as it is complete: nothing that confidence withholds."""
     if begun.judgement.confidence is Confidence.LOW:
         return
     with step("generate"):

@@ -54,6 +54,26 @@ LAYERS = (
     ),
     ("chat.asked", "chat.replies", "chat.reading", "chat.gateway"),
     ("uploads", "removals", "snapshots.persist", "snapshots.loading", "snapshots.load"),
+    (
+        "routing.periods",
+        "routing.dates",
+        "routing.relative",
+        "routing.spoken",
+        "routing.sides",
+        "routing.english",
+        "routing.tongues",
+        "routing.times",
+    ),
+    (
+        "routing.families",
+        "routing.intents",
+        "routing.frames",
+        "routing.abbreviations",
+        "routing.expand",
+        "routing.rewrite",
+        "routing.ways",
+        "routing.route",
+    ),
     ("jobs", "prepare", "work"),
     ("webhooks", "deliver"),
     ("pipeline", "chat.complete", "metrics"),
@@ -65,7 +85,7 @@ LAYERS = (
 ORDER = [module for layer in LAYERS for module in layer]
 # Slow to import, and not needed by every process; and who may import it when it is.
 LAZY = {
-    "openai": {"embed", "generate", "patience", "transcribe"},
+    "openai": {"embed", "generate", "patience", "transcribe", "routing.rewrite"},
     "mangum": {"app"},
     "supabase": set[str](),
     "fsspec": {"snapshots.store"},

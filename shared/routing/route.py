@@ -1,0 +1,167 @@
+"""The router: which way a question goes, how far, in which words and over which time, and why.
+
+Pure and deterministic: the same question at the same moment takes the same route, and every rule that had a
+say stands in it, in the order in which they were asked.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from shared.match import is_identifier
+from shared.routing.expand import RULES, Expanded, expand
+from shared.routing.families import KINDS, Family, family_of
+from shared.routing.intents import fresh, org_level, timeless
+from shared.routing.times import TimeRange, time_range, without
+from shared.routing.ways import Asked, Reach, Route, Rule, Way
+from shared.types import Match, Mode
+
+__all__ = ["Asked", "Reach", "Route", "Rule", "Way", "low_recall", "route"]
+
+MODES = {
+    Way.KNOWLEDGE: Mode.HYBRID,
+    Way.GRAPH: Mode.HYBRID,
+    Way.HYBRID: Mode.HYBRID,
+    Way.KEYWORD: Mode.KEYWORD,
+    Way.NEURAL: Mode.SEMANTIC,
+    Way.FAST: Mode.KEYWORD,
+}
+# What is written in them holds until it is written anew, however long ago that was.
+TIMELESS = frozenset({Family.DOCS, Family.CODE})
+
+
+def route(
+    asked: Asked,
+    now: datetime,
+    half_life_days: float | None,
+    expand: Callable[[str], Expanded] = expand,
+) -> Route:
+    """The question's route; `now` is aware. With a rewriter's `expand` it is as deterministic as that."""
+    rules: list[Rule] = []
+    named = asked.way in (Way.AUTO, Way.FAST) and is_identifier(asked.text.strip())
+    way, mode = _way(asked, named, rules)
+    reach, falls_back = _reach(asked, rules)
+    fast = named or way is Way.FAST
+    infers = asked.way is Way.AUTO and not fast and not asked.narrowed
+    if asked.way is Way.AUTO and not fast and asked.narrowed:
+        rules.append(Rule("narrowed", "The request has its own filters: kind and time are not inferred."))
+    family = _family(asked.text, rules) if infers else None
+    said = _time(asked.text, now, rules) if infers else None
+    decay = _decay(asked, family, said, half_life_days, rules) if infers else None
+    found = _expanded(asked.text, said, expand, rules) if asked.expands and not fast else None
+    return Route(
+        way=way,
+        mode=mode,
+        reach=reach,
+        falls_back=falls_back,
+        text=found.meaning if found else asked.text,
+        words=found.words if found else asked.text,
+        family=family,
+        prefer=KINDS[family] if family else (),
+        time_range=said,
+        half_life_days=decay,
+        rerank=False if fast else asked.reranks,
+        rules=tuple(rules),
+        expanded=found,
+    )
+
+
+def _way(asked: Asked, named: bool, rules: list[Rule]) -> tuple[Way, Mode]:
+    if named:
+        rules.append(Rule("identifier", "The question is one name: it is looked for by word, as it is."))
+        return Way.KEYWORD, Mode.KEYWORD
+    if asked.way is Way.AUTO:
+        rules.append(Rule("hybrid", "The question is not a name: it is looked for by meaning and by word."))
+        return Way.HYBRID, Mode.HYBRID
+    rules.append(Rule("mode_given", f"The request asks for {asked.way}."))
+    return asked.way, MODES[asked.way]
+
+
+def _reach(asked: Asked, rules: list[Rule]) -> tuple[Reach, bool]:
+    if asked.reach is not Reach.AUTO:
+        rules.append(Rule("scope_given", f"The request asks for {asked.reach}."))
+        return asked.reach, False
+    if not asked.has_workspace:
+        rules.append(Rule("no_workspace", "The request names no workspace: the whole org is searched."))
+        return Reach.ORG, False
+    if asked.way is Way.FAST:
+        rules.append(Rule("workspace", "The workspace is searched, and nothing else: fast looks once."))
+        return Reach.WORKSPACE, False
+    if of_org := org_level(asked.text):
+        what, word = of_org
+        rules.append(
+            Rule("org_level", f"“{word}” asks about {what}, which is the org's: all of it is searched.")
+        )
+        return Reach.ORG, False
+    rules.append(Rule("workspace", "The workspace is searched; the whole org, if it has too little."))
+    return Reach.WORKSPACE, True
+
+
+def _family(text: str, rules: list[Rule]) -> Family | None:
+    found = family_of(text)
+    if found is None:
+        return None
+    rules.append(Rule("family", f"“{found[1]}” asks for {found[0]}: they come first."))
+    return found[0]
+
+
+def _time(text: str, now: datetime, rules: list[Rule]) -> TimeRange | None:
+    found = time_range(text, now)
+    if found:
+        begin, end = (moment.isoformat() if moment else "any time" for moment in (found.after, found.before))
+        rules.append(Rule("time_range", f"“{found.said}” is from {begin} to {end}."))
+    return found
+
+
+def _decay(
+    asked: Asked,
+    family: Family | None,
+    said: TimeRange | None,
+    half_life_days: float | None,
+    rules: list[Rule],
+) -> float | None:
+    if half_life_days is None or said:
+        return None
+    if asked.reranks:
+        rules.append(Rule("no_decay", "A reranker makes the order, and knows no dates."))
+        return None
+    newest = fresh(asked.text)
+    if not newest and (word := timeless(asked.text)):
+        rules.append(Rule("no_decay", f"“{word}” asks for what does not age."))
+        return None
+    if not newest and family in TIMELESS:
+        rules.append(Rule("no_decay", f"What is in {family} does not age."))
+        return None
+    because = f"“{newest}” asks for what is new" if newest else "Nothing is said of time"
+    rules.append(
+        Rule("decay", f"{because}: older documents are held back, by half in {half_life_days:g} days.")
+    )
+    return half_life_days
+
+
+def _expanded(
+    text: str, said: TimeRange | None, expand: Callable[[str], Expanded], rules: list[Rule]
+) -> Expanded:
+    rest = without(text, said) if said else text
+    found = expand(rest)
+    if found.by != RULES:
+        rules.append(Rule("rewritten", f"{found.by} rewrote the question."))
+    elif found.meaning != text:
+        rules.append(Rule("rephrased", "What is not looked for was left out of the question."))
+    if found.added:
+        rules.append(Rule("expanded", f"Looked for as well: {', '.join(found.added)}."))
+    return found
+
+
+def low_recall(matches: Sequence[Match], wanted: int, medium: float) -> str | None:
+    """Why the matches, of which the caller sees so many, are too little; None where they are enough.
+
+    `medium` is the similarity from which on confidence is medium; where nothing was compared, by word alone,
+    whatever was found is enough.
+    """
+    shown = matches[:wanted]
+    if not shown:
+        return "nothing was found"
+    known = [match.similarity for match in shown if match.similarity is not None]
+    if known and max(known) < medium:
+        return f"the nearest is {max(known):.2f} similar, and {medium:.2f} is expected"
+    return None

@@ -1,0 +1,68 @@
+"""What stands around the name of a time and says which side of it is meant: since, before, between … and."""
+
+import re
+from enum import StrEnum
+
+# As far as the words reach that stand before a time and belong to it.
+_REACH = 40
+
+
+class Side(StrEnum):
+    """FROM is the time itself, unless "onwards" follows; OF is IN for what is surely a time."""
+
+    BETWEEN = "between"
+    SINCE = "since"
+    FROM = "from"
+    AFTER = "after"
+    BEFORE = "before"
+    UNTIL = "until"
+    IN = "in"
+    OF = "of"
+    NONE = ""
+
+
+_WORDS = {
+    Side.BETWEEN: ("between",),
+    Side.SINCE: ("since", "ever since", "starting", "starting from", "starting in", "starting on"),
+    Side.FROM: ("from",),
+    Side.AFTER: ("after", "later than"),
+    Side.BEFORE: ("before", "prior to", "earlier than", "older than"),
+    Side.UNTIL: ("until", "up until", "till", "up to", "no later than", "by"),
+    Side.IN: ("in", "on", "during", "within", "throughout"),
+    Side.OF: ("over", "more than", "at", "for", "of"),
+}
+_SIDES = {word: side for side, words in _WORDS.items() for word in words}
+_HEAD = re.compile(
+    r"(?:(?<![\w./:@#&+$%=-])(?P<side>"
+    + "|".join(sorted(_SIDES, key=len, reverse=True)).replace(" ", r"\s+")
+    + r")\s+)?(?P<the>\bthe\s+)?$",
+    re.IGNORECASE,
+)
+# Between the two ends of one range, and between times that are listed or compared.
+LINK = re.compile(
+    r"\s*(?P<dash>[-–—/])\s*|\s+(?P<word>and|to|until|till|through|thru|up\s+to|(?:and|but)\s+(?:before|until|by)"
+    r"|before)\s+(?:the\s+)?",
+    re.IGNORECASE,
+)
+COMMA = re.compile(
+    r"(?:\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or|&|vs\.?|versus|compared\s+(?:to|with))\s+)"
+    r"(?:(?:in|on|of|for|from|during)\s+)?(?:the\s+)?",
+    re.IGNORECASE,
+)
+# After a time: from then on.
+ONWARD = re.compile(
+    r"\s+(?:on|onwards?|or\s+later|(?:until|till|to|up\s+to)\s+(?:now|date|the\s+present))(?!\w)",
+    re.IGNORECASE,
+)
+POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
+
+
+def before(text: str, place: int) -> tuple[int, Side, bool, str]:
+    """Where the expression of the time at that place begins, its side, whether an article stands there, and
+    the word that gives the side."""
+    window = max(0, place - _REACH)
+    found = _HEAD.search(text[window:place])
+    if found is None or not found.group():
+        return place, Side.NONE, False, ""
+    word = " ".join((found["side"] or "").lower().split())
+    return window + found.start(), _SIDES.get(word, Side.NONE), found["the"] is not None, word
