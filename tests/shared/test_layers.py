@@ -39,6 +39,7 @@ LAYERS = (
         "generate",
         "ids",
         "places",
+        "idempotency",
         "passages",
         "ingest",
         "rerank",
