@@ -299,3 +299,202 @@ $$;
 
 revoke all on function public.rag_locate(uuid, uuid) from public, anon, service_role;
 grant execute on function public.rag_locate(uuid, uuid) to authenticated;
+
+-- Replies to requests with an Idempotency-Key: sql/41, which is new.
+
+create table rag.replies (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  owner_id uuid not null,
+  -- The API key that asked, else the user: rag.caller_id().
+  caller_id uuid not null,
+  -- SHA-256 of the key, and of what was asked.
+  key_hash text not null check (key_hash ~ '^[0-9a-f]{64}$'),
+  body_hash text not null check (body_hash ~ '^[0-9a-f]{64}$'),
+  -- The one that the asking key is bound to.
+  collection_id uuid,
+  -- Whose work it is until it is done, and when whoever has it is taken for dead. A reply has neither.
+  claim uuid,
+  due_at timestamptz,
+  status integer check (status between 200 and 599),
+  -- As it was sent, the order of its keys too.
+  body json check (octet_length(body::text) <= 1000000),
+  request_id text check (length(request_id) between 1 and 200),
+  created_at timestamptz not null,
+  primary key (org_id, owner_id, caller_id, key_hash),
+  constraint replies_state check (
+    num_nonnulls(claim, due_at) = 2 and num_nonnulls(status, body, request_id) = 0
+    or num_nonnulls(claim, due_at) = 0 and num_nonnulls(status, body, request_id) = 3)
+);
+
+-- rag_claim_reply: what of the caller's is too old.
+create index replies_by_age on rag.replies (org_id, owner_id, caller_id, created_at);
+
+alter table rag.replies enable row level security;
+alter table rag.replies force row level security;
+
+create policy "members use their org's replies" on rag.replies
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a reply is for whoever asked" on rag.replies
+  as restrictive for all to authenticated
+  using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
+  with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
+
+create policy "a key has replies with a scope that asks" on rag.replies
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('retrievals:read', 'chat:read')));
+
+create policy "a bound key stays in its collection" on rag.replies
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+grant select, insert, update, delete on rag.replies to authenticated;
+
+-- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
+-- ask again so many seconds later), or differs (the key has been used for something else).
+create type rag.claimed_reply as (
+  outcome text, claim uuid, status integer, body json, request_id text, retry_after integer
+);
+
+-- Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim
+-- that has run out goes to the next who asks the same; what is older than 24 hours was never asked.
+create function public.rag_claim_reply(org_id uuid, key_hash text, body_hash text, lease_seconds integer)
+returns setof rag.claimed_reply
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  home constant uuid := rag.org_meant(org_id);
+  known rag.replies;
+  answer rag.claimed_reply;
+  -- The clock, not the transaction's time: one may have waited for another.
+  moment timestamptz;
+begin
+  if not rag.has_scope('retrievals:read', 'chat:read') then
+    raise exception 'the key lacks the scope chat:read' using errcode = 'PT403', detail = 'missing_scope';
+  elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
+    raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
+  end if;
+  -- Again, should what stood in the way be released before it was read.
+  for attempt in 1..5 loop
+    moment := clock_timestamp();
+    insert into rag.replies as present (
+      org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at)
+    values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
+      moment + make_interval(secs => lease_seconds), moment)
+    on conflict on constraint replies_pkey do update
+    set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
+      request_id = null, created_at = excluded.created_at
+    where present.created_at <= clock_timestamp() - interval '24 hours'
+      or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
+    returning present.claim into answer.claim;
+    if found then
+      answer.outcome := 'go';
+      perform rag.forget_replies(home);
+      return next answer;
+      return;
+    end if;
+
+    select * into known
+    from rag.replies as present
+    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+      and present.key_hash = rag_claim_reply.key_hash;
+    exit when found;
+  end loop;
+  if known.body_hash <> body_hash then
+    answer.outcome := 'differs';
+  elsif known.status is not null then
+    answer := ('replay', null, known.status, known.body, known.request_id, null);
+  else
+    -- As long again as it has been worked on, but no longer than the claim lasts.
+    answer.outcome := 'busy';
+    answer.retry_after := greatest(1, ceil(extract(epoch from
+      least(known.due_at - clock_timestamp(), clock_timestamp() - known.created_at))));
+  end if;
+  return next answer;
+end;
+$$;
+
+-- Delete of the caller's replies those that are too old, a hundred at a time. Skipping what is locked, it waits for
+-- nobody.
+create function rag.forget_replies(org_id uuid)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  with old as (
+    select present.org_id, present.owner_id, present.caller_id, present.key_hash
+    from rag.replies as present
+    where present.org_id = forget_replies.org_id and present.owner_id = (select auth.uid())
+      and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
+    order by present.created_at
+    limit 100
+    for update skip locked
+  )
+  delete from rag.replies as present
+  using old
+  where present.org_id = old.org_id and present.owner_id = old.owner_id and present.caller_id = old.caller_id
+    and present.key_hash = old.key_hash;
+$$;
+
+-- Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 1 MB is not,
+-- and releases the claim. body: as JSON, in a text: an argument that is JSON itself is refused for a null character.
+create function public.rag_keep_reply(
+  org_id uuid, key_hash text, claim uuid, status integer, body text, request_id text
+)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+begin
+  if octet_length(body) > 1000000 then
+    perform public.rag_release_reply(org_id, key_hash, claim);
+    return false;
+  end if;
+  update rag.replies as present
+  set claim = null, due_at = null, status = rag_keep_reply.status, body = rag_keep_reply.body::json,
+    request_id = rag_keep_reply.request_id
+  where present.org_id = rag.org_meant(rag_keep_reply.org_id) and present.owner_id = auth.uid()
+    and present.caller_id = rag.caller_id() and present.key_hash = rag_keep_reply.key_hash
+    and present.claim = rag_keep_reply.claim;
+  return found;
+end;
+$$;
+
+-- Give a claim back, so that the next who asks goes; whether it was still held.
+create function public.rag_release_reply(org_id uuid, key_hash text, claim uuid)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+begin
+  delete from rag.replies as present
+  where present.org_id = rag.org_meant(rag_release_reply.org_id) and present.owner_id = auth.uid()
+    and present.caller_id = rag.caller_id() and present.key_hash = rag_release_reply.key_hash
+    and present.claim = rag_release_reply.claim;
+  return found;
+end;
+$$;
+
+revoke all on function public.rag_claim_reply(uuid, text, text, integer), rag.forget_replies(uuid),
+  public.rag_keep_reply(uuid, text, uuid, integer, text, text), public.rag_release_reply(uuid, text, uuid)
+  from public, anon, service_role;
+grant execute on function public.rag_claim_reply(uuid, text, text, integer), rag.forget_replies(uuid),
+  public.rag_keep_reply(uuid, text, uuid, integer, text, text), public.rag_release_reply(uuid, text, uuid)
+  to authenticated;
+
+-- Functions that are counted: sql/40.
+
+alter table rag.request_counts
+  drop constraint request_counts_function_check,
+  add constraint request_counts_function_check check (
+    function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
+      'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'search', 'contents', 'similar',
+      'answer'));

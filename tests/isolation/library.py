@@ -47,6 +47,7 @@ FUNCTIONS = [
     "rag_list_events", "rag_begin_persist", "rag_list_to_persist", "rag_read_to_persist",
     "rag_read_chunks_to_persist", "rag_check_load", "rag_begin_load", "rag_load_documents", "rag_load_chunks",
     "rag_finish_load", "rag_abandon_load", "rag_locate",
+    "rag_claim_reply", "rag_keep_reply", "rag_release_reply",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -72,6 +73,7 @@ class Library:
 
     def call(self, function: str, headers: dict[str, str]) -> httpx.Response:
         """A call that would be ann's good right, by whoever the headers make of the caller."""
+        reply = {"org_id": self.people.acme.id, "key_hash": "0" * 64, "claim": self.acme_document}
         arguments: dict[str, Any] = {
             "rag_match": {"query_vector": SHORT},
             "rag_search": {"query_vector": SHORT, "query_text": QUESTION},
@@ -146,6 +148,14 @@ class Library:
             "rag_record_event": {"event": "knowledge.retrieve", "namespace": "support"},
             "rag_list_events": {},
             "rag_locate": {"org_id": self.people.acme.id},
+            "rag_claim_reply": {
+                "org_id": self.people.acme.id,
+                "key_hash": "0" * 64,
+                "body_hash": "0" * 64,
+                "lease_seconds": 60,
+            },
+            "rag_keep_reply": {**reply, "status": 200, "body": "{}", "request_id": "r"},
+            "rag_release_reply": reply,
             "rag_recall_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
             "rag_remember_embedding": {"hash": "0" * 64, "embedding": SHORT, "max_age_seconds": 60},
         }

@@ -43,6 +43,7 @@ LAYERS = (
         "generate",
         "ids",
         "places",
+        "idempotency",
         "passages",
         "ingest",
         "rerank",

@@ -16,7 +16,10 @@ EXPOSED = {
     "rag_find_documents(text,text[])",
     "rag_list_named(text,integer,integer,integer,jsonb)",
     "rag_list_names()",
+    "rag_claim_reply(uuid,text,text,integer)",
+    "rag_keep_reply(uuid,text,uuid,integer,text,text)",
     "rag_locate(uuid,uuid)",
+    "rag_release_reply(uuid,text,uuid)",
     "rag_measure(jsonb)",
     "rag_put_documents(text,jsonb,boolean)",
     "rag_abandon_load(uuid)",
@@ -169,6 +172,7 @@ INTERNAL = {
     "rag.scope_of(jsonb)",
     "rag.sees_object(text)",
     "rag.score(rag.question,rag.reference[],rag.hit[],extensions.halfvec,rag.scope,text,text,integer,integer,boolean)",
+    "rag.forget_replies(uuid)",
     "rag.find(extensions.halfvec,text,rag.scope,text,text,integer,integer)",
     "rag.milliseconds_since(timestamp with time zone)",
     "rag.prefer(rag.hit[],text[])",
@@ -218,6 +222,7 @@ GRANTS = {
     # No update, no delete: what happened stays as it was noted.
     "events": {"SELECT"},
     "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "replies": {"SELECT", "INSERT", "UPDATE", "DELETE"},
 }
 # What is told, by whoever makes it happen; when, and what becomes of it, is not theirs to say.
 TOLD = {"org_id", "webhook_id", "collection_id", "owner_id", "event_id", "event", "object"}
@@ -310,7 +315,7 @@ WORKER_POLICIES = {
 OF_DOCUMENTS = {"documents", "chunks", "postings", "term_counts", "facets", "originals"}
 TENANT_TABLES = {
     "api_keys", "collections", "jobs", "removals", "webhooks", "endpoints", "deliveries", "events",
-    *OF_DOCUMENTS,
+    "replies", *OF_DOCUMENTS,
 }  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
@@ -344,6 +349,11 @@ NARROWING = {
         "a key notes what its scopes let it do",
         "a key reads events with admin",
         "events are of oneself",
+    },
+    "replies": {
+        "a bound key stays in its collection",
+        "a key has replies with a scope that asks",
+        "a reply is for whoever asked",
     },
     "removals": {
         "a bound key stays in its collection",
@@ -424,6 +434,10 @@ def test_every_function_says_how_volatile_it_is(world: World):
     """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
     assert functions(world, "provolatile = 'v'") == {
         "rag.clear_deliveries()",
+        "rag.forget_replies(uuid)",
+        "rag_claim_reply(uuid,text,text,integer)",
+        "rag_keep_reply(uuid,text,uuid,integer,text,text)",
+        "rag_release_reply(uuid,text,uuid)",
         "rag.milliseconds_since(timestamp with time zone)",
         "rag.held_load(uuid)",
         "rag.insert_chunks(uuid,rag.chunked[],integer)",
