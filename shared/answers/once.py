@@ -43,7 +43,9 @@ def _begin(
     core: Pipeline, caller: Callable[[], Principal], question: Question, wanted: Once
 ) -> Claim | Reply:
     place = locate(core.database, caller(), question.wanted.workspace, question.wanted.org)
-    return begin(core.database, caller, place.org_id, wanted.key, wanted.said)
+    # As long as an answer may take, and what surrounds it.
+    lease = round(core.settings.rag_stream_timeout_seconds) + 60
+    return begin(core.database, caller, place.org_id, wanted.key, wanted.said.encode(), lease)
 
 
 async def _kept(claim: Claim, happening: AsyncGenerator[Event], wanted: Once) -> AsyncGenerator[Event]:
