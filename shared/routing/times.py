@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from shared.routing import MAX_LENGTH
 from shared.routing.english import TimeRange, english_range
@@ -12,6 +12,8 @@ from shared.routing.tongues import TONGUES, Tongue
 
 __all__ = ["TimeRange", "time_range", "without"]
 
+# A question has a few such words; a text made to take long has thousands.
+MOST_RUNS = 50
 _WORD = re.compile(r"(?<![\w./:@#&+$%=-])\w")
 _AFTER = 40
 _SPACE = re.compile(r"\s+")
@@ -44,7 +46,8 @@ def without(text: str, said: TimeRange) -> str:
 
 def _foreign(text: str, now: datetime) -> Iterator[TimeRange | None]:
     for tongue, rows in _ROWS:
-        for run in _runs(text, tongue, rows):
+        runs = (run for run in _runs(text, tongue, rows) if any(piece.own for piece in run))
+        for run in islice(runs, MOST_RUNS):
             said = _in_english(text, run, now)
             if said:
                 yield said

@@ -1,5 +1,6 @@
 """Where anybody's question goes, and the rules that say so; asked on Wednesday, 15 April 2026."""
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from shared.routing import MAX_LENGTH
 from shared.routing.expand import Expanded
 from shared.routing.families import KINDS, Family
 from shared.routing.route import Asked, Reach, Route, Way, low_recall, route
@@ -220,6 +222,21 @@ def test_every_question_has_one_route(asked: Asked, half_life_days: float | None
     assert not (found.time_range and found.half_life_days)
     assert not found.falls_back or (asked.has_workspace and found.reach is Reach.WORKSPACE)
     assert bool(found.text.strip()) == bool(asked.text.strip())
+
+
+SLOW = (
+    "since ", "in the ", "3 ", "2024 ", "de 3 ", "Q1, ", "between march and ", "!", "hi, ", "please ", "a_b",
+    " x",
+    "fooBar ", "who owns ", "row level ", "2024-", "mid ", "thanks ", "a few ", "im, ", "seit, en, de, ",
+    "en mars x ", "on 30 February, ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("part", SLOW)
+def test_a_text_made_to_take_long_does_not(part: str):
+    started = time.monotonic()
+    routed(part * (MAX_LENGTH // len(part)))
+    assert time.monotonic() - started < 3
 
 
 def test_nothing_found_is_too_little():
