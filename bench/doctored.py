@@ -34,6 +34,10 @@ class Case:
     text: str
     holds: bool
 
+    @property
+    def quotes(self) -> bool:
+        return self.kind.startswith("quotation")
+
 
 def claims_about(
     context: Sequence[Item], unseen: Sequence[Item], far: Item, asked: Sequence[Asked], draw: random.Random
@@ -80,9 +84,14 @@ def _reworded(text: str, draw: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def _thinned(text: str, draw: random.Random) -> str:
-    """A fifth of the words gone, no number and no denial."""
+    """A fifth of the words gone, no number, no neighbour of one (its month, its unit) and no denial."""
+    words = text.split()
     kept = [
-        word for word in text.split() if draw.random() > 0.2 or _DENIES.search(word) or _NUMBER.search(word)
+        word
+        for place, word in enumerate(words)
+        if draw.random() > 0.2
+        or _DENIES.search(word)
+        or re.search(r"[\d\"]", " ".join(words[max(0, place - 1) : place + 2]))
     ]
     return " ".join(kept)
 
@@ -139,7 +148,7 @@ def _changed(own: Sequence[str], document: Item, far: Item, draw: random.Random)
             re.sub(r"\b(is|are|was|were|did|does|do|could) not ", r"\1 ", draw.choice(denying)),
         )
     text = draw.choice(own)
-    words = [found for found in re.finditer(r"\b[a-z]{6,}\b", text)]
+    words = list(re.finditer(r"\b[a-z]{6,}\b", text))
     if words:
         doctored = _put(text.replace('"', ""), words[0], "marvellous") if '"' not in text else ""
         if doctored:
@@ -152,6 +161,12 @@ def _exchanged(own: Sequence[str], draw: random.Random) -> Iterator[tuple[str, s
     pairs = [(text, list(_NAME.finditer(text))) for text in own]
     pairs = [
         (text, names) for text, names in pairs if len(names) == 2 and names[0].group() != names[1].group()
+    ]
+    # Watt and Newcomen are Newcomen and Watt.
+    pairs = [
+        (text, names)
+        for text, names in pairs
+        if re.search(r"[a-z]{4}", text[names[0].end() : names[1].start()].replace("then", ""))
     ]
     if pairs:
         text, (one, other) = draw.choice(pairs)

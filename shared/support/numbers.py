@@ -42,19 +42,21 @@ _KINDS = {
     "jpy": "¥ jpy yen", "chf": "chf franken francs franc",
     "s": "s sec second seconds sekunde sekunden seconde secondes segundos",
     "min": "min minute minutes minuten minutos", "h": "h hour hours stunde stunden heure heures horas",
-    "day": "day days tag tage tagen jour jours días", "week": "week weeks woche wochen semaine semaines semanas",
+    "day": "day days tag tage tagen jour jours días",
+    "week": "week weeks woche wochen semaine semaines semanas",
     "month": "month months monat monate monaten mois meses",
     "year": "year years jahr jahre jahren an ans année années años",
     "mm": "mm millimetre millimetres millimeter millimeters", "cm": "cm centimetre centimetres centimeter",
     "m": "m metre metres meter meters mètre mètres metros",
     "km": "km kilometre kilometres kilometer kilometers kilomètres", "mile": "mi mile miles meilen",
-    "foot": "ft foot feet", "inch": "inch inches zoll", "g": "g gram grams gramm", "kg": "kg kilogram kilograms",
+    "foot": "ft foot feet", "inch": "inch inches zoll", "g": "g gram grams gramm",
+    "kg": "kg kilogram kilograms",
     "l": "l litre litres liter liters", "°c": "°c celsius", "°f": "°f fahrenheit", "w": "w watt watts",
     "kw": "kw kilowatt kilowatts", "kwh": "kwh", "v": "v volt volts", "mb": "mb megabyte megabytes",
     "gb": "gb gigabyte gigabytes", "tb": "tb terabyte terabytes", "ms": "ms millisecond milliseconds",
 }  # fmt: skip
 KINDS = {word: kind for kind, words in _KINDS.items() for word in words.split()}
-_SPACE = r"[   ]"
+_SPACE = r"[ \u00a0\u2009\u202f]"
 _DIGITS = (
     rf"\d{{1,3}}(?:[.,'’  ]\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,3}}(?:{_SPACE}\d{{3}})+(?!\d)|\d+(?:[.,]\d+)?"
 )
