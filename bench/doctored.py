@@ -51,6 +51,8 @@ def claims_about(
     if len(context) > 1 and (others := told(context[1])):
         one, other = draw.choice(own), draw.choice(others)
         cases.append(Case("two joined", f"{one.rstrip('.')}, while {_lower(other)}", True))
+        one, other = (_bent(_thinned(text, draw), draw) for text in (one, other))
+        cases.append(Case("two joined, words left out", f"{one.rstrip('.')}, while {_lower(other)}", True))
     cases += _asked(asked, draw)
     for item, kind in (
         (unseen[0] if unseen else None, "of a similar document"),
@@ -80,7 +82,7 @@ def _reworded(text: str, draw: random.Random) -> Iterator[tuple[str, str]]:
     cut = draw.randrange(2, len(words) - 2)
     if not _DENIES.search(text):
         yield "parts exchanged", " ".join([*words[cut:], *words[:cut]]) + "."
-    yield "inflected", re.sub(r"\b[a-z]{5,}\b", lambda found: _inflected(found.group(), draw), text)
+    yield "inflected", _bent(text, draw)
 
 
 def _thinned(text: str, draw: random.Random) -> str:
@@ -94,6 +96,10 @@ def _thinned(text: str, draw: random.Random) -> str:
         or re.search(r"[\d\"]", " ".join(words[max(0, place - 1) : place + 2]))
     ]
     return " ".join(kept)
+
+
+def _bent(text: str, draw: random.Random) -> str:
+    return re.sub(r"\b[a-z]{5,}\b", lambda found: _inflected(found.group(), draw), text)
 
 
 def _inflected(word: str, draw: random.Random) -> str:

@@ -58,7 +58,7 @@ _KINDS = {
 KINDS = {word: kind for kind, words in _KINDS.items() for word in words.split()}
 _SPACE = r"[ \u00a0\u2009\u202f]"
 _DIGITS = (
-    rf"\d{{1,3}}(?:[.,'’  ]\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,3}}(?:{_SPACE}\d{{3}})+(?!\d)|\d+(?:[.,]\d+)?"
+    rf"\d{{1,3}}(?:[.,'’]\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,3}}(?:{_SPACE}\d{{3}})+(?!\d)|\d+(?:[.,]\d+)?"
 )
 _COUNT = "|".join(sorted(COUNTED, key=len, reverse=True))
 _SCALE = "|".join(sorted(_SCALES, key=len, reverse=True))
@@ -66,8 +66,8 @@ _KIND = "|".join(re.escape(word) for word in sorted(KINDS, key=len, reverse=True
 NUMBER = re.compile(
     rf"(?:(?P<before>US\$|[$€£¥]|\b(?:USD|EUR|GBP|CHF|JPY)\b){_SPACE}?)?"
     rf"(?:(?<![\w.,/-])(?P<sign>[-−](?=\d))?|(?<=[-–/]))(?<![\w.,])(?P<value>{_DIGITS}|\b(?:{_COUNT})\b)"
-    rf"(?:st|nd|rd|th|s|er|e)?(?![^\W\d_](?<!(?i:[smhglwvkM°])))"
-    rf"(?:{_SPACE}?-?(?P<scale>{_SCALE})\b)?(?:{_SPACE}?-?(?:(?P<kind>{_KIND})(?!\w)))?",
+    rf"(?:st|nd|rd|th|s|er|e)?"
+    rf"(?:{_SPACE}?-?(?P<scale>{_SCALE})\b)?(?:{_SPACE}?-?(?:(?P<kind>{_KIND})(?!\w)))?(?!\w)",
     re.IGNORECASE,
 )
 
