@@ -34,6 +34,10 @@ class Case:
     text: str
     holds: bool
 
+    @property
+    def quotes(self) -> bool:
+        return self.kind.startswith("quotation")
+
 
 def claims_about(
     context: Sequence[Item], unseen: Sequence[Item], far: Item, asked: Sequence[Asked], draw: random.Random
@@ -47,6 +51,8 @@ def claims_about(
     if len(context) > 1 and (others := told(context[1])):
         one, other = draw.choice(own), draw.choice(others)
         cases.append(Case("two joined", f"{one.rstrip('.')}, while {_lower(other)}", True))
+        one, other = (_bent(_thinned(text, draw), draw) for text in (one, other))
+        cases.append(Case("two joined, words left out", f"{one.rstrip('.')}, while {_lower(other)}", True))
     cases += _asked(asked, draw)
     for item, kind in (
         (unseen[0] if unseen else None, "of a similar document"),
@@ -76,15 +82,24 @@ def _reworded(text: str, draw: random.Random) -> Iterator[tuple[str, str]]:
     cut = draw.randrange(2, len(words) - 2)
     if not _DENIES.search(text):
         yield "parts exchanged", " ".join([*words[cut:], *words[:cut]]) + "."
-    yield "inflected", re.sub(r"\b[a-z]{5,}\b", lambda found: _inflected(found.group(), draw), text)
+    yield "inflected", _bent(text, draw)
 
 
 def _thinned(text: str, draw: random.Random) -> str:
-    """A fifth of the words gone, no number and no denial."""
+    """A fifth of the words gone, no number, no neighbour of one (its month, its unit) and no denial."""
+    words = text.split()
     kept = [
-        word for word in text.split() if draw.random() > 0.2 or _DENIES.search(word) or _NUMBER.search(word)
+        word
+        for place, word in enumerate(words)
+        if draw.random() > 0.2
+        or _DENIES.search(word)
+        or re.search(r"[\d\"]", " ".join(words[max(0, place - 1) : place + 2]))
     ]
     return " ".join(kept)
+
+
+def _bent(text: str, draw: random.Random) -> str:
+    return re.sub(r"\b[a-z]{5,}\b", lambda found: _inflected(found.group(), draw), text)
 
 
 def _inflected(word: str, draw: random.Random) -> str:
@@ -139,7 +154,7 @@ def _changed(own: Sequence[str], document: Item, far: Item, draw: random.Random)
             re.sub(r"\b(is|are|was|were|did|does|do|could) not ", r"\1 ", draw.choice(denying)),
         )
     text = draw.choice(own)
-    words = [found for found in re.finditer(r"\b[a-z]{6,}\b", text)]
+    words = list(re.finditer(r"\b[a-z]{6,}\b", text))
     if words:
         doctored = _put(text.replace('"', ""), words[0], "marvellous") if '"' not in text else ""
         if doctored:
@@ -152,6 +167,12 @@ def _exchanged(own: Sequence[str], draw: random.Random) -> Iterator[tuple[str, s
     pairs = [(text, list(_NAME.finditer(text))) for text in own]
     pairs = [
         (text, names) for text, names in pairs if len(names) == 2 and names[0].group() != names[1].group()
+    ]
+    # Watt and Newcomen are Newcomen and Watt.
+    pairs = [
+        (text, names)
+        for text, names in pairs
+        if re.search(r"[a-z]{4}", text[names[0].end() : names[1].start()].replace("then", ""))
     ]
     if pairs:
         text, (one, other) = draw.choice(pairs)

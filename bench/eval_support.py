@@ -1,13 +1,14 @@
-"""Measure the check of answers' sentences, and fit its limits: called by bench/evaluate.py for every set, since
-it needs no stack.
+"""Measure the check of answers' sentences, and fit its limits: called by bench/evaluate.py for
+what it is given; it needs no stack.
 
     python -m bench.eval_support FOLDER
 
-From the documents of a labelled set come sentences that five of them hold (as they are; with words left out, put
-elsewhere, inflected; two of two documents joined; questions put together with their answers) and sentences that
-they do not (of documents that resemble them and of others; with a number, a name or a negation changed; questions
-with another question's answer; quotations that nobody said). Half of the documents, by a hash of their ids, fit
-the limits, the other half is reported in bench/results/support.json.
+From the documents of labelled sets come sentences that five passages hold (as they are; with words left
+out, put elsewhere, inflected; two of two documents joined; questions put together with their answers) and
+sentences that they do not (of documents that resemble them and of others; with a number, a name or a denial
+changed; questions with another question's answer; quotations that nobody said): bench/doctored.py. Half of
+the documents, by a hash of their ids, fit the limits, the other half is reported in
+bench/results/support.json.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import json
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -30,12 +31,14 @@ from bench.doctored import Asked, Case, claims_about
 from bench.sets import Item, Labelled, sets_in
 from shared.support.check import Checker
 from shared.support.coverage import LIMITS, Limits
-from shared.support.verdicts import Verdict
+from shared.support.verdicts import Checked, Verdict
 from shared.types import Match
 
 RESULTS = Path(__file__).parent / "results" / "support.json"
-DOCUMENTS, PASSAGES = 200, 5
-STEPS = [step / 20 for step in range(8, 20)]
+DOCUMENTS, PASSAGES = 100, 5
+# Of limits that are worth about the same, the strictest is taken.
+ALIKE = 0.01
+STEPS = [step / 20 for step in range(10, 19)]
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,28 @@ def subjects_of(labelled: Labelled, asked: Mapping[str, Sequence[Asked]]) -> lis
 
 def match_of(item: Item) -> Match:
     return Match(
-        chunk_id=item.id, document_id=item.id, org_id="", ordinal=0, text=item.text, span=(0, len(item.text)),
-        similarity=None, score=0.0, source_type="doc", title=item.title, uri=None, lang="en", occurred_at=None,
-        metadata={}, collection_id="", origin=None, author=None, state=None, labels=(), document_name=item.id,
+        chunk_id=item.id,
+        document_id=item.id,
+        org_id="",
+        ordinal=0,
+        text=item.text,
+        span=(0, len(item.text)),
+        similarity=None,
+        score=0.0,
+        source_type="doc",
+        title=item.title,
+        uri=None,
+        lang="en",
+        occurred_at=None,
+        metadata={},
+        collection_id="",
+        origin=None,
+        author=None,
+        state=None,
+        labels=(),
+        document_name=item.id,
         place={},
-    )  # fmt: skip
+    )
 
 
 def shares(subjects: Iterable[Subject], limits: Limits) -> dict[str, tuple[float, int]]:
@@ -84,9 +104,15 @@ def shares(subjects: Iterable[Subject], limits: Limits) -> dict[str, tuple[float
     for subject in subjects:
         checker = Checker(subject.matches, limits)
         for case in subject.cases:
-            supported = checker.check(case.text).verdict is Verdict.SUPPORTED
-            right[case.kind].append(supported == case.holds)
+            right[case.kind].append(rightly(case, checker.check(case.text)))
     return {kind: (fmean(found), len(found)) for kind, found in right.items()}
+
+
+def rightly(case: Case, checked: Checked) -> bool:
+    """Supported as it should be; or, of what nobody said, at least not shown as a quotation."""
+    if case.quotes and '"' not in checked.text:
+        return True
+    return (checked.verdict is Verdict.SUPPORTED) == case.holds
 
 
 def worth(subjects: Sequence[Subject], limits: Limits) -> float:
@@ -97,12 +123,16 @@ def worth(subjects: Sequence[Subject], limits: Limits) -> float:
 
 
 def fit(subjects: Sequence[Subject]) -> Limits:
-    """The limits one after the other: two places or another part of a passage never need less than one."""
-    alone = max(STEPS, key=lambda step: worth(subjects, Limits(step, max(step, 0.8), max(step, 0.8))))
+    """The limits one after the other: two places, or another part of a passage, never need less than one."""
+
+    def strictest(steps: Sequence[float], limits: Callable[[float], Limits]) -> float:
+        found = {step: worth(subjects, limits(step)) for step in steps}
+        return max(step for step in steps if found[step] >= max(found.values()) - ALIKE)
+
+    alone = strictest(STEPS, lambda step: Limits(step, max(step, 0.75), max(step, 0.75)))
     higher = [step for step in STEPS if step >= alone]
-    together = max(higher, key=lambda step: worth(subjects, Limits(alone, step, max(alone, 0.8))))
-    from_afar = max(higher, key=lambda step: worth(subjects, Limits(alone, together, step)))
-    return Limits(alone, together, from_afar)
+    together = strictest(higher, lambda step: Limits(alone, step, max(alone, 0.75)))
+    return Limits(alone, together, strictest(higher, lambda step: Limits(alone, together, step)))
 
 
 def asked_in(folder: Path) -> dict[str, list[Asked]]:

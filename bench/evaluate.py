@@ -4,7 +4,7 @@
 
 FOLDER is a labelled set or holds several (bench/sets.py). Each corpus goes through the real ingestion path
 into a stack of its own, and is asked there: bench/eval_quality.py what is found, bench/eval_confidence.py
-when to answer.
+when to answer. bench/eval_support.py, how answers are checked, needs the sets alone.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import eval_confidence, eval_quality, figures, quality_picture
+from bench import eval_confidence, eval_quality, eval_support, figures, quality_picture
 from bench.sets import ingested, sets_in
 
 # Reranking takes a second a question. So many are all of Cranfield's, and a sample of SQuAD's 1,000.
@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="of each set at most (%(default)s)")
     given = parser.parse_args()
     console = Console()
+    eval_support.report(given.folder, console)
     about = figures.machine()
     measured: dict[str, eval_quality.Runs] = {}
     for labelled in sets_in(given.folder):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from shared.sentences import Sentence, sentences
 from shared.types import Match
-from shared.words import ASKING, WORDS, cut
+from shared.words import LETTERS, WORDS, pairs, told, unspaced
 
 CHARACTERS = 300
 MAX_SENTENCES = 5
@@ -21,6 +21,9 @@ IDENTIFIER_WEIGHT = 3.0
 _IDENTIFIER = re.compile(r"\d|\w_\w")
 # The rule under a table's head, which makes a frame of the row above it as well.
 _RULE = re.compile(r"[|\s]*:?-{2,}[-:|\s]*")
+_LETTER = re.compile(r"\w")
+# What a word may have that was cut: letters, and no digit behind them.
+_ENDING = re.compile(r"[^\W\d_]*(?!\w)")
 _JOINTS = re.compile(r"[-./,:]")
 
 
@@ -47,9 +50,8 @@ def highlight(match: Match, question: str) -> Highlight:
     """One to a few whole sentences in a row, of at most 300 characters; of a longer sentence, whole words
     around what was asked for. Empty only where the match's text is."""
     asked = _terms(question)
-    parts = _parts(match.text, match.lang, asked)
-    weights = _weights(parts, asked)
-    start, end = _best(match.text, parts, weights)
+    parts = _parts(match.text, match.lang, _hits(match.text, asked))
+    start, end = _best(match.text, parts, _weights(parts, asked))
     while start < end and match.text[start].isspace():
         start += 1
     while start < end and match.text[end - 1].isspace():
@@ -57,26 +59,59 @@ def highlight(match: Match, question: str) -> Highlight:
     return Highlight(match.text[start:end], match.span[0] + start, match.span[0] + end)
 
 
-def _terms(text: str) -> dict[str, int]:
-    """The text's content words, cut, and where each stands first; what is joined also by its parts."""
-    found: dict[str, int] = {}
-    for word in WORDS.finditer(text):
-        whole = word.group().casefold()
-        for term in (whole, *_JOINTS.split(whole)):
-            if term and term not in ASKING:
-                found.setdefault(cut(term), word.start())
-    return found
+def _terms(question: str) -> frozenset[str]:
+    """The question's content words, cut. What is joined stays whole where it holds a digit."""
+    found: set[str] = set()
+    for word in WORDS.findall(question):
+        whole = word.casefold()
+        if unspaced(whole):
+            found.update(pairs(whole))
+        else:
+            found |= told([whole] if _IDENTIFIER.search(whole) else _JOINTS.split(whole))
+    return frozenset(found)
 
 
-def _parts(text: str, lang: str | None, asked: Mapping[str, int]) -> list[_Part]:
+def _hits(text: str, asked: frozenset[str]) -> list[tuple[int, str]]:
+    """Where those words stand, in order. Each is looked for by itself: to take every word of the text apart
+    would cost ten times as much."""
+    folded = text.casefold()
+    if len(folded) != len(text):
+        folded = "".join(one if len(one.casefold()) > 1 else one.casefold() for one in text)
+    found: list[tuple[int, str]] = []
+    for term in asked:
+        at = folded.find(term)
+        while at >= 0:
+            if _stands(folded, at, term):
+                found.append((at, term))
+            at = folded.find(term, at + 1)
+    return sorted(found)
+
+
+def _stands(folded: str, at: int, term: str) -> bool:
+    """Whether a word that is cut to the term begins there."""
+    if unspaced(term):
+        return True
+    if at and _LETTER.match(folded, at - 1):
+        return False
+    end = at + len(term)
+    if len(term) == LETTERS and term.isalpha():
+        return _ENDING.match(folded, end) is not None
+    return _LETTER.match(folded, end) is None
+
+
+def _parts(text: str, lang: str | None, hits: Sequence[tuple[int, str]]) -> list[_Part]:
     found = sentences(text, lang)
     rules = [_RULE.fullmatch(text, item.start, item.end) is not None for item in found]
     parts: list[_Part] = []
+    next_hit = 0
     for place, item in enumerate(found):
         frame = item.heading or rules[place] or (_is_row(text, item) and any(rules[place + 1 : place + 2]))
-        terms = _terms(text[item.start : item.end])
-        hits = {term: item.start + at for term, at in terms.items() if term in asked}
-        parts.append(_Part(item.start, item.end, frame, hits))
+        held: dict[str, int] = {}
+        while next_hit < len(hits) and hits[next_hit][0] < item.end:
+            at, term = hits[next_hit]
+            held.setdefault(term, at)
+            next_hit += 1
+        parts.append(_Part(item.start, item.end, frame, held))
     return parts
 
 
@@ -84,7 +119,7 @@ def _is_row(text: str, item: Sentence) -> bool:
     return text.startswith("|", item.start)
 
 
-def _weights(parts: Sequence[_Part], asked: Mapping[str, int]) -> dict[str, float]:
+def _weights(parts: Sequence[_Part], asked: frozenset[str]) -> dict[str, float]:
     frequency = Counter(term for part in parts for term in part.hits)
     return {
         term: math.log(1 + len(parts) / (1 + frequency[term]))
@@ -136,7 +171,7 @@ def _cut(text: str, part: _Part, weights: Mapping[str, float]) -> tuple[int, int
     hits = sorted((at, weights[term]) for term, at in part.hits.items())
     reach = CHARACTERS * 2 // 3
     best, start, worth, right = 0.0, part.start, 0.0, 0
-    for left, (at, weight) in enumerate(hits):
+    for at, weight in hits:
         while right < len(hits) and hits[right][0] - at <= reach:
             worth += hits[right][1]
             right += 1

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 
 LETTERS = 5
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
 WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
 # Words that say how a question asks, not what about; other languages' rank low by being frequent.
 ASKING = frozenset(
@@ -31,3 +32,13 @@ def told(words: Iterable[str]) -> frozenset[str]:
 
 def cut(word: str) -> str:
     return word[:LETTERS] if word.isalpha() else word
+
+
+def unspaced(word: str) -> bool:
+    """Whether it is of a script that puts no spaces between words: what looks like one word may be many."""
+    return _UNSPACED.search(word) is not None
+
+
+def pairs(word: str) -> list[str]:
+    """Pairs of its letters, which stand for words there, as in search engines."""
+    return [word[place : place + 2] for place in range(max(1, len(word) - 1))]

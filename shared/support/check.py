@@ -1,8 +1,8 @@
 """Whether a sentence of an answer stands in the passages that it was written from, told by their words.
 
 It is compared with every one to three sentences in a row of each passage: how much of what it says they hold,
-rare words counting more; and then its numbers, dates, identifiers and addresses, its names, what it denies and
-its quotations must be theirs too. A sentence may draw on two places.
+rare words counting more; and then its numbers, dates, identifiers and addresses, its names, what it denies
+and its quotations must be theirs too. A sentence may draw on two places.
 
 What words cannot tell is not seen: a relation of words that all occur (who did what to whom beyond two names
 around one verb, cause and effect turned round), an unlisted opposite, a stress, what a pronoun stands for. An
@@ -77,7 +77,7 @@ class Checker:
 
     def _unheard_of(self, claim: Claim) -> tuple[str, ...]:
         """What a heading or a lead-in may not bring up: a fact or a name of which no passage tells."""
-        facts = frozenset().union(*(passage.facts for passage in self._passages.all))
+        facts = frozenset().union(*(passage.forms for passage in self._passages.all))
         names = frozenset().union(*(passage.names for passage in self._passages.all))
         reasons = []
         if any(not fact.soft and not fact.accepted & facts for fact in claim.facts):

@@ -1,6 +1,6 @@
 """How much of a sentence some passage holds, and what of it none may lack."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import combinations
@@ -19,8 +19,10 @@ ELSEWHERE = 0.5
 WIDTH = 0.02
 # Of two places each must add at least this much.
 ADDS = 0.15
-# So many of the best windows are looked at closely.
-CLOSELY = 12
+# How much less than the nearest window another may hold.
+MARGIN = 0.1
+# So many of the best windows are looked at closely, of each passage so many.
+CLOSELY, OF_A_PASSAGE = 12, 5
 _WRITTEN_OUT = content(
     [*COUNTED, *MONTHS, "percent", "prozent", "pourcent", "million", "billion", "millionen"]
 )
@@ -63,6 +65,7 @@ class Judged:
 class _Scored:
     worth: float
     covered: float
+    own: float
     held: frozenset[str]
     window: Window
 
@@ -75,69 +78,105 @@ def claim_of(text: str) -> Claim:
 def judge(claim: Claim, passages: Passages, limits: Limits = LIMITS) -> Judged:
     """The best windows that hold the claim alone, else the best two that do together, else the reasons."""
     weights = {stem: passages.rarity(stem) for stem in claim.stems}
-    best = nlargest(CLOSELY, _scored(weights, passages), key=lambda scored: scored.worth)
-    alone = [item for item in best if not _faults(claim, [item.window], item.covered, limits.alone, limits)]
-    if alone:
-        return Judged(_apart(item.window for item in alone), ())
-    for one, other in combinations(best, 2):
-        both = _covered(weights, one.held | other.held)
-        adds = both - max(_covered(weights, one.held), _covered(weights, other.held)) >= ADDS
-        pair = [one.window, other.window]
-        if (adds or not weights) and not _faults(claim, pair, both, limits.together, limits):
-            return Judged(_apart(pair), ())
+    best = _nearest(weights, passages)
     if not best:
         return Judged((), ("too_little_in_common",))
-    nearest = min(
-        (_faults(claim, [item.window], item.covered, limits.alone, limits) for item in best[:3]), key=len
-    )
-    return Judged((), nearest)
+    # What comes closest is what the sentence was made of: where that contradicts it, others that have less in
+    # common with it are no support.
+    least = best[0].covered - MARGIN
+    alone = [
+        item for item in best[:CLOSELY] if _holds(claim, [item], weights, max(limits.alone, least), limits)
+    ]
+    if alone:
+        return Judged(_apart(item.window for item in alone), ())
+    for pair in _pairs(best, weights, max(limits.together, least)):
+        if not _faults(claim, pair, weights, limits.together, limits):
+            return Judged(_apart(item.window for item in pair), ())
+    nearest = min((_faults(claim, [item], weights, limits.alone, limits) for item in best[:3]), key=len)
+    return Judged((), nearest or _faults(claim, best[:1], weights, limits.alone, limits))
 
 
-def _scored(weights: dict[str, float], passages: Passages) -> Iterator[_Scored]:
-    for passage in passages.all:
-        if not passage.sentences:
-            continue
-        around = frozenset(weights.keys() & passage.title)
-        chunk = _covered(weights, frozenset(weights.keys() & passage.stems))
-        hits = [sentence.stems & weights.keys() for sentence in passage.sentences]
-        for first, last in spans(len(hits)):
-            if weights and (not hits[first] or not hits[last]):
-                continue
+def _nearest(weights: Mapping[str, float], passages: Passages) -> list[_Scored]:
+    """The best windows of every passage, the best of all first."""
+    found = [
+        item
+        for passage in passages.all
+        for item in nlargest(OF_A_PASSAGE, _scored(weights, passages, passage), key=lambda item: item.worth)
+    ]
+    return sorted(found, key=lambda item: -item.worth)
+
+
+def _pairs(best: Sequence[_Scored], weights: Mapping[str, float], least: float) -> list[tuple[_Scored, ...]]:
+    """The best of those that hold as much together, and of which each adds to the other."""
+    found: list[tuple[float, tuple[_Scored, ...]]] = []
+    for one, other in combinations(best[: 2 * CLOSELY], 2):
+        both = _covered(weights, one.held | other.held)
+        adds = both - max(one.own, other.own) >= ADDS or not weights
+        if both >= least and adds:
+            found.append((both, (one, other)))
+    return [pair for _, pair in nlargest(CLOSELY, found, key=lambda item: item[0])]
+
+
+def _scored(weights: Mapping[str, float], passages: Passages, passage: Passage) -> Iterator[_Scored]:
+    around = frozenset(weights.keys() & passage.title)
+    chunk = _covered(weights, frozenset(weights.keys() & passage.stems))
+    hits = [sentence.stems & weights.keys() for sentence in passage.sentences]
+    for first, last in spans(len(hits)):
+        if not weights or _needed(hits[first : last + 1]):
             held = around.union(*hits[first : last + 1])
             own = _covered(weights, held)
             covered = own + ELSEWHERE * (chunk - own)
             worth = covered - WIDTH * (last - first)
-            yield _Scored(worth, covered, held, passages.window(passage, first, last))
+            yield _Scored(worth, covered, own, held, passages.window(passage, first, last))
 
 
-def _covered(weights: dict[str, float], held: frozenset[str]) -> float:
+def _needed(hits: Sequence[frozenset[str]]) -> bool:
+    """Whether the first and the last sentence each hold a word that no other does: a window does not grow for
+    the sake of a number."""
+    return all(
+        hits[place] - frozenset().union(*hits[:place], *hits[place + 1 or len(hits) :]) for place in (0, -1)
+    )
+
+
+def _covered(weights: Mapping[str, float], held: frozenset[str]) -> float:
     """The share that is held; all of it, where nothing but facts is said."""
     total = sum(weights.values())
     return sum(weight for stem, weight in weights.items() if stem in held) / total if total else 1.0
 
 
+def _holds(
+    claim: Claim, scored: Sequence[_Scored], weights: Mapping[str, float], enough: float, limits: Limits
+) -> bool:
+    # Most windows hold too little, which is told at once.
+    return _share(scored, weights) >= enough and not _faults(claim, scored, weights, enough, limits)
+
+
+def _share(scored: Sequence[_Scored], weights: Mapping[str, float]) -> float:
+    return scored[0].covered if len(scored) == 1 else _covered(weights, scored[0].held | scored[1].held)
+
+
 def _faults(
-    claim: Claim, windows: Sequence[Window], covered: float, enough: float, limits: Limits
+    claim: Claim, scored: Sequence[_Scored], weights: Mapping[str, float], enough: float, limits: Limits
 ) -> tuple[str, ...]:
     """What speaks against these windows holding the claim."""
+    windows = [item.window for item in scored]
     passages = [window.passage for window in windows]
-    near = frozenset().union(*(window.facts for window in windows))
-    reasons = []
-    if not claim.stems and not claim.facts:
-        reasons.append("too_little_in_common")
-    missing = [fact for fact in claim.facts if not _told(fact, near)]
-    if missing and not _told_anywhere(missing, passages):
-        reasons.append("number_not_found")
-    if any(all(name not in passage.names for passage in passages) for name in claim.names):
-        reasons.append("name_not_found")
-    text = "\n".join(window.text for window in windows)
-    if conflict(claim.denials, windows[0].denials if len(windows) == 1 else denials_of(text)):
-        reasons.append("negation")
-    if len(claim.names) and swapped(claim.text, text):
-        reasons.append("roles_swapped")
-    if covered < (max(enough, limits.from_afar) if missing else enough):
-        reasons.append("too_little_in_common")
-    return tuple(dict.fromkeys(reasons))
+    missing = _missing(claim, windows)
+    faults = {
+        "number_not_found": bool(missing) and not _told_around(claim, missing, windows),
+        "name_not_found": any(all(name not in each.names for each in passages) for name in claim.names),
+        "negation": any(conflict(claim.denials, window.denials) for window in windows),
+        "roles_swapped": any(swapped(claim.text, window.text) for window in windows),
+        "too_little_in_common": _share(scored, weights)
+        < (max(enough, limits.from_afar) if missing else enough)
+        or not (claim.stems or claim.facts),
+    }
+    return tuple(reason for reason, found in faults.items() if found)
+
+
+def _missing(claim: Claim, windows: Sequence[Window]) -> list[Fact]:
+    near = frozenset[str]().union(*(window.forms for window in windows))
+    return [fact for fact in claim.facts if not _told(fact, near)]
 
 
 def _told(fact: Fact, forms: frozenset[str]) -> bool:
@@ -145,8 +184,13 @@ def _told(fact: Fact, forms: frozenset[str]) -> bool:
     return bool(fact.accepted & forms) or (fact.soft and not any(form.startswith("bare:") for form in forms))
 
 
-def _told_anywhere(facts: Iterable[Fact], passages: Sequence[Passage]) -> bool:
-    return all(any(_told(fact, passage.facts) for passage in passages) for fact in facts)
+def _told_around(claim: Claim, missing: Iterable[Fact], windows: Sequence[Window]) -> bool:
+    """Whether the rest of the passages tells what the windows do not, and they have nothing in its place."""
+    claimed = frozenset[str]().union(*(fact.forms for fact in claim.facts))
+    own = [fact for window in windows for fact in window.facts]
+    if len(own) >= len(claim.facts) or any(not fact.forms & claimed for fact in own):
+        return False
+    return all(any(_told(fact, window.passage.forms) for window in windows) for fact in missing)
 
 
 def _apart(windows: Iterable[Window]) -> tuple[Window, ...]:

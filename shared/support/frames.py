@@ -13,14 +13,14 @@ _ABOUT_ANSWERS = content(
     words_of(
         """
         answer answers based below brief context details document documents example examples excerpts find
-        following found hope helps information key list main notes overview passages point points provided question
-        questions relevant result results said says show shown sources steps stated summary summarize sum
-        text title know let me ask feel free sure certainly yes
-        antwort auszüge beispiel beispiele dokument dokumente dokumenten folgende folgenden frage fragen
-        gefunden informationen kontext punkte quellen schritte überblick unten wichtigsten zusammenfassung zusammengefasst
+        following found hope helps information key list main notes overview passages point points provided
+        question questions relevant result results said says show shown sources steps stated summary
+        summarize sum text title know let me ask feel free sure certainly yes antwort auszüge beispiel
+        beispiele dokument dokumente dokumenten folgende folgenden frage fragen gefunden informationen
+        kontext punkte quellen schritte überblick unten wichtigsten zusammenfassung zusammengefasst
         ci-dessous contexte documents exemple extraits informations points questions réponse résumé suivants
-        suivantes trouvé voici étapes
-        contexto documentos ejemplo encontré fuentes información pasos preguntas puntos respuesta resumen siguientes
+        suivantes trouvé voici étapes contexto documentos ejemplo encontré fuentes información pasos
+        preguntas puntos respuesta resumen siguientes
         """
     )
 )
@@ -33,7 +33,8 @@ _NOTHING = re.compile(
     rf"(?:to\s+)?(?:have|find|found|answer|know|say|tell|determine|see)\b"
     rf"|there (?:is|are|was|were)(?: not|n't)?(?: no| any| not)? (?:enough |sufficient |any |relevant )*"
     rf"(?:information|mention|details|data|answer)\b"
-    rf"|(?:die|der|das|den|in den|im)\s+(?:\w+\s+){{0,2}}(?:dokumente[n]?|quellen|kontext|auszüge[n]?|texte[n]?)\s+.*\b(?:nicht|keine?[nrs]?)\b"
+    rf"|(?:die|der|das|den|in den|im)\s+(?:\w+\s+){{0,2}}"
+    rf"(?:dokumente[n]?|quellen|kontext|auszüge[n]?|texte[n]?)\s+.*\b(?:nicht|keine?[nrs]?)\b"
     rf"|ich (?:habe|kann|konnte|finde|weiß)\s+.*\b(?:nicht|keine?[nrs]?)\b"
     rf"|(?:le|les|ce|ces)\s+(?:\w+\s+){{0,2}}(?:contexte|documents?|sources?|extraits?|textes?)\s+ne\b"
     rf"|je (?:ne|n')\s*(?:\w+\s+)+pas\b"
@@ -42,7 +43,8 @@ _NOTHING = re.compile(
 )
 # What comes behind may be anything.
 _TURN = re.compile(
-    r"\b(?:but|however|so|although|because|therefore|since|which means|aber|jedoch|daher|deshalb|mais|donc|pero)\b|[;:–—]\s",
+    r"\b(?:but|however|so|although|because|therefore|since|which means|aber|jedoch|daher"
+    r"|deshalb|mais|donc|pero)\b|[;:–—]\s",
     re.IGNORECASE,
 )
 

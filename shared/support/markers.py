@@ -1,4 +1,5 @@
-"""Citation markers as models write them: [1], [2, 3], [^1], 【1】, (source 1). None of them is for a reader."""
+"""Citation markers as models write them: [1], [2, 3], [^1], 【1】, (source 1). None of them is for a
+reader."""
 
 import re
 
@@ -34,7 +35,7 @@ def without(text: str) -> tuple[str, tuple[int, ...]]:
 def _numbers(marker: str) -> list[int]:
     # What follows a dagger is a place in the source, not its number.
     told: list[int] = []
-    for first, last, alone in _RANGE.findall(marker.split("†")[0]):
+    for first, last, alone in _RANGE.findall(marker.split("†", 1)[0]):
         low, high = int(first or alone), int(last or alone)
         told += range(low, high + 1) if low <= high < low + _WIDEST else [low, high]
     return told

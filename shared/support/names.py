@@ -10,7 +10,9 @@ _POSSESSIVE = re.compile(r"[’'](?:s|S)?$")
 # Behind these, any word may have a capital.
 _OPENING = re.compile(r"(?:^|[.!?:;“”„\"«»(\[—–*#|/]|\s['‘‚-])\s*[\W_]*$")
 # Where nouns have capitals, a capital tells nothing.
-_GERMAN = frozenset("der die das und ist nicht ein eine mit von zu den dem des im sich wird werden".split())
+_GERMAN = frozenset(
+    "der die das und ist nicht ein eine mit von zu den dem des im sich wird werden".split()  # noqa: SIM905
+)
 
 
 def names_of(text: str) -> list[str]:

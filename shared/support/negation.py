@@ -20,12 +20,17 @@ _NEGATORS = frozenset(
 )
 # Not only is no negation, and No. 5 and "No, it ..." deny nothing of what follows.
 _NO_NEGATION = re.compile(
-    r"\b(?:not (?:only|just|merely)|nicht nur|non seulement|no solo)\b|\bno\.?\s*(?=\d)|^\W*(?:no|nein|non)\s*[,.!]",
+    r"\b(?:not (?:only|just|merely)|nicht nur|non seulement|no solo)\b|\bno\.?\s*(?=\d)"
+    r"|^\W*(?:no|nein|non)\s*[,.!]",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*|[,;:.!?]")
-_TURN = frozenset("but however although whereas while aber sondern jedoch mais pero".split())
-_SUBJECT = frozenset("it they he she we you i this these that which who es er sie wir il elle ils".split())
+_TURN = frozenset(
+    ("but", "however", "although", "whereas", "while", "aber", "sondern", "jedoch", "mais", "pero")
+)
+_SUBJECT = frozenset(
+    "it they he she we you i this these that which who es er sie wir il elle ils".split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +69,20 @@ def conflict(sentence: Denials, source: Denials) -> bool:
 
 
 def _denies(one: Denials, other: Denials) -> bool:
-    return any(word in other.free and word not in other.near for word in one.denied)
+    return any(word in other.free - other.near for word in one.denied - one.free)
 
 
 def _words(text: str) -> list[_Word]:
-    tokens = [token.casefold().replace("’", "'") for token in _TOKEN.findall(_NO_NEGATION.sub(" ", text))]
+    heard = [said.casefold().replace("’", "'") for said in _TOKEN.findall(_NO_NEGATION.sub(" ", text))]
     words: list[_Word] = []
     clause = 0
-    for place, token in enumerate(tokens):
-        after = tokens[place + 1] if place + 1 < len(tokens) else ""
-        if token in ";:.!?" or token in _TURN or (token == "," and after in _SUBJECT):
+    for place, said in enumerate(heard):
+        after = heard[place + 1] if place + 1 < len(heard) else ""
+        if said in ";:.!?" or said in _TURN or (said == "," and after in _SUBJECT):
             clause += 1
-        if token[0].isalpha():
-            negates = token in _NEGATORS or token.endswith("n't") or token.startswith("n'")
-            bare = token.removeprefix("n'").removesuffix("n't")
+        if said[0].isalpha():
+            negates = said in _NEGATORS or said.endswith("n't") or said.startswith("n'")
+            bare = said.removeprefix("n'").removesuffix("n't")
             says = not negates and not says_nothing(bare) and len(bare) > 1
             words.append(_Word(stem(bare), clause, negates, says))
     return words

@@ -42,21 +42,23 @@ _KINDS = {
     "jpy": "¥ jpy yen", "chf": "chf franken francs franc",
     "s": "s sec second seconds sekunde sekunden seconde secondes segundos",
     "min": "min minute minutes minuten minutos", "h": "h hour hours stunde stunden heure heures horas",
-    "day": "day days tag tage tagen jour jours días", "week": "week weeks woche wochen semaine semaines semanas",
+    "day": "day days tag tage tagen jour jours días",
+    "week": "week weeks woche wochen semaine semaines semanas",
     "month": "month months monat monate monaten mois meses",
     "year": "year years jahr jahre jahren an ans année années años",
     "mm": "mm millimetre millimetres millimeter millimeters", "cm": "cm centimetre centimetres centimeter",
     "m": "m metre metres meter meters mètre mètres metros",
     "km": "km kilometre kilometres kilometer kilometers kilomètres", "mile": "mi mile miles meilen",
-    "foot": "ft foot feet", "inch": "inch inches zoll", "g": "g gram grams gramm", "kg": "kg kilogram kilograms",
+    "foot": "ft foot feet", "inch": "inch inches zoll", "g": "g gram grams gramm",
+    "kg": "kg kilogram kilograms",
     "l": "l litre litres liter liters", "°c": "°c celsius", "°f": "°f fahrenheit", "w": "w watt watts",
     "kw": "kw kilowatt kilowatts", "kwh": "kwh", "v": "v volt volts", "mb": "mb megabyte megabytes",
     "gb": "gb gigabyte gigabytes", "tb": "tb terabyte terabytes", "ms": "ms millisecond milliseconds",
 }  # fmt: skip
 KINDS = {word: kind for kind, words in _KINDS.items() for word in words.split()}
-_SPACE = r"[   ]"
+_SPACE = r"[ \u00a0\u2009\u202f]"
 _DIGITS = (
-    rf"\d{{1,3}}(?:[.,'’  ]\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,3}}(?:{_SPACE}\d{{3}})+(?!\d)|\d+(?:[.,]\d+)?"
+    rf"\d{{1,3}}(?:[.,'’]\d{{3}})+(?!\d)(?:[.,]\d+)?|\d{{1,3}}(?:{_SPACE}\d{{3}})+(?!\d)|\d+(?:[.,]\d+)?"
 )
 _COUNT = "|".join(sorted(COUNTED, key=len, reverse=True))
 _SCALE = "|".join(sorted(_SCALES, key=len, reverse=True))
@@ -64,8 +66,8 @@ _KIND = "|".join(re.escape(word) for word in sorted(KINDS, key=len, reverse=True
 NUMBER = re.compile(
     rf"(?:(?P<before>US\$|[$€£¥]|\b(?:USD|EUR|GBP|CHF|JPY)\b){_SPACE}?)?"
     rf"(?:(?<![\w.,/-])(?P<sign>[-−](?=\d))?|(?<=[-–/]))(?<![\w.,])(?P<value>{_DIGITS}|\b(?:{_COUNT})\b)"
-    rf"(?:st|nd|rd|th|s|er|e)?(?![^\W\d_](?<!(?i:[smhglwvkM°])))"
-    rf"(?:{_SPACE}?-?(?P<scale>{_SCALE})\b)?(?:{_SPACE}?-?(?:(?P<kind>{_KIND})(?!\w)))?",
+    rf"(?:st|nd|rd|th|s|er|e)?"
+    rf"(?:{_SPACE}?-?(?P<scale>{_SCALE})\b)?(?:{_SPACE}?-?(?:(?P<kind>{_KIND})(?!\w)))?(?!\w)",
     re.IGNORECASE,
 )
 

@@ -11,6 +11,7 @@ from shared.sentences import sentences
 from shared.support import markers
 from shared.support.facts import day, facts_of, known
 from shared.support.negation import Denials, denials_of
+from shared.support.numbers import Fact
 from shared.support.verdicts import Backing
 from shared.support.words import content, words_of
 from shared.types import Match
@@ -43,7 +44,7 @@ class Passage:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Every word of the text and its title, in whatever case: a name that is none of them is not told of."""
+        """Every word of the text and its title, in whatever case."""
         return frozenset(words_of(f"{self.match.title}\n{self.match.text}\n{self.match.author or ''}"))
 
     @cached_property
@@ -53,7 +54,7 @@ class Passage:
         return known([*facts_of(self.match.title), *dated])
 
     @cached_property
-    def facts(self) -> frozenset[str]:
+    def forms(self) -> frozenset[str]:
         return known(facts_of(self.match.text)) | self.around
 
 
@@ -71,8 +72,12 @@ class Window:
         return self.passage.match.text[self.start : self.end]
 
     @cached_property
-    def facts(self) -> frozenset[str]:
-        return known(facts_of(self.text)) | self.passage.around
+    def facts(self) -> list[Fact]:
+        return facts_of(self.text)
+
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        return known(self.facts) | self.passage.around
 
     @cached_property
     def denials(self) -> Denials:

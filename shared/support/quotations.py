@@ -1,7 +1,7 @@
 """What stands between quotation marks must stand in a source, letter for letter.
 
-White space, the first letter's case, the kind of quotation marks and dashes, emphasis and a full stop or comma
-before the closing mark are typography; an ellipsis leaves words out.
+White space, the first letter's case, the kind of quotation marks and dashes, emphasis and a full stop or
+comma before the closing mark are typography; an ellipsis leaves words out.
 """
 
 import re

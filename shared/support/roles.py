@@ -1,10 +1,16 @@
 """Who did what to whom, as far as the order of two names around a word tells it."""
 
 import re
+from itertools import pairwise
 
-from shared.support.words import content, words_of
+from shared.support.words import content, says_nothing, words_of
 
-_NAME = re.compile(r"[A-ZÄÖÜÀ-Þ][^\W\d_]*(?:[ -][A-ZÄÖÜÀ-Þ][^\W\d_]*)*")
+_CAPITAL = r"[A-ZÄÖÜÀ-Þ][^\W\d_]*"
+# An article or a preposition that begins the sentence is none of the name.
+_OPENER = r"(?:The|An?|Die|Der|Das|Les?|La|In|On|At|By) "
+_NAME = re.compile(
+    rf"(?:(?<=The )|(?<=Die )|(?<=Der )|(?<!\w)(?!{_OPENER}))(?!{_OPENER}){_CAPITAL}(?:[ -]{_CAPITAL})*"
+)
 # By whom: the order is turned round.
 _PASSIVE = re.compile(r"\b(?:by|von|durch|par|por)\b", re.IGNORECASE)
 # What goes both ways.
@@ -14,23 +20,24 @@ _MUTUAL = content(
 
 
 def swapped(sentence: str, source: str) -> bool:
-    """Whether the sentence's two names stand the other way round about the same word in its source.
+    """Whether two names that follow each other in the sentence stand the other way round about the same word
+    in its source. Precise rather than complete: pronouns and common nouns are not looked at."""
+    names = [found for found in _NAME.finditer(sentence) if not says_nothing(found.group().casefold())]
+    return any(
+        _turned(sentence[one.end() : other.start()], one.group(), other.group(), source)
+        for one, other in pairwise(names)
+        if one.group() != other.group()
+    )
 
-    Precise rather than complete: sentences of more names or of none are not looked at, and pronouns are not
-    resolved."""
-    names = [found for found in _NAME.finditer(sentence) if _places(source, found.group())]
-    if len(names) != 2 or names[0].group() == names[1].group():
-        return False
-    first, last = names
-    said = sentence[first.end() : last.start()]
+
+def _turned(said: str, first: str, last: str, source: str) -> bool:
     verbs = content(words_of(said)) - _MUTUAL
-    straight = _between(source, first.group(), last.group())
-    turned = _between(source, last.group(), first.group())
-    if any(verbs & content(words_of(text)) for text in straight):
+    if not verbs or any(verbs & content(words_of(text)) for text in _between(source, first, last)):
         return False
     passive = _PASSIVE.search(said) is None
     return any(
-        verbs & content(words_of(text)) and passive == (_PASSIVE.search(text) is None) for text in turned
+        verbs & content(words_of(text)) and passive == (_PASSIVE.search(text) is None)
+        for text in _between(source, last, first)
     )
 
 

@@ -1,8 +1,8 @@
 """Cuts an answer into what is checked as one: sentences, table rows, block quotations, blocks of code.
 
-Where a unit ends depends on its own text and a few characters behind it, never on how the text arrived, so that
-a stream is cut as the whole would be. A list's items end with their lines; of several sentences in an item, each
-is a unit. Sentences end where sentencex says; its rules are those of `lang`.
+Where a unit ends depends on its own text and a few characters behind it, never on how the text arrived, so
+that a stream is cut as the whole would be. A list's items end with their lines; of several sentences in an
+item, each is a unit. Sentences end where sentencex says; its rules are those of `lang`.
 """
 
 import re

@@ -14,7 +14,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """[start, end) of a document's text, which holds the sentence; `place` is the match's in the list, from 0."""
+    """[start, end) of a document's text, which holds the sentence; `place`: which match's, from 0."""
 
     place: int
     start: int

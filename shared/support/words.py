@@ -6,21 +6,22 @@ Scripts without spaces have pairs of letters for words, as search engines do.
 import re
 from collections.abc import Iterable
 
-from shared.words import ASKING
+from shared.words import ASKING, pairs, unspaced
 
 # Longer than in search, where a word too many costs little: organize is not organic.
 LETTERS = 6
 _WORD = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
 _POSSESSIVE = re.compile(r"[’'](?:s|S)?$")
+# Doubt and don't are no two words of one stem: what a word denies is judged by itself.
+_DENIED = re.compile(r"n[’']t$", re.IGNORECASE)
 # Words that link or weigh statements and are in every answer; negations are judged by themselves.
 _LINKING = frozenset(
     """
     about according additionally after all also although another as because been before being both but each
-    either et few furthermore given hence here however if include included includes including into just may might more
-    moreover most must nor not no never neither none only other others overall per provided same several since
-    so some such than then thereby therefore these thus those though through under until upon very via
-    well whereas whether while without within yes you your yet they she he her his him them us
+    either et few furthermore given hence here however if include included includes including into just may
+    might more moreover most must nor not no never neither none only other others overall per provided same
+    several since so some such than then thereby therefore these thus those though through under until upon
+    very via well whereas whether while without within yes you your yet they she he her his him them us
 
     aber als also am an auch auf aus bei beim bis da damit dann das dass dem den denn der des die dies diese
     dieser dieses doch du durch ein eine einem einen einer eines er es für hat haben hatte ich ihr im in ist
@@ -41,13 +42,9 @@ def words_of(text: str) -> list[str]:
     """Every word in order, case-folded, whole: function words too."""
     found: list[str] = []
     for word in _WORD.findall(text):
-        folded = _POSSESSIVE.sub("", word).casefold()
-        found += _pairs(folded) if _UNSPACED.search(folded) else [folded]
+        folded = _DENIED.sub("", _POSSESSIVE.sub("", word)).casefold()
+        found += pairs(folded) if unspaced(folded) else [folded]
     return [word for word in found if word]
-
-
-def _pairs(word: str) -> list[str]:
-    return [word[place : place + 2] for place in range(max(1, len(word) - 1))]
 
 
 def says_nothing(word: str) -> bool:

@@ -1,0 +1,69 @@
+"""A quotation is shown as one only where a source has it."""
+
+import pytest
+
+from shared.support.check import Checker
+from shared.support.verdicts import Verdict
+from tests.shared.examples import match
+
+TEXT = (
+    'He wrote: “We don’t know – yet.” The **red** kettle\nboils "fast" and never leaks. Nobody starts early.'
+)
+CHECKER = Checker([match(TEXT, "On kettles")])
+MARKS = '"“”„«»‹›「」‘’'
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'He wrote: "We don\'t know — yet."',
+        "He wrote “we don't know – yet”.",
+        "He wrote «we don't know - yet», the red kettle boils fast.",
+        "„The red kettle boils 'fast'“",
+        '"The red kettle boils ... never leaks."',
+        "The kettle \"never leaks.\"",
+        'In "On Kettles", the red kettle boils fast.',
+        "> The red kettle boils fast and never leaks.".replace("fast", '"fast"'),
+    ],
+)  # fmt: skip
+def test_a_quotation_keeps_its_marks_however_it_is_set(said: str):
+    found = CHECKER.check(said)
+    assert found.verdict is Verdict.SUPPORTED
+    assert found.before + found.text == said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'He wrote: "We will never know."',
+        "The “blue kettle” boils.",
+        "„Der Kessel kocht“",
+        "« Le rouge bout »",
+        "The kettle boils 'very fast'.",
+        "「水壶」",
+        'He wrote: "We will never',
+        'know it."',
+        "He wrote “We know – yet.”",
+        '"art" is in it',
+        "“He wrote ‘nothing at all’ to us”",
+        "> The blue kettle boils.",
+    ],
+)
+def test_what_is_no_quotation_loses_its_marks(said: str):
+    found = CHECKER.check(said)
+    assert not set(found.text) & set(MARKS) - {"'"}
+    assert ">" not in found.before
+    assert "quotation_not_found" in found.reasons
+
+
+def test_a_sentence_that_stands_without_its_marks_is_supported_without_them():
+    found = CHECKER.check('The red kettle "boils very fast" and never leaks.')
+    assert found.verdict is Verdict.SUPPORTED
+    assert found.text == "The red kettle boils very fast and never leaks."
+
+
+def test_apostrophes_inches_and_code_are_no_quotations():
+    checker = Checker([match("The maker's 5\" pipe isn't for the users' hands. Run `echo \"x\"` first.")])
+    for said in ("The maker's 5\" pipe isn't for users' hands.", 'First, run `echo "x"`.'):
+        assert checker.check(said).text == said
+        assert checker.check(said).verdict is Verdict.SUPPORTED
