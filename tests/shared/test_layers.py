@@ -39,6 +39,7 @@ LAYERS = (
         "generate",
         "ids",
         "places",
+        "contents",
         "idempotency",
         "passages",
         "ingest",
