@@ -47,7 +47,7 @@ FUNCTIONS = [
     "rag_list_events", "rag_begin_persist", "rag_list_to_persist", "rag_read_to_persist",
     "rag_read_chunks_to_persist", "rag_check_load", "rag_begin_load", "rag_load_documents", "rag_load_chunks",
     "rag_finish_load", "rag_abandon_load", "rag_locate",
-    "rag_claim_reply", "rag_keep_reply", "rag_release_reply",
+    "rag_claim_reply", "rag_keep_reply", "rag_release_reply", "rag_contents",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -156,6 +156,11 @@ class Library:
             },
             "rag_keep_reply": {**reply, "status": 200, "body": "{}", "request_id": "r"},
             "rag_release_reply": reply,
+            "rag_contents": {
+                "org_id": self.people.acme.id,
+                "kinds": ["document"],
+                "ids": [self.acme_document],
+            },
             "rag_recall_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
             "rag_remember_embedding": {"hash": "0" * 64, "embedding": SHORT, "max_age_seconds": 60},
         }

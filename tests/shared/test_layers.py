@@ -43,6 +43,7 @@ LAYERS = (
         "generate",
         "ids",
         "places",
+        "contents",
         "idempotency",
         "passages",
         "ingest",

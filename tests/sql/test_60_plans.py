@@ -92,6 +92,11 @@ def assert_uses(found: Counter[str], *indexes: str) -> None:
     assert not LARGE & set(found), found
 
 
+def org_of(actor: Actor) -> str:
+    assert actor.org is not None
+    return actor.org.id
+
+
 @pytest.mark.parametrize(
     "filters",
     [{}, {"source_type": "doc"}, {"lang": "en"}, {"date_from": "2026-01-01T00:00:00Z"}],
@@ -217,6 +222,23 @@ def test_what_is_similar_is_found_without_a_scan(crowd: Crowd, subject: str):
     found = uses(world, lambda: passages.similar(world, ann, **{subject: row[subject]}))
     assert_uses(found)
     assert sum(found[index] for index in BY_ORG) > 0, found
+
+
+def test_contents_are_looked_up_by_their_keys(crowd: Crowd):
+    world, _, bob = crowd
+    rows = world.sql(
+        "select document_id::text, id::text from rag.chunks where org_id = %s limit 10", org_of(bob)
+    )
+    asked = {
+        "org_id": org_of(bob),
+        "kinds": ["document", "chunk"] * 10,
+        "ids": [one for row in rows for one in row],
+        "chunks": True,
+    }
+    given = ", ".join(f"{name} => %s" for name in asked)
+    found = uses(world, lambda: world.as_user(bob, f"select public.rag_contents({given})", *asked.values()))
+    assert_uses(found, "documents_pkey", "chunks_pkey", "chunks_org_id_document_id_ordinal_key")
+    assert found["chunks_by_scope"] + found["chunks_by_collection"] + found["documents_by_scope"] == 0
 
 
 @pytest.mark.parametrize("only_present", [False, True])

@@ -1,0 +1,102 @@
+"""Attacks through places and contents: ids of what is another's, in every argument."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.actors import Actor, World
+from tests.isolation.library import SECRETS, Library, store
+
+
+def everything(library: Library, world: World) -> dict[str, list[str]]:
+    """All documents and chunks of the library, as somebody may have found out their ids."""
+    documents = [library.acme_document, library.bolt_document, library.ann_document]
+    rows = world.sql("select id::text from rag.chunks where document_id = any (%s::uuid[])", documents)
+    chunks = [chunk for (chunk,) in rows]
+    kinds = ["document"] * len(documents) + ["chunk"] * len(chunks)
+    return {"kinds": kinds, "ids": documents + chunks}
+
+
+def found(actor: Actor, asked: dict[str, Any], token: str | None = None) -> set[str]:
+    answer = actor.rpc("rag_contents", {"chunks": True, **asked}, token=token)
+    assert answer.status_code == 200, answer.text
+    return {whose for whose, secret in SECRETS.items() if secret in answer.text}
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_through_contents(library: Library, world: World, text: bool):
+    """Everybody asks for the same of either org; each gets their own, and a stranger nothing."""
+    people = library.people
+    asked: dict[str, Any] = {**everything(library, world), "text": text}
+    for actor, of_acme, of_bolt in (
+        (people.ann, {"acme", "ann"}, set[str]()),
+        (people.alf, {"acme"}, set[str]()),
+        (people.ada, {"acme", "ann"}, set[str]()),
+        (people.bob, set[str](), {"bolt"}),
+        (people.kim, {"acme"}, {"bolt"}),
+        (people.sam, set[str](), set[str]()),
+    ):
+        assert found(actor, {**asked, "org_id": people.acme.id}) == of_acme
+        assert found(actor, {**asked, "org_id": people.bolt.id}) == of_bolt
+        assert found(actor, {**asked, "org_id": str(uuid4())}) == set()
+
+
+def test_what_is_hidden_and_what_is_nowhere_are_one(library: Library, world: World):
+    people = library.people
+    hidden = {"kinds": ["document"] * 2, "ids": [library.bolt_document, library.ann_document]}
+    nowhere = {"kinds": ["document"] * 2, "ids": [str(uuid4()), str(uuid4())]}
+    answers = [
+        people.alf.rpc("rag_contents", {**asked, "org_id": people.acme.id}) for asked in (hidden, nowhere)
+    ]
+    assert {answer.text for answer in answers} == {'{"chunks": [], "documents": []}'}
+
+
+def test_by_a_collection_of_another_org_s_or_of_another_user_s(library: Library, world: World):
+    people = library.people
+    store(library.core, people.bob, SECRETS["bolt"], collection="theirs")
+    ((theirs,),) = world.sql("select id::text from rag.collections where name = 'theirs'")
+    asked = {**everything(library, world), "collection_id": theirs}
+    for org in (people.acme, people.bolt):
+        assert found(people.alf, {**asked, "org_id": org.id}) == set()
+
+
+def test_with_a_key_bound_to_a_collection(library: Library, world: World):
+    """It has what is there, whatever place it names."""
+    people = library.people
+    inside = store(library.core, people.ann, "the vault", collection="narrow")
+    ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", inside)
+    token = people.ann.key_token(scopes=["documents:read"], collection=home)
+    asked = everything(library, world)
+    for place in (None, home, str(uuid4())):
+        where = {**asked, "org_id": people.acme.id, "collection_id": place}
+        assert found(people.ann, where, token) == set()
+    own = {"kinds": ["document"], "ids": [inside], "org_id": people.acme.id}
+    assert inside in people.ann.rpc("rag_contents", own, token=token).text
+
+
+def test_with_a_key_of_another_org(library: Library, world: World):
+    people = library.people
+    asked = {**everything(library, world), "org_id": people.bolt.id}
+    assert found(people.kim, asked) == {"bolt"}
+    assert found(people.kim, asked, people.kim.key_token()) == set()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"kinds": None, "ids": None}, {"kinds": ["chunk"], "ids": []}, {"kinds": [], "ids": None},
+        {"kinds": ["chunk"] * 101, "ids": [str(uuid4())] * 101},
+    ],
+)  # fmt: skip
+def test_by_asking_for_too_much(library: Library, asked: dict[str, Any]):
+    people = library.people
+    answer = people.alf.rpc("rag_contents", {**asked, "org_id": people.acme.id})
+    assert (answer.status_code, answer.json()["details"]) == (400, "invalid_ids")
+
+
+@pytest.mark.parametrize("kind", [None, "collection", "org", "document' or true --", "*"])
+def test_by_a_kind_that_is_none(library: Library, kind: str | None):
+    people = library.people
+    asked = {"kinds": [kind], "ids": [library.acme_document], "org_id": people.acme.id}
+    assert found(people.ann, asked) == set()
