@@ -176,6 +176,16 @@ def report(folder: Path, console: Console) -> None:
     console.print_json(data=told)
 
 
+def table() -> list[str]:
+    """The rows that the README shows, as they were measured last."""
+    told = json.loads(RESULTS.read_text())
+    return [
+        f"| {kind} | {side} | {share:.1%} | {count} |".replace("%", " %")
+        for side in ("kept", "caught")
+        for kind, (share, count) in told[side].items()
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.eval_support", description=__doc__)
     parser.add_argument("folder", type=Path)

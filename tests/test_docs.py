@@ -2,13 +2,15 @@
 
 import json
 import re
+from dataclasses import asdict
 from importlib import import_module
 
-from bench import figures, tables
+from bench import eval_support, figures, tables
 from functions.server import SLUGS
 from local.tools import ROOT
 from shared.config import Settings
 from shared.policy import THRESHOLDS
+from shared.support.coverage import LIMITS
 
 README = (ROOT / "README.md").read_text()
 EXAMPLE = (ROOT / ".env.example").read_text()
@@ -64,6 +66,12 @@ def test_the_readme_shows_every_figure_as_it_was_measured_last():
     assert rows
     rows += tables.match() + tables.quality() + tables.hybrid() + tables.index()
     assert [row for row in rows if row not in README] == []
+
+
+def test_the_readme_shows_how_answers_are_checked_as_it_was_measured_last():
+    measured = json.loads(eval_support.RESULTS.read_text())
+    assert measured["in_use"] == asdict(LIMITS)
+    assert [row for row in eval_support.table() if row not in README] == []
 
 
 def test_the_decisions_show_what_they_were_measured_by():
