@@ -78,10 +78,11 @@ def pairs(made: Tenants, org: Org, texts: Mapping[str, Sequence[str]]) -> dict[s
         documents, chunks = contents(number)
         return "/bare/contents", {
             "org_id": workspace,
-            "workspace_id": workspace,
-            "document_ids": documents,
-            "chunk_ids": chunks,
-            "with_chunks": True,
+            "collection_id": workspace,
+            "kinds": ["document"] * 5 + ["chunk"] * 5,
+            "ids": [*documents, *chunks],
+            "text": False,
+            "chunks": True,
         }
 
     def our_search(kind: str) -> Asking:

@@ -34,10 +34,10 @@ def alike(
     if found.missing:
         raise NotFound("There is no such subject.", code="subject_not_found", details={"field": "subject"})
     if found.documents:
-        subject = Subject("document", id=found.documents[0].id)
+        subject = Subject("document", id=found.documents[0].document_id)
         text = found.documents[0].text or found.documents[0].title
     else:
-        subject, text = Subject("chunk", id=found.chunks[0].id), found.chunks[0].text
+        subject, text = Subject("chunk", id=found.chunks[0].chunk_id), found.chunks[0].text or ""
     # Its meaning is known, and it asks for nothing that a router could read.
     way = Way.NEURAL if wanted.way in (Way.AUTO, Way.FAST) else wanted.way
     plain = replace(wanted, text=text[:SUBJECT_CHARACTERS], way=way, expands=False)

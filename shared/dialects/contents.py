@@ -37,26 +37,28 @@ class Request(v1.Scoped):
     expand: Expand = Field(default_factory=Expand)
     include_raw: Flag = False
 
-    def references(self) -> list[tuple[str, str]]:
+    def references(self) -> list[tuple[contents.Kind, str]]:
         return [(reference.kind, reference.id) for reference in self.ids]
 
 
 class DocumentChunk(Wire):
+    """`text` is null where the answer would grow too large."""
+
     id: str
-    text: str
+    text: str | None
     span: v1.Span
 
     @classmethod
-    def of(cls, chunk: contents.Chunk) -> Self:
+    def of(cls, chunk: contents.Part) -> Self:
         start, end = chunk.span
-        return cls(id=f"chnk_{chunk.id}", text=chunk.text, span=v1.Span(start=start, end=end))
+        return cls(id=f"chnk_{chunk.chunk_id}", text=chunk.text, span=v1.Span(start=start, end=end))
 
 
 class Chunk(DocumentChunk):
     document_id: str
 
     @classmethod
-    def of(cls, chunk: contents.Chunk) -> Self:
+    def of(cls, chunk: contents.Part) -> Self:
         known = DocumentChunk.of(chunk)
         return cls(id=known.id, text=known.text, span=known.span, document_id=f"doc_{chunk.document_id}")
 
@@ -94,7 +96,7 @@ class Document(Wire):
     @classmethod
     def of(cls, document: contents.Document, expand: Expand) -> Self:
         return cls(
-            id=f"doc_{document.id}",
+            id=f"doc_{document.document_id}",
             title=document.title,
             type=document.source_type,
             source=document.origin,

@@ -140,16 +140,14 @@ def test_without_citations_no_numbers_stand_in_the_text_and_it_is_checked_all_th
 def test_context_puts_more_of_each_document_to_the_model(
     home: Workspace, settings: Settings, gateway: StandIn
 ):
-    filler = "Kettles boil water, and nobody has ever doubted that they do so rather well. " * 12
-    home.put("Long", f"{filler}\n\nThe blue whale sleeps upright near Sri Lanka.\n\n{filler}")
-    gateway.replies(says("The blue whale sleeps upright near Sri Lanka [1]."))
+    about = " ".join(f"Blue whales near Sri Lanka were counted {number} times." for number in range(60))
+    home.put("Whales", about)
+    gateway.replies(says("Blue whales near Sri Lanka were counted [1]."))
     with answering(settings, gateway) as client:
         lengths = []
         for context in (False, True):
-            body = ask(
-                client, home, question="Where does the blue whale sleep upright?", context=context, topK=1
-            )
-            assert body["withheld"] is False
+            body = ask(client, home, question="Where were blue whales counted?", context=context, topK=1)
+            assert body["withheld"] is False, body
             lengths.append(len(gateway.requests[-1].json["messages"][-1]["content"]))
     assert lengths[1] > lengths[0]
 
@@ -232,7 +230,7 @@ def test_the_answer_is_kept_for_a_day(home: Workspace, settings: Settings, gatew
     with answering(settings, gateway) as client:
         for age, calls in (("23 hours 59 minutes", 1), ("2 minutes", 2)):
             client.post("/v1/answer", json=asked, headers=headers)
-            world.sql(f"update rag.replies set due_at = due_at - interval '{age}'")
+            world.sql(f"update rag.replies set created_at = created_at - interval '{age}'")
             client.post("/v1/answer", json=asked, headers=headers)
             assert len(gateway.requests) == calls
 

@@ -45,11 +45,15 @@ def test_every_mode_finds_what_answers_best_first(home: Workspace, mode: str):
 
 
 def test_a_highlight_is_the_best_passage_with_its_exact_place(home: Workspace):
-    best = home.search(QUESTION)["results"][0]
+    before = (
+        "On Mondays the team meets at nine and talks about what it has planned for the days to come. " * 4
+    )
+    report = home.put("Report", before + OUTAGE)
+    best = home.search(QUESTION, filters={"types": ["doc"]})["results"][0]
+    assert best["documentId"] == report
     assert "root cause were Stripe webhook retries" in best["highlight"]
     span = best["highlightSpan"]
-    assert OUTAGE[span["start"] : span["end"]] == best["highlight"]
-    assert span["start"] > 0, "it is not just the beginning"
+    assert span["start"] > 200, "it is not just the beginning"
     raw = home.contents(best["documentId"], includeRaw=True)["documents"][0]["body"]
     assert raw[span["start"] : span["end"]] == best["highlight"]
 
@@ -299,10 +303,9 @@ def test_moderation_refuses_a_question_and_leaves_results_out(
         made(settings, **MODERATED, rag_gateway_url=gateway.url) as core,
         served(v1_search.app, core) as client,
     ):
-        gateway.replies(judged(True))
+        gateway.replies(judged(True), judged(False), judged(True, False))
         answer = client.post("/v1/search", json=body, headers=home.actor.headers())
         assert refused(answer, 400, "INVALID_ARGUMENT")["details"]["reason"] == "content_flagged"
-        gateway.replies(judged(False), judged(True, False))
         found = ok(client.post("/v1/search", json=body, headers=home.actor.headers()))
     assert [result["title"] != "Billing outage" for result in found["results"]] == [True]
     assert "moderation" in rules(found)

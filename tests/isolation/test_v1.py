@@ -151,7 +151,7 @@ def bound(library: Library, *scopes: str) -> tuple[str, str, str]:
     store(library.core, ann, "INSIDE-1", collection="inside")
     inside = workspace_of(ann, "inside")
     outside = workspace_of(ann)
-    return key(ann, *scopes, collection_id=inside.removeprefix("ws_")), inside, outside
+    return key(ann, *scopes, collection="inside"), inside, outside
 
 
 @every_door
