@@ -31,8 +31,8 @@ create table rag.request_counts (
   -- The deployed functions; whoever adds one says so here.
   function text not null check (
     function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
-      'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'search', 'contents', 'similar',
-      'answer')),
+      'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'v1-search',
+      'v1-contents', 'v1-similar', 'v1-answer')),
   outcome text not null check (outcome in ('admitted', 'limited')),
   total bigint not null check (total > 0),
   primary key (user_id, function, outcome)

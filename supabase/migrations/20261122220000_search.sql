@@ -496,8 +496,8 @@ alter table rag.request_counts
   drop constraint request_counts_function_check,
   add constraint request_counts_function_check check (
     function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
-      'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'search', 'contents', 'similar',
-      'answer'));
+      'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'v1-search',
+      'v1-contents', 'v1-similar', 'v1-answer'));
 
 -- Contents by their ids: sql/71, which is new.
 
