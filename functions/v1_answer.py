@@ -5,7 +5,6 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import Header
-from shared.idempotency import Reply
 from starlette.responses import Response
 
 from shared.answers.answer import whole
@@ -13,6 +12,7 @@ from shared.answers.once import Once, once
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, Renewed, with_scope
 from shared.dialects import answer as wire
+from shared.searched import Reply
 from shared.sse import EventStream, begun, events
 from shared.types import Principal, Scope
 

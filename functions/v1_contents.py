@@ -3,13 +3,13 @@
 from typing import Annotated
 
 from fastapi import Header
-from shared.contents import hydrate
-from shared.places import locate
-from shared.routing.route import Reach
 
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, with_scope
+from shared.contents import hydrate
 from shared.dialects import contents as wire
+from shared.places import locate
+from shared.routing.ways import Reach
 from shared.types import Principal, Scope
 
 app = create_app(

@@ -17,12 +17,11 @@ app = create_app(
 Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ)]
 
 
-@app.post("/v1/search", response_model_exclude_none=False)
+@app.post("/v1/search")
 def search(
     caller: Searcher, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
 ) -> wire.Response:
-    retrieved = retrieve(core, caller, body.wanted(x_workspace_id))
-    return wire.Response.of(body, retrieved, core.settings.rag_context_tokens)
+    return wire.Response.of(body, retrieve(core, caller, body.wanted(x_workspace_id)))
 
 
 handler = lambda_handler(app)

@@ -7,8 +7,9 @@ from shared.contents import hydrate
 from shared.errors import NotFound
 from shared.pipeline import Pipeline
 from shared.places import locate
-from shared.retrieval import Retrieved, Wanted, retrieve
-from shared.routing.route import Way
+from shared.retrieval import retrieve
+from shared.routing.ways import Way
+from shared.searched import Retrieved, Wanted
 from shared.types import Principal, Subject
 
 # Of a document as much as a reranker and a highlight are for.

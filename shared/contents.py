@@ -1,59 +1,17 @@
 """Documents and chunks by their ids, with as much of their texts as one answer holds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from shared.errors import InvalidRequest, NotFound
 from shared.ids import id_of
 from shared.places import Place
 from shared.postgrest import Database
+from shared.searched import Contents, Document, Kind, Part
 from shared.types import Acting
 
-Kind = Literal["document", "chunk"]
 MOST_IDS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A chunk; `span` is [start, end) in its document's text. `text` is None where there was no room left."""
-
-    chunk_id: str
-    document_id: str
-    ordinal: int
-    text: str | None
-    span: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A document; `text` and `chunks` are None where nobody asked for them. `truncated`: there was no room
-    for the text, which then is None too, or for the last of the chunks."""
-
-    document_id: str
-    collection_id: str
-    title: str
-    source_type: str
-    origin: str | None
-    uri: str | None
-    author: str | None
-    state: str | None
-    labels: tuple[str, ...]
-    occurred_at: datetime | None
-    metadata: dict[str, Any]
-    text: str | None
-    chunks: tuple[Part, ...] | None
-    truncated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """Each in the order in which it was asked for; `missing` are the ids of neither, as they were written."""
-
-    documents: tuple[Document, ...]
-    chunks: tuple[Part, ...]
-    missing: tuple[str, ...]
 
 
 def hydrate(

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from shared.searched import Highlight
 from shared.sentences import Sentence, sentences
 from shared.types import Match
 from shared.words import LETTERS, WORDS, pairs, told, unspaced
@@ -25,15 +26,6 @@ _LETTER = re.compile(r"\w")
 # What a word may have that was cut: letters, and no digit behind them.
 _ENDING = re.compile(r"[^\W\d_]*(?!\w)")
 _JOINTS = re.compile(r"[-./,:]")
-
-
-@dataclass(frozen=True, slots=True)
-class Highlight:
-    """`text` is [start, end) of the document's text, in characters."""
-
-    text: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)

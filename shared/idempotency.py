@@ -9,6 +9,7 @@ from typing import Any
 
 from shared.errors import Conflict, InvalidRequest, RagError
 from shared.postgrest import Database
+from shared.searched import Reply
 from shared.types import Acting
 
 log = logging.getLogger("rag")
@@ -16,15 +17,6 @@ HEADER = "Idempotency-Key"
 # Longer than anybody works on one request.
 LEASE_SECONDS = 180
 _PRINTABLE = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What was answered, to be answered again."""
-
-    status: int
-    body: Any
-    request_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,6 @@ from shared.types import (
     Answer,
     Confidence,
     Found,
-    Granularity,
     Judgement,
     Match,
     Mode,
@@ -244,7 +243,7 @@ class Pipeline:
             ordered = Reranked(page.matches, None, failed=False)
         return _found(page, ordered, started)
 
-    def similar(self, caller: Principal, subject: Subject, query: Query, by: Granularity) -> Found:
+    def similar(self, caller: Principal, subject: Subject, query: Query, by: str) -> Found:
         """What is most like the subject, whose text the query has: chunks, or documents by their best chunk.
         Raises a RagError, NotFound for a subject that the caller does not see."""
         started = time.perf_counter()

@@ -1,19 +1,10 @@
 """Where a request looks: in a workspace, which is a collection, or in a whole org."""
 
-from dataclasses import dataclass
-
 from shared.errors import about
 from shared.ids import id_of
 from shared.postgrest import Database
+from shared.searched import Place
 from shared.types import Acting
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A collection of an org; None: all of the org that the caller sees."""
-
-    org_id: str
-    collection_id: str | None
 
 
 def locate(database: Database, caller: Acting, workspace: str | None, org: str | None) -> Place:

@@ -5,55 +5,28 @@ and where a workspace has little on it, or nothing within the time that was mean
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from shared.context import concatenated
 from shared.errors import ContentFlagged
+from shared.highlight import highlight
 from shared.match import holds
 from shared.moderate import require_moderator
 from shared.pipeline import Pipeline
-from shared.places import Place, locate
+from shared.places import locate
 from shared.routing.expand import expand
-from shared.routing.route import Asked, Reach, Route, Rule, Way, low_recall, route
+from shared.routing.families import KINDS, Family
+from shared.routing.route import low_recall, route
 from shared.routing.times import TimeRange
+from shared.routing.ways import Asked, Reach, Route, Rule, Way
+from shared.searched import NO_FILTERS, Place, Retrieved, Wanted
 from shared.trace import current, step
-from shared.types import Filters, Granularity, Match, Mode, Page, Principal, Query, Subject
+from shared.types import Filters, Match, Mode, Page, Principal, Query, Subject
 
-NO_FILTERS = Filters()
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What somebody asks for, as they ask it: `workspace` and `org` are ids as clients write them; `expands`:
-    the question may be rewritten; `neighbours` and `compares` as of a Query."""
-
-    text: str
-    workspace: str | None = None
-    org: str | None = None
-    way: Way = Way.AUTO
-    reach: Reach = Reach.AUTO
-    filters: Filters = NO_FILTERS
-    top_k: int = 10
-    expands: bool = True
-    moderated: bool = False
-    rerank: bool | None = None
-    neighbours: int = 0
-    compares: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieved:
-    """What was found, and why that: `reach` is where in the end, `time_range` what it was narrowed to because
-    the question says so, `model` what embedded it, None where nothing did; `stages` are milliseconds."""
-
-    matches: tuple[Match, ...]
-    place: Place
-    route: Route
-    reach: Reach
-    rules: tuple[Rule, ...]
-    time_range: TimeRange | None
-    model: str | None
-    stages: dict[str, float]
-    milliseconds: int
+# Kinds of documents that are counted apart from plain chunks.
+OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
+SUMMARIES = frozenset(KINDS[Family.SUMMARIES])
 
 
 @dataclass(slots=True)
@@ -70,7 +43,7 @@ class _Search:
     time_range: TimeRange | None
     rules: list[Rule]
     subject: Subject | None
-    by: Granularity
+    by: str
     vector_ms: float = 0.0
     lexical_ms: float = 0.0
     embeds: bool = False
@@ -111,7 +84,7 @@ def retrieve(
     caller: Principal,
     wanted: Wanted,
     subject: Subject | None = None,
-    by: Granularity = Granularity.CHUNKS,
+    by: str = "chunks",
 ) -> Retrieved:
     """What answers the text; or, for a subject whose text that is, what is like it: chunks, or documents by
     their best chunk. Raises NotFound for a workspace or org that the caller does not see, ContentFlagged, or
@@ -193,17 +166,34 @@ def narrowed(filters: Filters, place: Place, reach: Reach, said: TimeRange | Non
     return replace(filters, date_from=said.after, date_to=said.before) if said else filters
 
 
+def contributions(matches: Sequence[Match]) -> dict[str, float]:
+    """Of what kind of text how much of the results' score is; all 0 where there are none."""
+    shares = dict.fromkeys(("chunks", "observations", "summaries"), 0.0)
+    total = sum(match.score for match in matches)
+    for match in matches:
+        kind = "summaries" if match.source_type in SUMMARIES else "chunks"
+        kind = "observations" if match.source_type in OBSERVATIONS else kind
+        shares[kind] += match.score / total if total else 1 / len(matches)
+    return {kind: round(found, 4) for kind, found in shares.items()}
+
+
 def _retrieved(search: _Search, matches: tuple[Match, ...], started: float) -> Retrieved:
     stages = stages_of(search.vector_ms, search.lexical_ms)
     embedded = search.embeds or stages["embed"] > 0
+    wanted, asked = search.wanted, search.route.text
+    highlights = [highlight(match, asked) if wanted.highlighted else None for match in matches]
+    budget = search.core.settings.rag_context_tokens
     return Retrieved(
         matches,
+        tuple(highlights),
+        concatenated(matches, budget) if wanted.in_context else None,
         search.place,
         search.route,
         search.reach,
         tuple(search.rules),
         search.time_range,
         search.core.embedder.model if embedded else None,
+        contributions(matches),
         stages,
         round((time.perf_counter() - started) * 1000),
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
-from shared.answers.compose import Cited, Composer
+from shared.answers.compose import Composer
 from shared.answers.prompt import request
 from shared.chat import replies
 from shared.chat.asked import Body
@@ -23,61 +23,17 @@ from shared.extract import best_sentences
 from shared.highlight import highlight
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT, cite
-from shared.retrieval import Retrieved, Wanted, retrieve
+from shared.retrieval import retrieve
+from shared.searched import Begun, Event, Finished, Question, Token
 from shared.support.check import Checker
 from shared.support.stream import Stream
 from shared.support.verdicts import Backing, Checked, Verdict
 from shared.tokens import count_tokens
 from shared.trace import step
-from shared.types import Confidence, Judgement, Match, Principal, Usage
+from shared.types import Confidence, Match, Principal, Usage
 
 # A workspace may hold one good passage among any others: that one suffices for an answer.
 JUDGED = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What to look for, and how to answer: in a model's words, where there is one, or in the documents' own;
-    with numbers of citations in the text or without. `model`: the gateway's own where it is None."""
-
-    wanted: Wanted
-    abstractive: bool = True
-    cites: bool = True
-    max_tokens: int = 400
-    model: str | None = None
-    streams: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """What the answer will be from."""
-
-    retrieved: Retrieved
-    judgement: Judgement
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """More of the answer's text: all of them, in order, are the answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The answer, whole. `withheld`: nothing that could be said holds, or nothing good enough was found."""
-
-    begun: Begun
-    answer: Composer
-    withheld: bool
-    abstractive: bool
-    model: str
-    usage: Usage
-    generation_ms: int
-    milliseconds: int
-
-
-Event = Begun | Token | Cited | Finished
 
 
 async def answer(
@@ -104,7 +60,7 @@ async def answer(
         yield citation
     yield Finished(
         begun,
-        composer,
+        composer.composed(),
         withheld,
         model != EXTRACTIVE,
         model,

@@ -4,34 +4,9 @@ out. Pure; sentence by sentence, so that it can be shown while it is still being
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from shared.searched import Cited, Composed, Reference, Sentence
 from shared.support.verdicts import Backing, Checked, Verdict
 from shared.types import Match
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What a sentence rests on: the number of a citation, and [start, end) in the text of its document."""
-
-    number: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """[start, end) of the answer, without the numbers behind it. One without references states nothing."""
-
-    start: int
-    end: int
-    references: tuple[Reference, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Cited:
-    """A match that the answer rests on, by the number that stands in the text."""
-
-    number: int
-    match: Match
 
 
 @dataclass(slots=True)
@@ -83,6 +58,10 @@ class Composer:
         )
         self.text += said
         return said
+
+    def composed(self) -> Composed:
+        """All of it."""
+        return Composed(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))
 
     def _reference(self, backing: Backing) -> Reference:
         match = self.matches[backing.place]

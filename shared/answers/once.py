@@ -8,10 +8,11 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from shared.answers.answer import Event, Finished, Question, answer
-from shared.idempotency import Claim, Reply, begin
+from shared.answers.answer import answer
+from shared.idempotency import Claim, begin
 from shared.pipeline import Pipeline
 from shared.places import locate
+from shared.searched import Event, Finished, Question, Reply
 from shared.types import Principal
 
 Body = dict[str, Any]

@@ -6,16 +6,12 @@ from pydantic import Field, StringConstraints
 from starlette.responses import JSONResponse
 from starlette.responses import Response as HttpResponse
 
-from shared.answers.answer import Begun, Event, Finished, Question, Token
-from shared.answers.compose import Cited, Composer
 from shared.dialects import v1
 from shared.dialects.search import Mode
 from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
 from shared.errors import RagError
-from shared.highlight import highlight
-from shared.idempotency import Reply
-from shared.retrieval import Wanted
-from shared.routing.route import Way
+from shared.routing.ways import Way
+from shared.searched import Begun, Cited, Composed, Event, Finished, Question, Reply, Token, Wanted
 from shared.sse import event
 
 __all__ = ["ErrorBody", "error_body"]
@@ -124,7 +120,7 @@ class Support(Wire):
     sentences: list[Sentence]
 
     @classmethod
-    def of(cls, answer: Composer) -> Self:
+    def of(cls, answer: Composed) -> Self:
         counted: dict[str, int] = {}
         for reasons in answer.dropped:
             for reason in reasons:
@@ -159,8 +155,7 @@ class Retrieval(Wire):
     @classmethod
     def of(cls, begun: Begun) -> Self:
         found = begun.retrieved
-        results = [v1.Result.of(match, highlight(match, found.route.text)) for match in found.matches]
-        return cls(results=results, latency_ms=found.milliseconds)
+        return cls(results=v1.results(found), latency_ms=found.milliseconds)
 
 
 class Generation(Wire):

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from shared import contents
-from shared.contents import Contents
+from shared import searched
 from shared.dialects import v1
 from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
+from shared.searched import Contents, Kind
 
 __all__ = ["ErrorBody", "error_body"]
 
@@ -37,7 +37,7 @@ class Request(v1.Scoped):
     expand: Expand = Field(default_factory=Expand)
     include_raw: Flag = False
 
-    def references(self) -> list[tuple[contents.Kind, str]]:
+    def references(self) -> list[tuple[Kind, str]]:
         return [(reference.kind, reference.id) for reference in self.ids]
 
 
@@ -49,7 +49,7 @@ class DocumentChunk(Wire):
     span: v1.Span
 
     @classmethod
-    def of(cls, chunk: contents.Part) -> Self:
+    def of(cls, chunk: searched.Part) -> Self:
         start, end = chunk.span
         return cls(id=f"chnk_{chunk.chunk_id}", text=chunk.text, span=v1.Span(start=start, end=end))
 
@@ -58,7 +58,7 @@ class Chunk(DocumentChunk):
     document_id: str
 
     @classmethod
-    def of(cls, chunk: contents.Part) -> Self:
+    def of(cls, chunk: searched.Part) -> Self:
         known = DocumentChunk.of(chunk)
         return cls(id=known.id, text=known.text, span=known.span, document_id=f"doc_{chunk.document_id}")
 
@@ -94,7 +94,7 @@ class Document(Wire):
     truncated: bool
 
     @classmethod
-    def of(cls, document: contents.Document, expand: Expand) -> Self:
+    def of(cls, document: searched.Document, expand: Expand) -> Self:
         return cls(
             id=f"doc_{document.document_id}",
             title=document.title,

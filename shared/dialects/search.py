@@ -4,12 +4,10 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from shared.context import concatenated
 from shared.dialects import v1
 from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
-from shared.highlight import highlight
-from shared.retrieval import Retrieved, Wanted
-from shared.routing.route import Way
+from shared.routing.ways import Way
+from shared.searched import Retrieved, Wanted
 
 __all__ = ["ErrorBody", "error_body"]
 Mode = Literal["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
@@ -45,6 +43,8 @@ class Request(v1.Scoped):
             expands=self.autoprompt,
             moderated=self.moderation,
             rerank=self.quality.rerank,
+            highlighted=self.include.highlights,
+            in_context=self.context,
         )
 
 
@@ -58,18 +58,12 @@ class Response(Wire):
     request_id: str
 
     @classmethod
-    def of(cls, request: Request, retrieved: Retrieved, context_tokens: int) -> Self:
+    def of(cls, request: Request, retrieved: Retrieved) -> Self:
         include = request.include
-        text = retrieved.route.text
         return cls(
-            results=[
-                v1.Result.of(
-                    match, highlight(match, text) if include.highlights else None, document=include.document
-                )
-                for match in retrieved.matches
-            ],
+            results=v1.results(retrieved, document=include.document),
             rationale=v1.Rationale.of(retrieved) if include.rationale else None,
-            context=concatenated(retrieved.matches, context_tokens) if request.context else None,
+            context=retrieved.context,
             usage=v1.Usage.of(retrieved, retrieved.milliseconds),
             request_id=v1.request_id(),
         )

@@ -6,9 +6,8 @@ from pydantic import Field
 
 from shared.dialects import v1
 from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
-from shared.highlight import highlight
-from shared.retrieval import Retrieved, Wanted
-from shared.routing.route import Reach, Way
+from shared.routing.ways import Reach, Way
+from shared.searched import Retrieved, Wanted
 
 __all__ = ["ErrorBody", "error_body"]
 
@@ -61,10 +60,6 @@ class Request(v1.Scoped):
         )
 
 
-class Match(v1.Result):
-    """A result, by chunk; or of a document its best chunk."""
-
-
 class Usage(Wire):
     latency_ms: int
     router_scope: Literal["workspace", "org"]
@@ -73,17 +68,16 @@ class Usage(Wire):
 
 
 class Response(Wire):
-    matches: list[Match]
+    """A match is a chunk, or of a document its best one."""
+
+    matches: list[v1.Result]
     usage: Usage
     request_id: str
 
     @classmethod
     def of(cls, retrieved: Retrieved) -> Self:
         return cls(
-            matches=[
-                Match.model_validate(v1.Result.of(match, highlight(match, retrieved.route.text)).model_dump())
-                for match in retrieved.matches
-            ],
+            matches=v1.results(retrieved),
             usage=Usage(
                 latency_ms=retrieved.milliseconds,
                 router_scope="org" if retrieved.reach is Reach.ORG else "workspace",

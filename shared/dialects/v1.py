@@ -1,7 +1,6 @@
 """What the search contract's four endpoints share: the envelope of errors, where a request looks and by which
 filters, and how a result is shown."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -11,10 +10,8 @@ from pydantic.alias_generators import to_camel
 from shared.dialects.moments import Beginning, End
 from shared.dialects.platform import WithoutNul
 from shared.errors import InvalidRequest, RagError
-from shared.highlight import Highlight
-from shared.retrieval import Retrieved
-from shared.routing.families import KINDS, Family
-from shared.routing.route import Reach, Rule
+from shared.routing.ways import Reach, Rule
+from shared.searched import Highlight, Retrieved
 from shared.trace import current
 from shared.types import Filters, Match
 
@@ -31,9 +28,6 @@ CODES = {
 }
 # What is wrong by the core's name for it, and the contract's.
 FIELDS = {"workspace_id": "workspaceId", "org_id": "organizationId"}
-# Types of documents that are counted apart from plain chunks (contract: contributionShares).
-OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
-SUMMARIES = frozenset(KINDS[Family.SUMMARIES])
 
 
 class Wire(BaseModel):
@@ -201,6 +195,11 @@ class Result(Wire):
         return result
 
 
+def results(retrieved: Retrieved, *, document: bool = True) -> list[Result]:
+    found = zip(retrieved.matches, retrieved.highlights, strict=True)
+    return [Result.of(match, highlight, document=document) for match, highlight in found]
+
+
 class Graph(Wire):
     """What the graph of the caller's documents has on it: nothing, until there is one."""
 
@@ -266,21 +265,10 @@ class Usage(Wire):
             inferred_time_range=TimeRange(
                 after=said.after if said else None, before=said.before if said else None
             ),
-            contribution_shares=contributions(retrieved.matches),
+            contribution_shares=retrieved.shares,
             stages=retrieved.stages,
             embedding_version=retrieved.model,
         )
-
-
-def contributions(matches: Sequence[Match]) -> dict[str, float]:
-    """Of what kind of text how much of the results' score is; all 0 where there are none."""
-    shares = dict.fromkeys(("chunks", "observations", "summaries"), 0.0)
-    total = sum(match.score for match in matches)
-    for match in matches:
-        kind = "summaries" if match.source_type in SUMMARIES else "chunks"
-        kind = "observations" if match.source_type in OBSERVATIONS else kind
-        shares[kind] += match.score / total if total else 1 / len(matches)
-    return {kind: round(found, 4) for kind, found in shares.items()}
 
 
 def section_of(match: Match) -> str | None:
