@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.errors import about
 from shared.postgrest import Database
-from shared.types import Match, Mode, Page, Principal, Query
+from shared.types import Match, Mode, Page, Principal, Query, Result, Subject
 
 # One word with a digit in it, or with what joins the parts of paths, addresses and names.
 _IDENTIFIER = re.compile(r"(?=.*[\d./:@#_])\w[\w./:@#&+-]*[\w+#]")
@@ -40,6 +40,36 @@ def match(
         }
     with about(name=query.filters.collection):
         return _page(database.call(caller, function, arguments, again=True))
+
+
+def similar(
+    database: Database,
+    caller: Principal,
+    subject: Subject,
+    vector: list[float] | None,
+    model: str,
+    query: Query,
+    result: Result = Result.CHUNKS,
+) -> Page:
+    """What is most like the subject and not the subject, at most top_k, by meaning, by word or by both.
+
+    A text needs its `vector`, unless words alone decide; chunks and documents are compared by their own, of
+    their own model. Of the query the filters, the mode, top_k, words and prefer count. Raises a RagError,
+    NotFound for a chunk or a document that the caller does not see.
+    """
+    arguments: dict[str, Any] = {
+        "result": result,
+        "top_k": query.top_k,
+        "filters": {**_filters(query), "model": model},
+        "mode": query.mode,
+        "prefer": query.prefer,
+    }
+    if subject.kind == "text":
+        arguments |= {"query_text": query.words or subject.value, "query_vector": vector}
+    else:
+        arguments[f"{subject.kind}_id"] = subject.value
+    with about(name=query.filters.collection):
+        return _page(database.call(caller, "rag_similar", arguments, again=True))
 
 
 def widen(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 
 class Scope(StrEnum):
@@ -92,6 +92,21 @@ class Query:
     words: str | None = None
     prefer: tuple[str, ...] = ()
     compares: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What something may be like: a text, or a chunk or a document by its id."""
+
+    kind: Literal["text", "chunk", "document"]
+    value: str
+
+
+class Result(StrEnum):
+    """What is found by likeness: chunks, or documents, each by its best chunk."""
+
+    CHUNKS = "chunks"
+    DOCUMENTS = "documents"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
--- What the search API asks: what comes first, how long each leg takes: sql/59, sql/60, sql/63 and sql/64.
+-- What the search API asks: what comes first, how long each leg takes, what is like a text: sql/59, sql/60, sql/63, sql/64
+-- and sql/66.
 
 alter type rag.found add attribute vector_ms real, add attribute lexical_ms real;
 
 drop function rag.show(rag.hit[], boolean, integer);
+drop function public.rag_similar(uuid, uuid, text, integer, jsonb);
 drop function public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text);
 
 -- As what each leg took is told.
@@ -185,71 +187,145 @@ begin
 end;
 $$;
 
--- chunk_id or document_id: the subject, never among what is found, nor is any chunk of a document that is the
--- subject. result: chunks, or documents, each by its best chunk. A subject that the caller cannot see is not
--- there: PT404.
-create or replace function public.rag_similar(
-  chunk_id uuid default null,
-  document_id uuid default null,
-  result text default 'chunks',
-  top_k integer default 10,
-  filters jsonb default '{}'
-)
-returns setof rag.found
+-- A subject as it is compared: where it stands, and in which words it says so.
+create type rag.subject as (average extensions.vector, words text, model text);
+
+-- What a chunk or a document is compared by: the mean of its vectors, and the beginning of its text. It may stand
+-- outside every filter. One that the caller cannot see is not there: PT404.
+create function rag.subject_of(chunk_id uuid, document_id uuid)
+returns rag.subject
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  scope rag.scope;
-  average extensions.vector;
-  needle extensions.halfvec(1536);
-  org_ids uuid[];
-  near record;
-  hits rag.hit[];
-  wanted integer := top_k;
+  org_ids constant uuid[] := array(select rag.current_org_ids());
+  subject rag.subject;
 begin
-  if num_nonnulls(chunk_id, document_id) <> 1 then
-    raise exception 'either chunk_id or document_id is needed' using errcode = 'PT400', detail = 'invalid_subject';
-  elsif result is null or result not in ('chunks', 'documents') then
-    raise exception 'result must be chunks or documents' using errcode = 'PT400', detail = 'invalid_result';
-  end if;
-  perform rag.check_top_k(top_k);
-  scope := rag.scope_of(filters);
-  -- The subject may stand outside the filters.
-  org_ids := array(select rag.current_org_ids());
-
-  -- A document is where its chunks are on average.
   select extensions.avg(chunks.embedding::extensions.vector), min(chunks.embedding_model)
-    into average, scope.model
+    into subject.average, subject.model
   from rag.chunks
-  where chunks.org_id = any (org_ids)
-    and (chunks.id = chunk_id or chunks.document_id = document_id);
-  if average is null then
+  where chunks.org_id = any (org_ids) and (chunks.id = chunk_id or chunks.document_id = document_id);
+  if subject.average is null then
     raise exception 'no such subject' using errcode = 'PT404', detail = 'subject_not_found';
   end if;
-  needle := rag.needle(average);
-  scope.without_chunk := chunk_id;
-  scope.without_document := document_id;
-
-  loop
-    near := rag.nearest(needle, scope, wanted);
-    exit when result = 'chunks';
-    select array_agg(best.hit order by (best.hit).score desc, (best.hit).chunk_id) into hits
-    from (
-      select distinct on (hit.org_id, hit.document_id) hit
-      from unnest(near.hits) as hit
-      order by hit.org_id, hit.document_id, hit.score desc, hit.chunk_id
-    ) as best;
-    -- Enough documents, or all there are.
-    exit when cardinality(hits) >= top_k or coalesce(cardinality(near.hits), 0) < wanted;
-    wanted := wanted * 4;
-  end loop;
-  if result = 'chunks' then
-    hits := near.hits;
-  end if;
-  return query select * from rag.show(hits[:top_k], near.exact, near.considered, null, null);
+  subject.words := left(case when chunk_id is not null
+    then (select chunks.content from rag.chunks where chunks.org_id = any (org_ids) and chunks.id = chunk_id)
+    else (
+      select documents.content from rag.documents where documents.org_id = any (org_ids) and documents.id = document_id)
+  end, 10000);
+  return subject;
 end;
 $$;
+
+-- The best hit of each document, best first.
+create function rag.best_of_documents(hits rag.hit[])
+returns rag.hit[]
+language sql stable security invoker set search_path = ''
+as $$
+  select array_agg(best.hit order by (best.hit).score desc, (best.hit).chunk_id)
+  from (
+    select distinct on (hit.org_id, hit.document_id) hit
+    from unnest(hits) as hit
+    order by hit.org_id, hit.document_id, hit.score desc, hit.chunk_id
+  ) as best;
+$$;
+
+-- The subject: chunk_id, document_id, or a text by query_text, query_vector or both, as the mode needs. It is never
+-- among what is found, nor is any chunk of a document that is the subject. mode: semantic, keyword or hybrid. result:
+-- chunks, or documents, each by its best chunk. prefer: as rag_search takes it.
+create function public.rag_similar(
+  chunk_id uuid default null,
+  document_id uuid default null,
+  result text default 'chunks',
+  top_k integer default 10,
+  filters jsonb default '{}',
+  query_text text default null,
+  query_vector extensions.vector default null,
+  mode text default 'semantic',
+  prefer text[] default null
+)
+returns setof rag.found
+language plpgsql stable security invoker set search_path = ''
+-- Planning under row security takes longer than most of these statements run.
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+declare
+  -- What each leg brings, where the order in which it does is not the last.
+  wanted integer := case when mode = 'semantic' and coalesce(prefer, '{}') = '{}' then top_k
+    else greatest(20, 2 * top_k) end;
+  scope rag.scope;
+  subject rag.subject;
+  needle extensions.halfvec(1536);
+  found record;
+  hits rag.hit[];
+  vector_ms real;
+  lexical_ms real;
+begin
+  perform rag.check_subject(chunk_id, document_id, query_text, query_vector, result, mode), rag.check_top_k(top_k);
+  scope := rag.scope_of(filters);
+  if num_nonnulls(chunk_id, document_id) = 1 then
+    subject := rag.subject_of(chunk_id, document_id);
+    scope.model := subject.model;
+    scope.without_chunk := chunk_id;
+    scope.without_document := document_id;
+  else
+    subject := (query_vector, query_text, null);
+  end if;
+  if mode = 'hybrid' and not rag.are_words_wanted(scope) then
+    mode := 'semantic';
+  end if;
+  if mode <> 'keyword' or query_vector is not null then
+    needle := rag.needle(subject.average);
+  end if;
+
+  loop
+    found := rag.find(needle, subject.words, scope, mode, 'mean', wanted, top_k);
+    hits := found.hits;
+    -- All rounds took their time; where there was no such leg, nothing plus null is null.
+    vector_ms := coalesce(vector_ms, 0) + found.vector_ms;
+    lexical_ms := coalesce(lexical_ms, 0) + found.lexical_ms;
+    if prefer <> '{}' then
+      hits := rag.prefer(hits, prefer);
+    end if;
+    exit when result = 'chunks';
+    hits := rag.best_of_documents(hits);
+    -- Enough documents, or all there are.
+    exit when cardinality(hits) >= top_k or found.complete;
+    wanted := wanted * 4;
+  end loop;
+  return query select * from rag.show(hits[:top_k], found.exact, found.considered, vector_ms, lexical_ms);
+end;
+$$;
+
+-- Raises PT400, with the name of what is wrong in detail.
+create function rag.check_subject(chunk_id uuid, document_id uuid, query_text text, query_vector extensions.vector,
+  result text, mode text)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if num_nonnulls(chunk_id, document_id, coalesce(query_text, query_vector::text)) <> 1 then
+    raise exception 'one of chunk_id, document_id and a text is needed'
+      using errcode = 'PT400', detail = 'invalid_subject';
+  elsif result is null or result not in ('chunks', 'documents') then
+    raise exception 'result must be chunks or documents' using errcode = 'PT400', detail = 'invalid_result';
+  elsif mode is null or mode not in ('semantic', 'keyword', 'hybrid') then
+    raise exception 'mode must be semantic, keyword or hybrid' using errcode = 'PT400', detail = 'invalid_mode';
+  elsif num_nonnulls(chunk_id, document_id) = 0 then
+    perform rag.check_search(query_text, query_vector, mode, 0, null, 'mean');
+  end if;
+end;
+$$;
+
+revoke all on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
+  rag.check_subject(uuid, uuid, text, extensions.vector, text, text),
+  public.rag_similar(uuid, uuid, text, integer, jsonb, text, extensions.vector, text, text[])
+  from public, anon, service_role;
+grant execute on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
+  rag.check_subject(uuid, uuid, text, extensions.vector, text, text),
+  public.rag_similar(uuid, uuid, text, integer, jsonb, text, extensions.vector, text, text[])
+  to authenticated;
 
 revoke all on function
   rag.milliseconds_since(timestamptz),

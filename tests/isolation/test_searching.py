@@ -70,8 +70,9 @@ def test_by_filters_that_name_what_is_another_s(library: Library, world: World, 
     assert found(library, people.bob, mode=mode, filters={"labels": ["secret"]}) == {"bolt"}
 
 
+@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
 @pytest.mark.parametrize("result", ["chunks", "documents"])
-def test_through_similar_by_what_is_another_s(library: Library, world: World, result: str):
+def test_through_similar_by_what_is_another_s(library: Library, world: World, result: str, mode: str):
     """Another org's, another owner's and nobody's chunk or document are the same 404."""
     people = library.people
     answers = []
@@ -79,7 +80,8 @@ def test_through_similar_by_what_is_another_s(library: Library, world: World, re
         rows = world.sql("select id::text from rag.chunks where document_id = %s limit 1", document_id)
         chunk_id = rows[0][0] if rows else str(uuid4())
         subjects = ({"document_id": document_id}, {"chunk_id": chunk_id})
-        answers += [people.alf.rpc("rag_similar", {**subject, "result": result}) for subject in subjects]
+        how = {"result": result, "mode": mode}
+        answers += [people.alf.rpc("rag_similar", subject | how) for subject in subjects]
     assert {answer.status_code for answer in answers} == {404}
     assert len({answer.text for answer in answers}) == 1
 
@@ -109,13 +111,19 @@ def test_through_widening_by_asking_for_too_much(library: Library, asked: dict[s
     assert library.people.alf.rpc("rag_widen", asked).status_code == 400
 
 
-def test_through_similar_nothing_hidden_is_like_what_is_mine(library: Library):
+@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
+@pytest.mark.parametrize("result", ["chunks", "documents"])
+def test_through_similar_nothing_hidden_is_like_what_is_mine(library: Library, mode: str, result: str):
     people = library.people
-    subject = {"document_id": store(library.core, people.alf, "4417"), "top_k": 100}
-    texts = people.alf.rpc("rag_similar", subject).text
-    assert SECRETS["acme"] in texts
-    assert SECRETS["ann"] not in texts
-    assert SECRETS["bolt"] not in texts
+    mine = {"document_id": store(library.core, people.alf, "4417")}
+    model = {"filters": {"model": library.core.embedder.model}}
+    text = {"query_text": " ".join(SECRETS.values()), "query_vector": library.needle, **model}
+    for subject in (mine, text):
+        how = {"top_k": 100, "mode": mode, "result": result, "prefer": ["doc"]}
+        texts = people.alf.rpc("rag_similar", subject | how).text
+        assert SECRETS["acme"] in texts
+        assert SECRETS["ann"] not in texts
+        assert SECRETS["bolt"] not in texts
 
 
 @every_mode

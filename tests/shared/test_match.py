@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from shared.embed import embed
-from shared.match import holds, is_identifier
+from shared.errors import NotFound
+from shared.match import holds, is_identifier, similar
 from shared.pipeline import Pipeline
-from shared.types import Filters, Mode, Query
-from tests.actors import World
+from shared.types import Filters, Mode, Query, Result, Subject
+from tests.actors import NOBODYS, World
 from tests.conftest import People
 from tests.shared.examples import match
 from tests.sql import passages
@@ -88,3 +89,29 @@ def test_where_nothing_is_found_nothing_took_long(core: Pipeline, people: People
     query = Query("pump", filters=Filters(source_types=("none",)))
     found = core.search(people.ann.principal, query)
     assert (found.matches, found.vector_ms, found.lexical_ms) == ((), 0, 0)
+
+
+@pytest.mark.parametrize("result", list(Result))
+@pytest.mark.parametrize("mode", [Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID])
+def test_what_is_like_a_text_a_chunk_or_a_document(
+    core: Pipeline, people: People, world: World, mode: Mode, result: Result
+):
+    """Of ann's, the subject left out."""
+    vectors = embed(core.embedder, ["pump"])
+    model = core.embedder.model
+    first, second = (
+        passages.put(world, people.ann, text, vectors=vectors, embedding_model=model)
+        for text in ("pump", "a pump")
+    )
+    ((chunk,),) = world.sql("select id::text from rag.chunks where document_id = %s", first)
+    query = Query("unused", mode=mode, filters=Filters(org_id=people.acme.id))
+    for subject in (Subject("chunk", chunk), Subject("document", first), Subject("text", "pump")):
+        vector = vectors[0] if subject.kind == "text" and mode is not Mode.KEYWORD else None
+        page = similar(core.database, people.ann.principal, subject, vector, model, query, result)
+        expected = {second} if subject.kind != "text" else {first, second}
+        assert {found.document_id for found in page.matches} == expected
+        assert (page.vector_ms > 0) is (mode is not Mode.KEYWORD)
+    nobodys = Subject("document", NOBODYS)
+    with pytest.raises(NotFound) as missing:
+        similar(core.database, people.ann.principal, nobodys, None, model, query, result)
+    assert missing.value.code == "subject_not_found"

@@ -1,4 +1,4 @@
-"""rag_similar: what is like a chunk or a document, and never the subject."""
+"""rag_similar: what is like a text, a chunk or a document, and never the subject."""
 
 from typing import Any
 
@@ -55,6 +55,101 @@ def test_one_document_of_many_equal_chunks_does_not_hide_the_others(
     assert len(rows) == 4
 
 
+MODES = ["semantic", "keyword", "hybrid"]
+every_mode = pytest.mark.parametrize("mode", MODES)
+
+
+def shelf(world: World, people: People) -> list[str]:
+    """Ann's documents; the nearer to the first, the fewer of its words they have."""
+    texts = ["pump valve motor", "pump valve", "pump", "valve", "boiler"]
+    documents = []
+    for number, text in enumerate(texts):
+        near = [one + 0.1 * (5 - number) * other for one, other in zip(vector(1), vector(2), strict=True)]
+        put = passages.put(world, people.ann, text, "nothing", vectors=[near, vector(9)])
+        documents.append(put)
+    return documents
+
+
+@every_mode
+@pytest.mark.parametrize("result", ["chunks", "documents"])
+def test_a_subject_is_never_like_itself_in_any_mode(world: World, people: People, mode: str, result: str):
+    """Of ann's documents, the one with most of its words is likest by word."""
+    first, second, *_ = documents = shelf(world, people)
+    rows = passages.similar(world, people.ann, document_id=first, mode=mode, result=result)
+    assert first not in {row["document_id"] for row in rows}
+    assert mode == "semantic" or rows[0]["document_id"] == second
+    chunk_id = world.sql("select id::text from rag.chunks where document_id = %s and ordinal = 0", first)[0][
+        0
+    ]
+    rows = passages.similar(world, people.ann, chunk_id=chunk_id, mode=mode, result=result, top_k=100)
+    assert chunk_id not in ids(rows)
+    assert {row["document_id"] for row in rows} <= set(documents)
+    assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
+
+
+@every_mode
+def test_what_is_like_a_text_is_what_a_search_for_it_finds(world: World, people: People, mode: str):
+    shelf(world, people)
+    text, needle = "valve pump", vector(1)
+    found = passages.search(world, people.ann, text, query_vector=needle, mode=mode, top_k=6)
+    like = passages.similar(world, people.ann, query_text=text, query_vector=needle, mode=mode, top_k=6)
+    assert passages.untimed(like) == passages.untimed(found)
+
+
+@every_mode
+@pytest.mark.parametrize("subject", ["text", "chunk", "document"])
+def test_documents_are_as_many_as_there_are(world: World, people: People, mode: str, subject: str):
+    """One with hundreds of chunks, each of which is likest, leaves room for all the others."""
+    flood = passages.put(world, people.ann, *["pump valve"] * 300, vectors=[vector(1)] * 300)
+    others = {passages.put(world, people.ann, "pump", vectors=[vector(seed)]) for seed in (2, 3, 4)}
+    asked: dict[str, Any] = {"result": "documents", "mode": mode, "top_k": 4}
+    if subject == "text":
+        asked |= {"query_text": "pump valve", "query_vector": vector(1)}
+    else:
+        first = passages.put(world, people.ann, "pump valve", vectors=[vector(1)])
+        ((chunk_id,),) = world.sql("select id::text from rag.chunks where document_id = %s", first)
+        asked[f"{subject}_id"] = chunk_id if subject == "chunk" else first
+    rows = passages.similar(world, people.ann, **asked)
+    assert {row["document_id"] for row in rows} == others | {flood}
+    assert len(rows) == 4
+
+
+@every_mode
+def test_of_equals_those_of_a_preferred_type_come_first(world: World, people: People, mode: str):
+    first = passages.put(world, people.ann, "pump", vectors=[vector(1)])
+    for source_type in ("a", "b", "c"):
+        passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type=source_type)
+    for result in ("chunks", "documents"):
+        for wanted in ("a", "b", "c"):
+            asked: dict[str, Any] = {"mode": mode, "result": result, "prefer": [wanted], "top_k": 1}
+            (row,) = passages.similar(world, people.ann, document_id=first, **asked)
+            assert row["source_type"] == wanted
+
+
+def test_a_chunk_is_left_out_by_word_without_taking_a_place(world: World, people: People):
+    passages.put(world, people.ann, *["pump"] * 50)
+    rows = passages.similar(world, people.ann, query_text="pump", mode="keyword", top_k=100)
+    assert len(rows) == 50
+    asked: dict[str, Any] = {"chunk_id": rows[0]["chunk_id"], "mode": "keyword"}
+    assert len(passages.similar(world, people.ann, **asked, top_k=49)) == 49
+    assert len(passages.similar(world, people.ann, **asked, top_k=100)) == 49
+
+
+def test_a_long_document_is_compared_by_the_words_of_its_beginning(world: World, people: People):
+    """And by no more than 10,000 characters."""
+    subject = passages.put(world, people.ann, "pump " * 2000 + "valve")
+    pump, _ = (passages.put(world, people.ann, text) for text in ("pump", "valve"))
+    (row,) = passages.similar(world, people.ann, document_id=subject, mode="keyword")
+    assert row["document_id"] == pump
+
+
+def test_each_leg_says_how_long_it_took(world: World, people: People):
+    first, *_ = shelf(world, people)
+    for mode, nearest, words in (("semantic", True, False), ("keyword", False, True), ("hybrid", True, True)):
+        row, *_ = passages.similar(world, people.ann, document_id=first, mode=mode, result="documents")
+        assert (row["vector_ms"] is not None, row["lexical_ms"] is not None) == (nearest, words)
+
+
 def test_the_subject_may_stand_outside_the_filters(world: World, people: People):
     subject = passages.put(world, people.ann, "x", source_type="email")
     inside = passages.put(world, people.ann, "x", source_type="faq")
@@ -87,10 +182,19 @@ def test_a_document_whose_chunks_cancel_out_is_refused(people: People):
         ({"chunk_id": NOBODYS, "top_k": None}, 400, "invalid_top_k"),
         ({"chunk_id": NOBODYS, "top_k": 301}, 400, "invalid_top_k"),
         ({"chunk_id": NOBODYS, "filters": []}, 400, "invalid_filters"),
+        ({"chunk_id": NOBODYS, "query_text": "x"}, 400, "invalid_subject"),
+        ({"document_id": NOBODYS, "query_vector": vector(1)}, 400, "invalid_subject"),
+        ({"query_text": "x"}, 400, "missing_vector"),
+        ({"query_text": "x", "mode": "hybrid"}, 400, "missing_vector"),
+        ({"query_vector": vector(1), "mode": "hybrid"}, 400, "missing_text"),
+        ({"query_text": "x" * 10_001, "mode": "keyword"}, 400, "text_too_long"),
+        ({"query_text": "x", "mode": "hierarchical"}, 400, "invalid_mode"),
+        ({"chunk_id": NOBODYS, "mode": None}, 400, "invalid_mode"),
+        ({"document_id": NOBODYS, "mode": "keyword"}, 404, "subject_not_found"),
         ({"chunk_id": NOBODYS}, 404, "subject_not_found"),
         ({"document_id": NOBODYS}, 404, "subject_not_found"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_a_wrong_argument_is_a_typed_error(
     people: People, arguments: dict[str, Any], status: int, detail: str
