@@ -6,9 +6,8 @@ from typing import Any
 
 from shared.errors import InvalidRequest, NotFound
 from shared.ids import id_of
-from shared.places import Place
 from shared.postgrest import Database
-from shared.searched import Contents, Document, Kind, Part
+from shared.searched import Contents, Document, Kind, Part, Place
 from shared.types import Acting
 
 MOST_IDS = 100

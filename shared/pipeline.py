@@ -52,6 +52,7 @@ from shared.types import (
     Page,
     Principal,
     Query,
+    Result,
     Sampling,
     Subject,
     Thresholds,
@@ -243,7 +244,7 @@ class Pipeline:
             ordered = Reranked(page.matches, None, failed=False)
         return _found(page, ordered, started)
 
-    def similar(self, caller: Principal, subject: Subject, query: Query, by: str) -> Found:
+    def similar(self, caller: Principal, subject: Subject, query: Query, result: Result) -> Found:
         """What is most like the subject, whose text the query has: chunks, or documents by their best chunk.
         Raises a RagError, NotFound for a subject that the caller does not see."""
         started = time.perf_counter()
@@ -253,7 +254,7 @@ class Pipeline:
         if subject.kind == "text" and query.mode is not Mode.KEYWORD:
             vector = self._embedded(caller, query.text)
         with step("match"):
-            page = similar(self.database, caller, subject, vector, self.embedder.model, wider, by)
+            page = similar(self.database, caller, subject, vector, self.embedder.model, wider, result)
         ordered = Reranked(page.matches, None, failed=False)
         if is_reranked:
             ordered = self._in_order(query, page)

@@ -22,7 +22,7 @@ from shared.routing.times import TimeRange
 from shared.routing.ways import Asked, Reach, Route, Rule, Way
 from shared.searched import NO_FILTERS, Place, Retrieved, Wanted
 from shared.trace import current, step
-from shared.types import Filters, Match, Mode, Page, Principal, Query, Subject
+from shared.types import Filters, Match, Mode, Page, Principal, Query, Result, Subject
 
 # Kinds of documents that are counted apart from plain chunks.
 OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
@@ -43,7 +43,7 @@ class _Search:
     time_range: TimeRange | None
     rules: list[Rule]
     subject: Subject | None
-    by: str
+    result: Result
     vector_ms: float = 0.0
     lexical_ms: float = 0.0
     embeds: bool = False
@@ -54,7 +54,7 @@ class _Search:
         if self.subject is None:
             found = self.core.search(self.caller, query)
         else:
-            found = self.core.similar(self.caller, self.subject, query, self.by)
+            found = self.core.similar(self.caller, self.subject, query, self.result)
         self.embeds = self.embeds or any(match.similarity is not None for match in found.matches)
         self.found = found
         self.vector_ms += found.vector_ms
@@ -84,7 +84,7 @@ def retrieve(
     caller: Principal,
     wanted: Wanted,
     subject: Subject | None = None,
-    by: str = "chunks",
+    result: Result = Result.CHUNKS,
 ) -> Retrieved:
     """What answers the text; or, for a subject whose text that is, what is like it: chunks, or documents by
     their best chunk. Raises NotFound for a workspace or org that the caller does not see, ContentFlagged, or
@@ -108,7 +108,17 @@ def retrieve(
         half_life = core.settings.rag_recency_half_life_days or None
         way = route(asked, core.clock(), half_life, core.rewriter.expand if core.rewriter else expand)
     search = _Search(
-        core, caller, wanted, place, way, way.reach, way.mode, way.time_range, list(way.rules), subject, by
+        core,
+        caller,
+        wanted,
+        place,
+        way,
+        way.reach,
+        way.mode,
+        way.time_range,
+        list(way.rules),
+        subject,
+        result,
     )
     search.look()
     _look_by_meaning(search)

@@ -8,6 +8,7 @@ from shared.dialects import v1
 from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
 from shared.routing.ways import Reach, Way
 from shared.searched import Retrieved, Wanted
+from shared.types import Result, Subject
 
 __all__ = ["ErrorBody", "error_body"]
 
@@ -31,18 +32,15 @@ class Request(v1.Scoped):
     subject: Annotated[TextSubject | DocumentSubject | ChunkSubject, Field(discriminator="kind")]
     mode: Literal["auto", "neural", "keyword", "hybrid", "fast"] = "auto"
     autoprompt: Flag = True
-    by: Literal["chunks", "documents"] = "chunks"
+    by: Result = Result.CHUNKS
     filters: v1.RetrievalFilters | None = None
     top_k: v1.TopK = 10
     quality: v1.Quality = Field(default_factory=v1.Quality)
 
-    @property
-    def subject_id(self) -> str | None:
-        """Of a subject that is already here."""
+    def to_subject(self) -> Subject:
         match self.subject:
-            case DocumentSubject(document_id=known) | ChunkSubject(chunk_id=known):
-                return known
-        return None
+            case TextSubject(text=value) | DocumentSubject(document_id=value) | ChunkSubject(chunk_id=value):
+                return Subject(self.subject.kind, value)
 
     def wanted(self, workspace: str | None) -> Wanted:
         """`workspace` is what a header says. Raises InvalidRequest."""

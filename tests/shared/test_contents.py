@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared.contents import Contents, Kind, hydrate
+from shared.contents import hydrate
 from shared.errors import Forbidden, InvalidRequest
 from shared.pipeline import Pipeline
-from shared.places import Place
+from shared.searched import Contents, Kind, Place
 from shared.types import Principal
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People

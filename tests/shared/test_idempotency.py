@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from shared.errors import Conflict, InvalidRequest, NotFound
-from shared.idempotency import Claim, Reply, begin
+from shared.idempotency import Claim, begin
 from shared.pipeline import Pipeline
+from shared.searched import Reply
 from shared.types import Principal
 from tests.actors import World
 from tests.conftest import People

@@ -8,7 +8,8 @@ import pytest
 
 from shared.errors import InvalidRequest, NotFound
 from shared.pipeline import Pipeline
-from shared.places import Place, locate
+from shared.places import locate
+from shared.searched import Place
 from shared.types import Principal
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
