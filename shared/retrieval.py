@@ -104,6 +104,7 @@ def retrieve(
             narrowed=wanted.filters != NO_FILTERS,
             has_workspace=place.collection_id is not None,
             reranks=core.settings.rerank_enabled if wanted.rerank is None else wanted.rerank,
+            questions=subject is None,
         )
         half_life = core.settings.rag_recency_half_life_days or None
         way = route(asked, core.clock(), half_life, core.rewriter.expand if core.rewriter else expand)

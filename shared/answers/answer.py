@@ -64,7 +64,7 @@ async def answer(
         withheld,
         model != EXTRACTIVE,
         model,
-        counting.usage(),
+        await run_in_threadpool(counting.usage),
         _milliseconds_since(writing),
         _milliseconds_since(started),
     )
@@ -108,11 +108,8 @@ async def _written(
     """What the model says. Raises GenerationFailed for one that says nothing."""
     matches = begun.retrieved.matches
     gateway = core.require_chat_gateway()
-    asked = request(
-        question.wanted.text, matches, core.settings.rag_context_tokens, model, question.max_tokens
-    )
-    counting.read = sum(count_tokens(message["content"]) for message in asked["messages"])
-    checking = Stream(await run_in_threadpool(Checker, matches))
+    asked, checking = await run_in_threadpool(_prepared, core, question, matches, model)
+    counting.read = asked["messages"]
     texts = _streamed(gateway, asked) if question.streams else _complete(gateway, asked)
     async with aclosing(texts):
         async for text in texts:
@@ -123,6 +120,15 @@ async def _written(
         raise GenerationFailed
     for checked in await run_in_threadpool(checking.close):
         yield checked
+
+
+def _prepared(
+    core: Pipeline, question: Question, matches: Sequence[Match], model: str
+) -> tuple[Body, Stream]:
+    """What the model is asked, and what checks what it says: both read all matches."""
+    budget = core.settings.rag_context_tokens
+    asked = request(question.wanted.text, matches, budget, model, question.max_tokens)
+    return asked, Stream(Checker(matches))
 
 
 async def _streamed(gateway: ChatGateway, asked: Body) -> AsyncGenerator[str]:
@@ -165,13 +171,14 @@ def _best(core: Pipeline, question: Question, matches: Sequence[Match]) -> list[
 
 @dataclass(slots=True)
 class _Counting:
-    """What the model read and wrote, in tokens: an upper bound."""
+    """What the model reads and writes."""
 
-    read: int = 0
+    read: Sequence[Body] = ()
     written: str = ""
 
     def usage(self) -> Usage:
-        return Usage(self.read, count_tokens(self.written))
+        """In tokens: an upper bound."""
+        return Usage(sum(count_tokens(said["content"]) for said in self.read), count_tokens(self.written))
 
 
 def _milliseconds_since(started: float) -> int:

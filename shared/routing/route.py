@@ -41,8 +41,9 @@ def route(
     way, mode = _way(asked, named, rules)
     reach, falls_back = _reach(asked, rules)
     fast = named or way is Way.FAST
-    infers = asked.way is Way.AUTO and not fast and not asked.narrowed
-    if asked.way is Way.AUTO and not fast and asked.narrowed:
+    may_infer = asked.way is Way.AUTO and asked.questions and not fast
+    infers = may_infer and not asked.narrowed
+    if may_infer and asked.narrowed:
         rules.append(Rule("narrowed", "The request has its own filters: kind and time are not inferred."))
     family = _family(asked.text, rules) if infers else None
     said = _time(asked.text, now, rules) if infers else None
@@ -86,7 +87,7 @@ def _reach(asked: Asked, rules: list[Rule]) -> tuple[Reach, bool]:
     if asked.way is Way.FAST:
         rules.append(Rule("workspace", "The workspace is searched, and nothing else: fast looks once."))
         return Reach.WORKSPACE, False
-    if of_org := org_level(asked.text):
+    if asked.questions and (of_org := org_level(asked.text)):
         what, word = of_org
         rules.append(
             Rule("org_level", f"“{word}” asks about {what}, which is the org's: all of it is searched.")

@@ -31,7 +31,8 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request says. `narrowed`: it has filters of its own; `reranks`: None where it does not say."""
+    """What a request says. `narrowed`: it has filters of its own; `reranks`: None where it does not say;
+    `questions`: the text asks for something, or else is what others are to be like."""
 
     text: str
     way: Way
@@ -40,6 +41,7 @@ class Asked:
     narrowed: bool
     has_workspace: bool
     reranks: bool | None = None
+    questions: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,3 +255,14 @@ def test_only_what_the_caller_sees_counts():
 def test_what_was_found_by_word_alone_is_enough():
     assert low_recall([replace(match(), similarity=None)], 10, 0.6) is None
     assert low_recall([replace(match(), similarity=None), match(similarity=0.2)], 10, 0.6)
+
+
+def test_of_what_others_are_to_be_like_nothing_is_read_but_its_words():
+    text = "Who owns the roadmap? Incidents since last week are in the k8s tickets."
+    asked = Asked(
+        text, Way.AUTO, Reach.AUTO, expands=True, narrowed=False, has_workspace=True, questions=False
+    )
+    found = route(asked, NOW, 365)
+    assert (found.family, found.time_range, found.half_life_days) == (None, None, None)
+    assert (found.reach, found.falls_back) == (Reach.WORKSPACE, True)
+    assert "kubernetes" in found.words
