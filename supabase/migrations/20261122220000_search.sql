@@ -499,8 +499,8 @@ begin
 end;
 $$;
 
--- Delete of the caller's replies those that are too old, a hundred at a time. Skipping what is locked, it waits for
--- nobody.
+-- Delete of the caller's replies those that are too old, or older than their newest thousand, a hundred at a time.
+-- Skipping what is locked, it waits for nobody.
 create function rag.forget_replies(org_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -509,7 +509,14 @@ as $$
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
     from rag.replies as present
     where present.org_id = forget_replies.org_id and present.owner_id = (select auth.uid())
-      and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
+      and present.caller_id = (select rag.caller_id())
+      and (present.created_at <= now() - interval '24 hours' or present.created_at < (
+        select newest.created_at
+        from rag.replies as newest
+        where newest.org_id = forget_replies.org_id and newest.owner_id = (select auth.uid())
+          and newest.caller_id = (select rag.caller_id())
+        order by newest.created_at desc
+        offset 999 limit 1))
     order by present.created_at
     limit 100
     for update skip locked

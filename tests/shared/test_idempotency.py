@@ -110,18 +110,24 @@ def test_after_24_hours_it_was_never_asked(core: Pipeline, people: People, world
     assert rows == [(1,)], "the others are forgotten on the way"
 
 
-def test_no_more_than_a_hundred_are_forgotten_on_the_way(core: Pipeline, people: People, world: World):
-    world.sql(
-        "insert into rag.replies "
-        "(org_id, owner_id, caller_id, key_hash, body_hash, claim, due_at, created_at) "
-        "select %s, %s, %s, encode(sha256(number::text::bytea), 'hex'), repeat('0', 64), gen_random_uuid(), "
-        "now(), now() - interval '2 days' from generate_series(1, 150) as number",
-        people.acme.id,
-        people.ann.id,
-        people.ann.id,
-    )
-    for left in (51, 2):
-        claimed(core, people, f"key {left}")
+# So many of ann's, a second apart, the last of them at that moment.
+SOME = """
+insert into rag.replies (org_id, owner_id, caller_id, key_hash, body_hash, claim, due_at, created_at)
+select %s, %s, %s, encode(sha256(number::text::bytea), 'hex'), repeat('0', 64), gen_random_uuid(), now(),
+  now() - %s::interval - make_interval(secs => number)
+from generate_series(1, %s) as number
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "age", "lefts"), [(150, "2 days", (51, 2)), (1150, "1 minute", (1051, 1000, 1000))]
+)
+def test_what_is_too_old_or_too_much_is_forgotten_a_hundred_at_a_time(
+    core: Pipeline, people: People, world: World, count: int, age: str, lefts: tuple[int, ...]
+):
+    world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, age, count)
+    for number, left in enumerate(lefts):
+        claimed(core, people, f"key {number}")
         assert world.sql("select count(*) from rag.replies where org_id = %s", people.acme.id) == [(left,)]
 
 
