@@ -37,9 +37,8 @@ async def answer(
     idempotency_key: Annotated[str | None, Header()] = None,
 ) -> Response:
     question = body.asked(x_workspace_id)
-    wanted = None
-    if idempotency_key is not None:
-        wanted = Once(idempotency_key, body.said(x_workspace_id), partial(wire.body, body))
+    # (An empty key is none, as proxies send it.)
+    wanted = Once(idempotency_key, body.said(), partial(wire.body, body)) if idempotency_key else None
     happening = await once(core, renewed, question, wanted)
     if isinstance(happening, Reply):
         return wire.replay(happening, streams=body.stream)

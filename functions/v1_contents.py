@@ -13,10 +13,14 @@ from shared.routing.ways import Reach
 from shared.types import Principal, Scope
 
 app = create_app(
-    wire, "v1-contents", errors=(400, 401, 403, 404, 413, 429, 500, 503), headers=("x-workspace-id",)
+    wire,
+    "v1-contents",
+    errors=(400, 401, 403, 404, 413, 429, 500, 503),
+    searches=False,
+    headers=("x-workspace-id",),
 )
 
-Reader = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ)]
+Reader = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, Scope.DOCUMENTS_READ)]
 
 
 @app.post("/v1/contents")

@@ -36,6 +36,7 @@ EXPOSED_HEADERS = [
     "X-RateLimit-Reset",
     "Retry-After",
     "X-Request-Id",
+    "Idempotency-Replayed",
 ]
 # FastAPI has spans of its own, with paths and queries as they came; ours are in spans.py.
 NO_TELEMETRY: TelemetryConfig = {

@@ -11,6 +11,8 @@ def concatenated(matches: Sequence[Match], budget: int) -> str:
     """The best matches that fit so many tokens, document by document, the best one's first; in each, in the
     order of its text, with what overlaps joined and gaps shown."""
     chosen = fit(matches, budget, lambda match: count_tokens(_block([match])))
+    # Not even the best fits: it goes alone, and its reader decides.
+    chosen = chosen or tuple(matches[:1])
     by_document: dict[str, list[Match]] = {}
     for match in chosen:
         by_document.setdefault(match.document_id, []).append(match)
@@ -19,7 +21,7 @@ def concatenated(matches: Sequence[Match], budget: int) -> str:
 
 def _block(matches: Sequence[Match]) -> str:
     first = matches[0]
-    # A title stays on its line, and so poses as nothing else.
+    # A title stays on its line. (What a text says is anybody's.)
     title = " ".join(first.title.split())
     head = f"# {title}" + (f" ({first.uri})" if first.uri else "")
     text, end = "", None

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -14,8 +15,6 @@ from shared.types import Acting
 
 log = logging.getLogger("rag")
 HEADER = "Idempotency-Key"
-# Longer than anybody works on one request.
-LEASE_SECONDS = 180
 _PRINTABLE = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
 
 
@@ -27,11 +26,13 @@ class Claim:
     _caller: Acting
     _held: dict[str, str] = field(repr=False)
 
-    def keep(self, status: int, body: Any, request_id: str) -> bool:
-        """Whether the answer is kept: not one above 1 MB, nor of a claim whose time is over. Never raises:
-        what cannot be kept is an answer all the same."""
+    def keep(self, status: int, body: Any, request_id: str, chunk_ids: Sequence[str] = ()) -> bool:
+        """Whether the answer is kept: not one above 250 kB, nor of a claim whose time is over. It is replayed
+        as long as the caller sees these chunks. Never raises: what cannot be kept is an answer all the
+        same."""
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        kept = self._end("rag_keep_reply", status=status, body=text, request_id=request_id)
+        answer = {"status": status, "body": text, "request_id": request_id, "chunk_ids": list(chunk_ids)}
+        kept = self._end("rag_keep_reply", **answer)
         if kept is None:
             self.release()
         return bool(kept)
@@ -55,13 +56,13 @@ def begin(
     org_id: str,
     key: str,
     body: bytes,
-    lease_seconds: int = LEASE_SECONDS,
+    lease_seconds: int,
 ) -> Claim | Reply:
     """What to do with a request: answer it under the claim, or replay the reply.
 
     `body` is all that makes two requests the same: the route with what was sent. Raises InvalidRequest for a
     key that is none; Conflict where the key came with another body, and, with Retry-After, while the same is
-    being worked on.
+    being worked on; RateLimited for whoever has too many kept.
     """
     if not _PRINTABLE.fullmatch(key):
         raise InvalidRequest(

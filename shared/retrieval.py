@@ -75,6 +75,10 @@ class _Search:
             compares=wanted.compares,
         )
 
+    def low_recall(self) -> str | None:
+        """Why what was found may not be what is sought; None where it may."""
+        return low_recall(self.found.matches, self.wanted.top_k, self.core.thresholds.medium)
+
     def because(self, rule: str, because: str) -> None:
         self.rules.append(Rule(rule, because))
 
@@ -123,11 +127,11 @@ def retrieve(
     )
     search.look()
     _look_by_meaning(search)
-    _look_in_the_org(search)
     _look_at_any_time(search)
+    _look_in_the_org(search)
     matches: tuple[Match, ...] = search.found.matches
     if moderator and matches:
-        harmful = moderator.flagged([match.text for match in matches])
+        harmful = moderator.flagged([f"{match.title}\n{match.text}" for match in matches])
         matches = tuple(match for match, flag in zip(matches, harmful, strict=True) if not flag)
         if any(harmful):
             search.because("moderation", f"{sum(harmful)} of the results were left out.")
@@ -153,21 +157,25 @@ def _look_by_meaning(search: _Search) -> None:
 def _look_in_the_org(search: _Search) -> None:
     if not search.route.falls_back or search.reach is Reach.ORG:
         return
-    why = low_recall(search.found.matches, search.wanted.top_k, search.core.thresholds.medium)
-    if why is None:
+    if (why := search.low_recall()) is None:
         return
     search.reach = Reach.ORG
-    search.because("org_fallback", f"{why}: looked in the whole organization.")
+    search.because("org_fallback", f"In the workspace {why}: looked in the whole organization.")
     search.look()
 
 
 def _look_at_any_time(search: _Search) -> None:
-    said = search.time_range
-    if said is None or search.found.matches:
+    """A time that was not meant, or that nothing is from, hides what answers; unless nothing does so at any
+    time."""
+    said, found = search.time_range, search.found
+    if said is None or (why := search.low_recall()) is None:
         return
     search.time_range = None
-    search.because("time_range_dropped", f'Nothing is from the time of "{said.said}": looked at any time.')
     search.look()
+    if found.matches and search.low_recall():
+        search.time_range, search.found = said, found
+        return
+    search.because("time_range_dropped", f"In the time of “{said.said}” {why}: looked at any time.")
 
 
 def narrowed(filters: Filters, place: Place, reach: Reach, said: TimeRange | None = None) -> Filters:

@@ -60,6 +60,12 @@ async def events(
             trace.error, trace.because = error.code, error.because
         yield fail(error)
         return
+    except Exception as fault:
+        # A fault of ours: the client learns that it broke off, the log what it was.
+        if trace := current.get():
+            trace.error, trace.because = RagError.code, f"{type(fault).__name__} in a stream"
+        yield fail(RagError())
+        return
     if last:
         yield last
 

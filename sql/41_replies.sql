@@ -1,7 +1,7 @@
 -- What was answered to a request that carried an Idempotency-Key, so that sending it again pays for nothing twice and
 -- says the same: claimed before the work, kept when it is done, replayed for 24 hours. The key and the body are known
 -- by their hashes alone. Written and read by the functions, each as its caller: nobody else ever sees a reply, no
--- member, no admin, and no other key of the same user's. With the membership it is gone.
+-- member, no admin, and no other key of the same user's; nor do they themselves once they have left the org.
 
 create table rag.replies (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -18,8 +18,10 @@ create table rag.replies (
   due_at timestamptz,
   status integer check (status between 200 and 599),
   -- As it was sent, the order of its keys too.
-  body json check (octet_length(body::text) <= 1000000),
+  body json check (octet_length(body::text) <= 250000),
   request_id text check (length(request_id) between 1 and 200),
+  -- What it shows: when the caller no longer sees all of that, it was never answered.
+  chunk_ids uuid[] not null default '{}',
   created_at timestamptz not null,
   primary key (org_id, owner_id, caller_id, key_hash),
   constraint replies_state check (
@@ -47,10 +49,10 @@ create policy "a reply is for whoever asked" on rag.replies
   using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
   with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
 
-create policy "a key has replies with a scope that asks" on rag.replies
+create policy "a key has replies with chat:read" on rag.replies
   as restrictive for all to authenticated
-  using ((select rag.has_scope('retrievals:read', 'chat:read')))
-  with check ((select rag.has_scope('retrievals:read', 'chat:read')));
+  using ((select rag.has_scope('chat:read')))
+  with check ((select rag.has_scope('chat:read')));
 
 create policy "a bound key stays in its collection" on rag.replies
   as restrictive for all to authenticated
@@ -64,6 +66,30 @@ grant select, insert, update, delete on rag.replies to authenticated;
 create type rag.claimed_reply as (
   outcome text, claim uuid, status integer, body json, request_id text, retry_after integer
 );
+
+-- Whether the caller has as many replies as anybody may.
+create function rag.has_too_many_replies(org_id uuid)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.replies as present
+    where present.org_id = has_too_many_replies.org_id and present.owner_id = (select auth.uid())
+      and present.caller_id = (select rag.caller_id()) and present.created_at > now() - interval '24 hours'
+    order by present.created_at
+    offset 9999 limit 1);
+$$;
+
+-- Whether the caller sees all of these.
+create function rag.sees_chunks(org_id uuid, ids uuid[])
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select not exists (
+    select from unnest(ids) as wanted (id)
+    where not exists (
+      select from rag.chunks where chunks.org_id = sees_chunks.org_id and chunks.id = wanted.id));
+$$;
 
 -- Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim
 -- that has run out goes to the next who asks the same; what is older than 24 hours was never asked.
@@ -79,10 +105,14 @@ declare
   -- The clock, not the transaction's time: one may have waited for another.
   moment timestamptz;
 begin
-  if not rag.has_scope('retrievals:read', 'chat:read') then
+  if not rag.has_scope('chat:read') then
     raise exception 'the key lacks the scope chat:read' using errcode = 'PT403', detail = 'missing_scope';
   elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
+  elsif rag.has_too_many_replies(home) then
+    -- Rather than forget what was promised.
+    raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
+      using errcode = 'PT429', detail = 'too_many_replies';
   end if;
   -- Again, should what stood in the way be released before it was read.
   for attempt in 1..5 loop
@@ -93,9 +123,11 @@ begin
       moment + make_interval(secs => lease_seconds), moment)
     on conflict on constraint replies_pkey do update
     set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
-      request_id = null, created_at = excluded.created_at
+      request_id = null, chunk_ids = '{}', created_at = excluded.created_at
     where present.created_at <= clock_timestamp() - interval '24 hours'
       or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
+      or present.status is not null and present.body_hash = excluded.body_hash
+        and not rag.sees_chunks(home, present.chunk_ids)
     returning present.claim into answer.claim;
     if found then
       answer.outcome := 'go';
@@ -124,8 +156,8 @@ begin
 end;
 $$;
 
--- Delete of the caller's replies those that are too old, or older than their newest thousand, a hundred at a time.
--- Skipping what is locked, it waits for nobody.
+-- Delete of the caller's replies those that are too old, a hundred at a time. Skipping what is locked, it waits for
+-- nobody.
 create function rag.forget_replies(org_id uuid)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -134,14 +166,7 @@ as $$
     select present.org_id, present.owner_id, present.caller_id, present.key_hash
     from rag.replies as present
     where present.org_id = forget_replies.org_id and present.owner_id = (select auth.uid())
-      and present.caller_id = (select rag.caller_id())
-      and (present.created_at <= now() - interval '24 hours' or present.created_at < (
-        select newest.created_at
-        from rag.replies as newest
-        where newest.org_id = forget_replies.org_id and newest.owner_id = (select auth.uid())
-          and newest.caller_id = (select rag.caller_id())
-        order by newest.created_at desc
-        offset 999 limit 1))
+      and present.caller_id = (select rag.caller_id()) and present.created_at <= now() - interval '24 hours'
     order by present.created_at
     limit 100
     for update skip locked
@@ -152,23 +177,25 @@ as $$
     and present.key_hash = old.key_hash;
 $$;
 
--- Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 1 MB is not,
--- and releases the claim. body: as JSON, in a text: an argument that is JSON itself is refused for a null character.
+-- Keep what was answered, by the claim alone that it was worked under; whether it is kept. A body above 250 kB is
+-- not, and releases the claim. chunk_ids: what it shows, without which it is not replayed. body: as JSON, in a text: an
+-- argument that is JSON itself is refused for a null character.
 create function public.rag_keep_reply(
-  org_id uuid, key_hash text, claim uuid, status integer, body text, request_id text
+  org_id uuid, key_hash text, claim uuid, status integer, body text, request_id text,
+  chunk_ids uuid[] default '{}'
 )
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 begin
-  if octet_length(body) > 1000000 then
+  if octet_length(body) > 250000 then
     perform public.rag_release_reply(org_id, key_hash, claim);
     return false;
   end if;
   update rag.replies as present
   set claim = null, due_at = null, status = rag_keep_reply.status, body = rag_keep_reply.body::json,
-    request_id = rag_keep_reply.request_id
+    request_id = rag_keep_reply.request_id, chunk_ids = coalesce(rag_keep_reply.chunk_ids, '{}')
   where present.org_id = rag.org_meant(rag_keep_reply.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_keep_reply.key_hash
     and present.claim = rag_keep_reply.claim;
@@ -191,9 +218,11 @@ begin
 end;
 $$;
 
-revoke all on function public.rag_claim_reply(uuid, text, text, integer), rag.forget_replies(uuid),
-  public.rag_keep_reply(uuid, text, uuid, integer, text, text), public.rag_release_reply(uuid, text, uuid)
+revoke all on function public.rag_claim_reply(uuid, text, text, integer), rag.has_too_many_replies(uuid),
+  rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid),
+  public.rag_keep_reply(uuid, text, uuid, integer, text, text, uuid[]), public.rag_release_reply(uuid, text, uuid)
   from public, anon, service_role;
-grant execute on function public.rag_claim_reply(uuid, text, text, integer), rag.forget_replies(uuid),
-  public.rag_keep_reply(uuid, text, uuid, integer, text, text), public.rag_release_reply(uuid, text, uuid)
+grant execute on function public.rag_claim_reply(uuid, text, text, integer), rag.has_too_many_replies(uuid),
+  rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid),
+  public.rag_keep_reply(uuid, text, uuid, integer, text, text, uuid[]), public.rag_release_reply(uuid, text, uuid)
   to authenticated;

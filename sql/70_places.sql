@@ -25,7 +25,7 @@ begin
   from rag.collections
   where collections.org_id = any (org_ids) and collections.id = workspace_id and collections.loads is null;
   if not found then
-    raise exception 'there is no such workspace' using errcode = 'PT404', detail = 'workspace_not_found';
+    raise exception 'There is no such workspace.' using errcode = 'PT404', detail = 'workspace_not_found';
   end if;
 end;
 $$;

@@ -4,6 +4,7 @@ sees it. Retrieval waits in a thread; a model is waited for by none.
     retrieve -> judge -> write -> check -> compose
 """
 
+import re
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -16,6 +17,7 @@ from shared.answers.prompt import request
 from shared.chat import replies
 from shared.chat.asked import Body
 from shared.chat.gateway import ChatGateway
+from shared.chat.replies import Pairs
 from shared.embed import embed
 from shared.errors import GenerationFailed
 from shared.extract import MODEL as EXTRACTIVE
@@ -32,6 +34,7 @@ from shared.tokens import count_tokens
 from shared.trace import step
 from shared.types import Confidence, Match, Principal, Usage
 
+_NUMBER = re.compile(r"\[(\d+)\]")
 # A workspace may hold one good passage among any others: that one suffices for an answer.
 JUDGED = 1
 
@@ -54,7 +57,7 @@ async def answer(
             if said := composer.add(sentence):
                 yield Token(said)
     withheld = not composer.is_grounded
-    if withheld and not composer.text:
+    if withheld:
         yield Token(composer.say(INSUFFICIENT))
     for citation in composer.citations if question.cites else ():
         yield citation
@@ -111,10 +114,12 @@ async def _written(
     asked, checking = await run_in_threadpool(_prepared, core, question, matches, model)
     counting.read = asked["messages"]
     texts = _streamed(gateway, asked) if question.streams else _complete(gateway, asked)
+    pairs = Pairs()
     async with aclosing(texts):
         async for text in texts:
-            counting.written += text
-            for checked in await run_in_threadpool(checking.feed, text):
+            whole_text = pairs.joined(text)
+            counting.written += whole_text
+            for checked in await run_in_threadpool(checking.feed, whole_text):
                 yield checked
     if not counting.written.strip():
         raise GenerationFailed
@@ -128,7 +133,7 @@ def _prepared(
     """What the model is asked, and what checks what it says: both read all matches."""
     budget = core.settings.rag_context_tokens
     asked = request(question.wanted.text, matches, budget, model, question.max_tokens)
-    return asked, Stream(Checker(matches))
+    return asked, Stream(Checker(matches), matches[0].lang)
 
 
 async def _streamed(gateway: ChatGateway, asked: Body) -> AsyncGenerator[str]:
@@ -165,7 +170,9 @@ def _best(core: Pipeline, question: Question, matches: Sequence[Match]) -> list[
             break
         space = " " if before and before.number == sentence.number else "\n\n"
         backing = Backing(sentence.place, sentence.start, sentence.end)
-        found.append(Checked(sentence.text, Verdict.SUPPORTED, (backing,), before=space if before else ""))
+        # A number in brackets would pass for one of ours.
+        text = _NUMBER.sub(r"(\1)", sentence.text)
+        found.append(Checked(text, Verdict.SUPPORTED, (backing,), before=space if before else ""))
     return found
 
 

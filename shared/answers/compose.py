@@ -11,7 +11,8 @@ from shared.types import Match
 
 @dataclass(slots=True)
 class Composer:
-    """Over the matches that the answer is written from. `cites`: whether numbers stand in the text."""
+    """Over the matches that the answer is written from. `cites`: whether numbers stand in the text. What
+    states nothing waits for something that holds: alone it is no answer."""
 
     matches: Sequence[Match]
     cites: bool = True
@@ -20,12 +21,9 @@ class Composer:
     citations: list[Cited] = field(default_factory=list)
     # Why sentences were left out, a list a sentence.
     dropped: list[tuple[str, ...]] = field(default_factory=list)
+    is_grounded: bool = False
+    _waiting: list[Checked] = field(default_factory=list)
     _space: str = ""
-
-    @property
-    def is_grounded(self) -> bool:
-        """Whether anything that it states holds."""
-        return any(sentence.references for sentence in self.sentences)
 
     def add(self, checked: Checked) -> str:
         """What the next sentence adds to the text: nothing where it does not hold."""
@@ -35,6 +33,24 @@ class Composer:
             if checked.before.count("\n") > self._space.count("\n"):
                 self._space = "\n" * checked.before.count("\n")
             return ""
+        if not self.is_grounded and checked.verdict is Verdict.FRAME:
+            self._waiting.append(checked)
+            return ""
+        self.is_grounded = True
+        waiting, self._waiting = self._waiting, []
+        return "".join(map(self._write, (*waiting, checked)))
+
+    def say(self, text: str) -> str:
+        """Something that states nothing, in the place of an answer."""
+        self.sentences.append(Sentence(0, len(text), ()))
+        self.text = text
+        return text
+
+    def composed(self) -> Composed:
+        """All of it."""
+        return Composed(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))
+
+    def _write(self, checked: Checked) -> str:
         before = checked.before
         if not self.text:
             before = before.lstrip()
@@ -42,26 +58,13 @@ class Composer:
             before = self._space + before.lstrip()
         self._space = ""
         references = tuple(map(self._reference, checked.backing))
-        start = len(self.text) + len(before)
-        self.sentences.append(Sentence(start, start + len(checked.text), references))
         numbers = dict.fromkeys(reference.number for reference in references)
-        marks = "".join(f" [{number}]" for number in numbers) if self.cites else ""
-        said = f"{before}{checked.text}{marks}"
+        shown, rest = marked(checked.text, [f"[{number}]" for number in numbers] if self.cites else [])
+        start = len(self.text) + len(before)
+        self.sentences.append(Sentence(start, start + len(shown), references))
+        said = f"{before}{shown}{rest}"
         self.text += said
         return said
-
-    def say(self, text: str) -> str:
-        """Something that states nothing, as a paragraph of its own."""
-        said = f"\n\n{text}" if self.text else text
-        self.sentences.append(
-            Sentence(len(self.text) + len(said) - len(text), len(self.text) + len(said), ())
-        )
-        self.text += said
-        return said
-
-    def composed(self) -> Composed:
-        """All of it."""
-        return Composed(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))
 
     def _reference(self, backing: Backing) -> Reference:
         match = self.matches[backing.place]
@@ -70,3 +73,15 @@ class Composer:
                 return Reference(cited.number, backing.start, backing.end)
         self.citations.append(Cited(len(self.citations) + 1, match))
         return Reference(len(self.citations), backing.start, backing.end)
+
+
+def marked(text: str, marks: Sequence[str]) -> tuple[str, str]:
+    """The text, and what stands behind it with the marks: in a row's last cell, under a block of code."""
+    if not marks:
+        return text, ""
+    if text.startswith(("```", "~~~")):
+        return text, "\n" + " ".join(marks)
+    said = " " + " ".join(marks)
+    if text.startswith("|") and text.endswith("|"):
+        return text[:-1].rstrip(), f"{said} |"
+    return text, said

@@ -20,7 +20,8 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A request as its key knows it: the key, what was asked word for word, and how its answer is written."""
+    """A request as its key knows it: the key, what was asked beside the place, and how its answer is
+    written."""
 
     key: str
     said: str
@@ -44,22 +45,29 @@ def _begin(
     core: Pipeline, caller: Callable[[], Principal], question: Question, wanted: Once
 ) -> Claim | Reply:
     place = locate(core.database, caller(), question.wanted.workspace, question.wanted.org)
-    # As long as an answer may take, and what surrounds it.
-    lease = round(core.settings.rag_stream_timeout_seconds) + 60
-    return begin(core.database, caller, place.org_id, wanted.key, wanted.said.encode(), lease)
+    # However the place was written.
+    said = f"v1-answer {place.org_id} {place.collection_id} {wanted.said}"
+    # As long as a search and an answer may take, retries included.
+    lease = round(core.settings.rag_stream_timeout_seconds) + 180
+    return begin(core.database, caller, place.org_id, wanted.key, said.encode(), lease)
 
 
 async def _kept(claim: Claim, happening: AsyncGenerator[Event], wanted: Once) -> AsyncGenerator[Event]:
     """What happens, kept when it is finished; where it never is, the next one may begin anew."""
-    kept = False
+    ended = False
     try:
         async with aclosing(happening):
             async for happened in happening:
                 if isinstance(happened, Finished):
-                    body = wanted.render(happened)
-                    await run_in_threadpool(claim.keep, 200, body, body["requestId"])
-                    kept = True
+                    # From here on it ends by itself, whoever leaves meanwhile.
+                    ended = True
+                    await run_in_threadpool(_keep, claim, wanted.render(happened), happened)
                 yield happened
     finally:
-        if not kept:
+        if not ended:
             await run_in_threadpool(claim.release)
+
+
+def _keep(claim: Claim, body: Body, done: Finished) -> None:
+    shown = [match.chunk_id for match in done.begun.retrieved.matches]
+    claim.keep(200, body, body["requestId"], shown)

@@ -84,3 +84,17 @@ def part(like: Body, own: list[Body]) -> Body:
     """A part of the stream that this answer, or its other parts, belong to."""
     same = {name: like.get(name) for name in ("id", "created", "model")}
     return {**same, "object": "chat.completion.chunk", "choices": own}
+
+
+class Pairs:
+    """The halves of characters that come apart, as two escapes of JSON in two parts of a stream, together."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def joined(self, text: str) -> str:
+        """The text, without a first half at its end, which waits for the second; a half alone is a mark."""
+        text = self._half + text
+        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        whole = text[: len(text) - len(self._half)]
+        return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -8,7 +8,7 @@ from starlette.responses import Response as HttpResponse
 
 from shared.dialects import v1
 from shared.dialects.search import Mode
-from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
+from shared.dialects.v1 import ErrorBody, Flag, Sent, Wire, error_body
 from shared.errors import RagError
 from shared.routing.ways import Way
 from shared.searched import Begun, Cited, Composed, Event, Finished, Question, Reply, Token, Wanted
@@ -19,7 +19,7 @@ __all__ = ["ErrorBody", "error_body"]
 TOP_K = 10
 
 
-class Include(Wire):
+class Include(Sent):
     rationale: Flag = False
 
 
@@ -41,9 +41,9 @@ class Request(v1.Scoped):
     quality: v1.Quality = Field(default_factory=v1.Quality)
     stream: Flag = False
 
-    def said(self, workspace: str | None) -> str:
-        """The request word for word, as an idempotency key stands for it."""
-        return f"{self.workspace(workspace)} {self.model_dump_json()}"
+    def said(self) -> str:
+        """All that makes two requests the same, but for the place: what is as it is unless said is not."""
+        return self.model_dump_json(exclude_defaults=True, exclude={"workspace_id", "organization_id"})
 
     def asked(self, workspace: str | None) -> Question:
         """`workspace` is what a header says. Raises InvalidRequest."""
@@ -248,7 +248,7 @@ def response(request: Request, done: Finished) -> HttpResponse:
 
 def replay(reply: Reply, *, streams: bool) -> HttpResponse:
     """An answer that was given before."""
-    headers = {"Idempotency-Replayed": "true"}
+    headers = {"Idempotency-Replayed": "true", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     if not streams:
         return JSONResponse(reply.body, reply.status, headers)
     said = reply.body

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from shared import searched
 from shared.dialects import v1
-from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
+from shared.dialects.v1 import ErrorBody, Flag, Sent, Wire, error_body
 from shared.searched import Contents, Kind
 
 __all__ = ["ErrorBody", "error_body"]
@@ -17,17 +17,17 @@ Part = Literal["relationships", "entities", "evidence"]
 PARTS: list[Part] = ["relationships", "entities", "evidence"]
 
 
-class Reference(Wire):
+class Reference(Sent):
     kind: Literal["document", "chunk"]
     id: v1.Id
 
 
-class GraphExpansion(Wire):
+class GraphExpansion(Sent):
     hops: Annotated[int, Field(strict=True, ge=0, le=2)] = 1
     include: list[Part] = Field(default_factory=PARTS.copy)
 
 
-class Expand(Wire):
+class Expand(Sent):
     chunks: Flag = False
     graph: GraphExpansion | None = None
 
@@ -64,15 +64,11 @@ class Chunk(DocumentChunk):
 
 
 class Graph(Wire):
-    """What of a graph was asked for: nothing, until there is one."""
+    """What the graph has on a document: nothing, until there is one."""
 
-    entities: list[str] | None = None
-    relationships: list[dict[str, Any]] | None = None
-    evidence: list[str] | None = None
-
-    @classmethod
-    def of(cls, asked: GraphExpansion) -> Self:
-        return cls(**{part: [] for part in asked.include})
+    entities: list[str] = Field(default_factory=list)
+    relationships: list[dict[str, Any]] = Field(default_factory=list)
+    evidence: list[str] = Field(default_factory=list)
 
 
 class Document(Wire):
@@ -80,6 +76,7 @@ class Document(Wire):
     `truncated` says so."""
 
     id: str
+    workspace_id: str
     title: str
     type: str
     source: str | None
@@ -97,6 +94,7 @@ class Document(Wire):
     def of(cls, document: searched.Document, expand: Expand) -> Self:
         return cls(
             id=f"doc_{document.document_id}",
+            workspace_id=f"ws_{document.collection_id}",
             title=document.title,
             type=document.source_type,
             source=document.origin,
@@ -107,7 +105,7 @@ class Document(Wire):
             metadata={**document.metadata, "labels": list(document.labels)},
             body=document.text,
             chunks=None if document.chunks is None else list(map(DocumentChunk.of, document.chunks)),
-            graph=None if expand.graph is None else Graph.of(expand.graph),
+            graph=None if expand.graph is None else Graph(),
             truncated=document.truncated,
         )
 

@@ -13,7 +13,10 @@ def _moment(value: Any) -> datetime:
         moment = datetime.fromisoformat(value)
     except ValueError:
         raise ValueError("must be an ISO 8601 timestamp") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ValueError("must be an ISO 8601 timestamp of the years 1 to 9999") from None
 
 
 def _end(value: Any) -> datetime:

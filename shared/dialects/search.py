@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from shared.dialects import v1
-from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
+from shared.dialects.v1 import ErrorBody, Flag, Sent, Wire, error_body
 from shared.routing.ways import Way
 from shared.searched import Retrieved, Wanted
 
@@ -13,7 +13,7 @@ __all__ = ["ErrorBody", "error_body"]
 Mode = Literal["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
 
 
-class Include(Wire):
+class Include(Sent):
     document: Flag = True
     rationale: Flag = False
     highlights: Flag = True

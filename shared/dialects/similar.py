@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from shared.dialects import v1
-from shared.dialects.v1 import ErrorBody, Flag, Wire, error_body
+from shared.dialects.v1 import ErrorBody, Flag, Sent, Wire, error_body
 from shared.routing.ways import Reach, Way
 from shared.searched import Retrieved, Wanted
 from shared.types import Result, Subject
@@ -13,17 +13,17 @@ from shared.types import Result, Subject
 __all__ = ["ErrorBody", "error_body"]
 
 
-class TextSubject(Wire):
+class TextSubject(Sent):
     kind: Literal["text"]
     text: v1.Passage
 
 
-class DocumentSubject(Wire):
+class DocumentSubject(Sent):
     kind: Literal["document"]
     document_id: v1.Id
 
 
-class ChunkSubject(Wire):
+class ChunkSubject(Sent):
     kind: Literal["chunk"]
     chunk_id: v1.Id
 

@@ -1,10 +1,11 @@
 """What the search contract's four endpoints share: the envelope of errors, where a request looks and by which
 filters, and how a result is shown."""
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
 from shared.dialects.moments import Beginning, End
@@ -26,14 +27,27 @@ CODES = {
     429: "RATE_LIMITED",
     503: "UNAVAILABLE",
 }
-# What is wrong by the core's name for it, and the contract's.
-FIELDS = {"workspace_id": "workspaceId", "org_id": "organizationId"}
+# Which field names what is not there.
+FIELDS = {"workspace_not_found": "workspaceId", "org_not_found": "organizationId"}
+# A union's tag is no field: subject.text.text.
+_TAGGED = re.compile(r"^subject\.(?:text|document|chunk)\.")
 
 
 class Wire(BaseModel):
     """Names as the contract writes them: workspaceId is workspace_id here. Unknown fields are ignored."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
+
+
+class Sent(Wire):
+    """What clients send: null is as good as nothing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_unsaid(cls, sent: Any) -> Any:
+        if not isinstance(sent, dict):
+            return sent
+        return {name: value for name, value in sent.items() if value is not None}
 
 
 class ErrorDetail(Wire):
@@ -54,8 +68,11 @@ def error_body(error: RagError) -> dict[str, Any]:
     reason = (
         {} if error.code in ("invalid_request", "not_found", "internal_error") else {"reason": error.code}
     )
-    details = {"field": error.details["field"]} if "field" in error.details else {}
-    details |= next(({"field": FIELDS[name]} for name in FIELDS if name in error.details), {}) | reason
+    field = FIELDS.get(error.code) or error.details.get("field")
+    details: dict[str, Any] = ({"field": _TAGGED.sub("subject.", field)} if field else {}) | reason
+    if wait := error.headers.get("Retry-After"):
+        # Where an error is an event of a stream, there is no header.
+        details["retryAfter"] = int(wait)
     said = {"code": CODES.get(error.status, "INTERNAL"), "message": str(error), "details": details}
     return {"error": said, "requestId": request_id()}
 
@@ -87,8 +104,8 @@ Values = Annotated[list[Value], Field(max_length=100), AfterValidator(_named_onc
 Kinds = Annotated[list[Kind], Field(max_length=100), AfterValidator(_named_once)]
 
 
-class RetrievalFilters(Wire):
-    """Of a list one suffices; null is none. Unknown keys are ignored."""
+class RetrievalFilters(Sent):
+    """Of a list one suffices. Unknown keys are ignored."""
 
     sources: Values | None = None
     types: Kinds | None = None
@@ -97,6 +114,12 @@ class RetrievalFilters(Wire):
     labels: Values | None = None
     after: Beginning | None = None
     before: End | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.after and self.before and self.after > self.before:
+            raise ValueError("after must not be later than before")
+        return self
 
     def to_filters(self) -> Filters:
         return Filters(
@@ -110,11 +133,11 @@ class RetrievalFilters(Wire):
         )
 
 
-class Quality(Wire):
+class Quality(Sent):
     rerank: Flag | None = None
 
 
-class Scoped(Wire):
+class Scoped(Sent):
     """Where a request looks: in a workspace, in an org, or in the one and then the other."""
 
     organization_id: Id | None = None
@@ -149,7 +172,7 @@ class Scoped(Wire):
 
 
 def _bare(workspace: str) -> str:
-    return workspace.removeprefix("ws_").lower()
+    return workspace.lower().removeprefix("ws_").replace("-", "")
 
 
 class Span(Wire):
@@ -164,6 +187,7 @@ class Result(Wire):
 
     document_id: str
     chunk_id: str
+    workspace_id: str
     score: float
     similarity: float | None
     title: str | None = None
@@ -181,6 +205,7 @@ class Result(Wire):
         result = cls(
             document_id=f"doc_{match.document_id}",
             chunk_id=f"chnk_{match.chunk_id}",
+            workspace_id=f"ws_{match.collection_id}",
             score=share(match.score),
             similarity=None if match.similarity is None else share(match.similarity),
             section_label=section_of(match),

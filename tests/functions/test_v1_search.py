@@ -1,5 +1,6 @@
 """/v1/search over HTTP, on the real stack."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -230,6 +231,8 @@ def test_the_same_question_gets_the_same_answer(home: Workspace):
         ({"q": "x", "autoprompt": "yes"}, "autoprompt"),
         ({"q": "x", "include": {"document": 1}}, "include.document"),
         ({"q": "x", "filters": {"after": "soon"}}, "filters.after"),
+        ({"q": "x", "filters": {"after": "0001-01-01T00:00:00+23:59"}}, "filters.after"),
+        ({"q": "x", "filters": {"after": "2026-01-02", "before": "2026-01-01"}}, "filters"),
         ({"q": "x", "filters": {"labels": "incident"}}, "filters.labels"),
         ({"q": "x", "filters": {"types": ["a b"]}}, "filters.types.0"),
         ({"q": "x", "filters": {"sources": ["x"] * 101}}, "filters.sources"),
@@ -259,6 +262,23 @@ def test_the_workspace_may_stand_in_the_header_but_not_twice(home: Workspace, pe
 @pytest.mark.parametrize("workspace_id", [f"ws_{NOBODYS}", NOBODYS, "ws_", "garbage", "ws_123"])
 def test_a_workspace_that_is_not_there_is_404(home: Workspace, workspace_id: str):
     refused(home.actor.post("/v1/search", {"workspaceId": workspace_id, "q": "x"}), 404, "NOT_FOUND")
+
+
+def test_null_is_as_good_as_nothing(home: Workspace):
+    unsaid = ("scope", "mode", "autoprompt", "context", "filters", "topK", "include", "quality", "model")
+    said = home.search(QUESTION, **dict.fromkeys(unsaid))
+    assert said["results"] == home.search(QUESTION)["results"]
+    refused(home.actor.post("/v1/search", {"workspaceId": home.id, "q": None}), 400, "INVALID_ARGUMENT", "q")
+
+
+def test_a_time_that_hides_what_answers_is_dropped_before_the_workspace_is_left(
+    home: Workspace, core: Pipeline, people: People
+):
+    put(core, people.alf, "sales", "Copy", OUTAGE, occurred_at=datetime(1999, 5, 1, tzinfo=UTC))
+    body = home.search("root cause of the billing outage in 1999", include={"rationale": True})
+    assert body["usage"]["routerScope"] == "workspace"
+    assert "time_range_dropped" in rules(body)
+    assert body["results"][0]["workspaceId"] == home.id
 
 
 def test_more_than_256_kib_is_too_large(home: Workspace):

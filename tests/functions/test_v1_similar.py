@@ -88,10 +88,10 @@ def test_an_unknown_subject_is_404(home: Workspace, subject: Row):
     ("body", "field"),
     [
         ({}, "subject"),
-        ({"subject": {"kind": "text", "text": " "}}, "subject.text.text"),
-        ({"subject": {"kind": "text", "text": "x" * 8001}}, "subject.text.text"),
+        ({"subject": {"kind": "text", "text": " "}}, "subject.text"),
+        ({"subject": {"kind": "text", "text": "x" * 8001}}, "subject.text"),
         ({"subject": {"kind": "song"}}, "subject"),
-        ({"subject": {"kind": "chunk"}}, "subject.chunk.chunkId"),
+        ({"subject": {"kind": "chunk"}}, "subject.chunkId"),
         ({"subject": TEXT, "mode": "graph"}, "mode"),
         ({"subject": TEXT, "by": "words"}, "by"),
         ({"subject": TEXT, "topK": 51}, "topK"),

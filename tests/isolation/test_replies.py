@@ -105,13 +105,15 @@ def test_with_a_key_of_another_org(people: People):
 
 
 @pytest.mark.parametrize(
-    "scopes", [[], ["documents:read"], ["documents:write", "collections:manage"]], ids=str
+    "scopes",
+    [[], ["documents:read"], ["retrievals:read"], ["documents:write", "collections:manage"]],
+    ids=str,
 )
 def test_with_a_key_without_a_scope_that_asks(people: People, world: World, scopes: list[str]):
     key = str(uuid4())
     token = people.ann.key_token(key=key, scopes=scopes)
     assert claim(people.ann, people.acme.id, token) == (403, "missing_scope")
-    reading = people.ann.key_token(key=key, scopes=["retrievals:read"])
+    reading = people.ann.key_token(key=key, scopes=["chat:read"])
     answered(people.ann, people.acme.id, reading)
     rag = {"org": people.acme.id, "key": key, "scopes": scopes}
     assert world.as_user(people.ann, "select * from rag.replies", rag=rag) == []

@@ -52,7 +52,9 @@ def test_by_another_org_s_workspace(library: Library, path: str, body: Row, scop
     answer = library.people.ann.post(path, {**body, "workspaceId": theirs, "scope": scope})
     assert_not_found(answer, library)
     same = answer.json()["error"], nobodys.json()["error"]
-    assert same[0]["message"] == same[1]["message"], "one that is not there at all looks the same"
+    assert same[0] == same[1], "one that is not there at all looks the same"
+    garbage = library.people.ann.post(path, {**body, "workspaceId": "ws_1", "scope": scope})
+    assert garbage.json()["error"] == same[1]
     header = {"X-Workspace-Id": theirs}
     assert_not_found(library.people.ann.request("POST", path, {**body, "scope": scope}, **header), library)
 

@@ -1,5 +1,6 @@
 """Answers put together from checked sentences: numbers, spaces and what was left out."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,10 +55,26 @@ def test_an_answer_never_begins_with_the_space_of_what_was_left_out():
 
 def test_frames_alone_ground_nothing():
     composer = Composer(MATCHES)
-    composer.add(Checked("Here is what I found:", Verdict.FRAME))
-    assert not composer.is_grounded
-    composer.add(held("It is hot.", 0, before="\n"))
+    assert composer.add(Checked("Here is what I found:", Verdict.FRAME)) == ""
+    assert (composer.is_grounded, composer.text) == (False, "")
+    assert composer.add(held("It is hot.", 0, before="\n")) == "Here is what I found:\nIt is hot. [1]"
     assert composer.is_grounded
+    assert composer.add(Checked("Shall I say more?", Verdict.FRAME, before=" ")) == " Shall I say more?"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("| Free | 10 |", "| Free | 10 [1] |"),
+        ("```\nmake test\n```", "```\nmake test\n```\n[1]"),
+        ("It is hot.", "It is hot. [1]"),
+    ],
+)
+def test_numbers_break_no_table_and_no_code(text: str, shown: str):
+    composer = Composer(MATCHES)
+    assert composer.add(held(text, 0)) == shown
+    (sentence,) = composer.sentences
+    assert text.startswith(composer.text[sentence.start : sentence.end])
 
 
 sentences = st.lists(

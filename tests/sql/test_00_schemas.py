@@ -17,7 +17,7 @@ EXPOSED = {
     "rag_list_named(text,integer,integer,integer,jsonb)",
     "rag_list_names()",
     "rag_claim_reply(uuid,text,text,integer)",
-    "rag_keep_reply(uuid,text,uuid,integer,text,text)",
+    "rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])",
     "rag_contents(uuid,text[],uuid[],uuid,boolean,boolean)",
     "rag_locate(uuid,uuid)",
     "rag_release_reply(uuid,text,uuid)",
@@ -174,6 +174,8 @@ INTERNAL = {
     "rag.sees_object(text)",
     "rag.score(rag.question,rag.reference[],rag.hit[],extensions.halfvec,rag.scope,text,text,integer,integer,boolean)",
     "rag.forget_replies(uuid)",
+    "rag.has_too_many_replies(uuid)",
+    "rag.sees_chunks(uuid,uuid[])",
     "rag.first_chunks(uuid,uuid,bigint)",
     "rag.best_of_documents(rag.hit[])",
     "rag.check_subject(uuid,uuid,text,extensions.vector,text,text)",
@@ -357,7 +359,7 @@ NARROWING = {
     },
     "replies": {
         "a bound key stays in its collection",
-        "a key has replies with a scope that asks",
+        "a key has replies with chat:read",
         "a reply is for whoever asked",
     },
     "removals": {
@@ -440,8 +442,10 @@ def test_every_function_says_how_volatile_it_is(world: World):
     assert functions(world, "provolatile = 'v'") == {
         "rag.clear_deliveries()",
         "rag.forget_replies(uuid)",
+        "rag.has_too_many_replies(uuid)",
+        "rag.sees_chunks(uuid,uuid[])",
         "rag_claim_reply(uuid,text,text,integer)",
-        "rag_keep_reply(uuid,text,uuid,integer,text,text)",
+        "rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])",
         "rag_release_reply(uuid,text,uuid)",
         "rag.milliseconds_since(timestamp with time zone)",
         "rag.held_load(uuid)",
