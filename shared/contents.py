@@ -25,7 +25,7 @@ def hydrate(
 ) -> Contents:
     """What the ids mean at that place, or, with `whole_org`, anywhere in its org.
 
-    There are at most 4,000,000 characters of texts and chunks, given out in the order of the ids.
+    There are at most 4,500,000 bytes of JSON, given out in the order of the ids.
 
     Raises InvalidRequest for more than a hundred ids; Forbidden for a key that does not read.
     """

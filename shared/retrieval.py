@@ -75,10 +75,6 @@ class _Search:
             compares=wanted.compares,
         )
 
-    def low_recall(self) -> str | None:
-        """Why what was found may not be what is sought; None where it may."""
-        return low_recall(self.found.matches, self.wanted.top_k, self.core.thresholds.medium)
-
     def because(self, rule: str, because: str) -> None:
         self.rules.append(Rule(rule, because))
 
@@ -157,7 +153,8 @@ def _look_by_meaning(search: _Search) -> None:
 def _look_in_the_org(search: _Search) -> None:
     if not search.route.falls_back or search.reach is Reach.ORG:
         return
-    if (why := search.low_recall()) is None:
+    matches, medium = search.found.matches, search.core.thresholds.medium
+    if (why := low_recall(matches, search.wanted.top_k, medium)) is None:
         return
     search.reach = Reach.ORG
     search.because("org_fallback", f"In the workspace {why}: looked in the whole organization.")
@@ -165,17 +162,13 @@ def _look_in_the_org(search: _Search) -> None:
 
 
 def _look_at_any_time(search: _Search) -> None:
-    """A time that was not meant, or that nothing is from, hides what answers; unless nothing does so at any
-    time."""
-    said, found = search.time_range, search.found
-    if said is None or (why := search.low_recall()) is None:
+    """A time that nothing is from was hardly meant."""
+    said = search.time_range
+    if said is None or search.found.matches:
         return
     search.time_range = None
+    search.because("time_range_dropped", f"Nothing is from the time of “{said.said}”: looked at any time.")
     search.look()
-    if found.matches and search.low_recall():
-        search.time_range, search.found = said, found
-        return
-    search.because("time_range_dropped", f"In the time of “{said.said}” {why}: looked at any time.")
 
 
 def narrowed(filters: Filters, place: Place, reach: Reach, said: TimeRange | None = None) -> Filters:

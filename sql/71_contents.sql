@@ -1,9 +1,17 @@
 -- Documents and chunks by their ids, with as much of their texts as one answer holds. Looked up by key, one by one:
 -- what the caller does not see, and what is nowhere, is left out alike.
 
--- The first chunks of a document that have no more than `room` characters together; complete: whether these are all.
+-- How many bytes a text takes in an answer, which is JSON.
+create function rag.size_of(content text)
+returns bigint
+language sql immutable security invoker set search_path = ''
+as $$
+  select octet_length(to_json(content)::text);
+$$;
+
+-- The first chunks of a document that take no more than `room` bytes together; complete: whether these are all.
 create function rag.first_chunks(org_id uuid, document_id uuid, room bigint, out chunks jsonb,
-  out characters bigint, out complete boolean)
+  out taken bigint, out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 set plan_cache_mode = force_generic_plan
 as $$
@@ -12,7 +20,7 @@ declare
   parts jsonb[] := '{}';
   part record;
 begin
-  characters := 0;
+  taken := 0;
   complete := true;
   -- A loop reads no more texts than there is room for, however many there are.
   for part in
@@ -22,9 +30,9 @@ begin
     where present.org_id = first_chunks.org_id and present.document_id = first_chunks.document_id
     order by present.ordinal
   loop
-    complete := characters + length(part.text) <= room;
+    complete := taken + rag.size_of(part.text) <= room;
     exit when not complete;
-    characters := characters + length(part.text);
+    taken := taken + rag.size_of(part.text);
     parts := parts || to_jsonb(part);
   end loop;
   chunks := to_jsonb(parts);
@@ -32,8 +40,8 @@ end;
 $$;
 
 -- ids of documents and chunks, as their kinds say, of an org, or of one of its collections. text, chunks: whether
--- documents come with these. In the order of the ids 4,000,000 characters are given out: a text is whole or null, of
--- chunks there are the first; where something did not fit, truncated is true. What is not found is not there. PT403
+-- documents come with these. In the order of the ids 4,500,000 bytes are given out: a text is whole or null, of chunks
+-- there are the first; where something did not fit, truncated is true. What is not found is not there. PT403
 -- for a key without a scope that reads.
 create function public.rag_contents(
   org_id uuid, kinds text[], ids uuid[], collection_id uuid default null, text boolean default true,
@@ -46,7 +54,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_variable
 declare
-  room bigint := 4000000;
+  -- Lambda gives back six megabytes at most.
+  room bigint := 4500000;
   documents jsonb[] := '{}';
   passages jsonb[] := '{}';
   own record;
@@ -85,18 +94,19 @@ begin
     where document.shown is not null or passage.shown is not null
     order by wanted.place
   loop
-    -- A text far too long is not even read: no character has more than four bytes.
+    room := room - octet_length(coalesce(own.document, own.passage)::text);
+    -- A text far too long is not even read.
     fits := (text or own.document is null)
-      and octet_length(own.content) <= 4 * room and length(own.content) <= room;
+      and octet_length(own.content) <= room and rag.size_of(own.content) <= room;
     if fits then
-      room := room - length(own.content);
+      room := room - rag.size_of(own.content);
     end if;
     if own.passage is not null then
       passages := passages || (own.passage || jsonb_build_object('text', case when fits then own.content end));
       continue;
     end if;
     if chunks then
-      select first.chunks, first.characters, first.complete into parts, taken, complete
+      select first.chunks, first.taken, first.complete into parts, taken, complete
       from rag.first_chunks(org_id, own.id, room) as first;
       room := room - taken;
     end if;
@@ -108,7 +118,7 @@ begin
 end;
 $$;
 
-revoke all on function rag.first_chunks(uuid, uuid, bigint),
+revoke all on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint),
   public.rag_contents(uuid, text[], uuid[], uuid, boolean, boolean) from public, anon, service_role;
-grant execute on function rag.first_chunks(uuid, uuid, bigint),
+grant execute on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint),
   public.rag_contents(uuid, text[], uuid[], uuid, boolean, boolean) to authenticated;

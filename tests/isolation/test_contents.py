@@ -55,7 +55,8 @@ def test_what_is_hidden_and_what_is_nowhere_are_one(library: Library, world: Wor
 def test_by_a_collection_of_another_org_s_or_of_another_user_s(library: Library, world: World):
     people = library.people
     store(library.core, people.bob, SECRETS["bolt"], collection="theirs")
-    ((theirs,),) = world.sql("select id::text from rag.collections where name = 'theirs'")
+    named = "select id::text from rag.collections where name = 'theirs' and org_id = %s"
+    ((theirs,),) = world.sql(named, people.bolt.id)
     asked = {**everything(library, world), "collection_id": theirs}
     for org in (people.acme, people.bolt):
         assert found(people.alf, {**asked, "org_id": org.id}) == set()

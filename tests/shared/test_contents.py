@@ -111,17 +111,17 @@ def test_a_workspace_has_its_own_and_the_org_has_all(core: Pipeline, people: Peo
 def test_a_text_is_whole_or_not_there_and_what_comes_after_may_fit(
     core: Pipeline, people: People, world: World
 ):
-    """4,000,000 characters, whatever they weigh."""
-    first, second, small = (large(world, people, size) for size in (3_000_000, 1_000_001, 1_000_000))
+    """4,500,000 bytes, of which each of these letters has two."""
+    first, second, small = (large(world, people, size) for size in (1_500_000, 800_000, 500_000))
     contents = found(core, people, [("document", one) for one in (first, second, small)])
-    assert [len(one.text or "") for one in contents.documents] == [3_000_000, 0, 1_000_000]
+    assert [len(one.text or "") for one in contents.documents] == [1_500_000, 0, 500_000]
     assert [one.text is None for one in contents.documents] == [False, True, False]
     assert [one.truncated for one in contents.documents] == [False, True, False]
 
 
 def test_of_chunks_there_are_the_first_that_fit(core: Pipeline, people: People, world: World):
-    texts = ["x" * 10, "y" * 10, "z" * 10]
-    document = large(world, people, 4_000_000 - 25, *texts)
+    texts = ["x " * 2000, "y " * 2000, "z " * 2000]
+    document = large(world, people, 2_245_000, *texts)
     chunk = chunk_of(world, document)
     ids: Ids = [
         ("document", document),
@@ -131,7 +131,7 @@ def test_of_chunks_there_are_the_first_that_fit(core: Pipeline, people: People, 
     contents = found(core, people, ids, chunks=True)
     first, after = contents.documents
     assert [part.text for part in first.chunks or ()] == texts[:2]
-    assert (len(first.text or ""), first.truncated) == (4_000_000 - 25, True)
+    assert (len(first.text or ""), first.truncated) == (2_245_000, True)
     assert (contents.chunks[0].text, contents.missing) == (None, ())
     assert (after.text, after.chunks, after.truncated) == ("tiny", (), True)
 

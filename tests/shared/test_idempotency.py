@@ -181,7 +181,7 @@ def test_what_cannot_be_kept_is_an_answer_all_the_same(core: Pipeline, people: P
     ann = people.ann.principal
     tokens = iter([ann])
     begun = begin(
-        core.database, lambda: next(tokens, Principal(ann.user_id, "none")), people.acme.id, "a key", BODY
+        core.database, lambda: next(tokens, Principal(ann.user_id, "none")), people.acme.id, "a key", BODY, 60
     )
     assert isinstance(begun, Claim)
     assert not begun.keep(200, {}, "r")

@@ -177,6 +177,7 @@ INTERNAL = {
     "rag.has_too_many_replies(uuid)",
     "rag.sees_chunks(uuid,uuid[])",
     "rag.first_chunks(uuid,uuid,bigint)",
+    "rag.size_of(text)",
     "rag.best_of_documents(rag.hit[])",
     "rag.check_subject(uuid,uuid,text,extensions.vector,text,text)",
     "rag.subject_of(uuid,uuid)",
@@ -442,8 +443,6 @@ def test_every_function_says_how_volatile_it_is(world: World):
     assert functions(world, "provolatile = 'v'") == {
         "rag.clear_deliveries()",
         "rag.forget_replies(uuid)",
-        "rag.has_too_many_replies(uuid)",
-        "rag.sees_chunks(uuid,uuid[])",
         "rag_claim_reply(uuid,text,text,integer)",
         "rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])",
         "rag_release_reply(uuid,text,uuid)",
