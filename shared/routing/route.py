@@ -87,6 +87,10 @@ def _reach(asked: Asked, rules: list[Rule]) -> tuple[Reach, bool]:
     if asked.way is Way.FAST:
         rules.append(Rule("workspace", "The workspace is searched, and nothing else: fast looks once."))
         return Reach.WORKSPACE, False
+    if asked.narrowed:
+        # Filters say what is wanted: who gives them is not shown what lies beyond.
+        rules.append(Rule("workspace", "The workspace is searched, and nothing else: the filters hold."))
+        return Reach.WORKSPACE, False
     if asked.questions and (of_org := org_level(asked.text)):
         what, word = of_org
         rules.append(

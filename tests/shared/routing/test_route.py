@@ -93,6 +93,18 @@ def test_filters_of_the_request_s_own_are_not_second_guessed():
     assert names(found) == ["hybrid", "workspace", "narrowed", "expanded"]
 
 
+@pytest.mark.parametrize("text", ["kettle", "INC-4821", "who owns the billing service?", "our travel policy"])
+def test_filters_keep_to_the_workspace_whatever_is_asked(text: str):
+    found = routed(text, narrowed=True)
+    assert (found.reach, found.falls_back) == (Reach.WORKSPACE, False)
+    assert routed(text, narrowed=True, has_workspace=False).reach is Reach.ORG
+
+
+def test_a_scope_that_is_given_is_kept_beside_filters():
+    found = routed("kettle", narrowed=True, reach=Reach.ORG)
+    assert (found.reach, found.falls_back) == (Reach.ORG, False)
+
+
 def test_without_autoprompt_the_words_stay_and_the_time_still_holds():
     found = routed("k8s incidents last week", expands=False)
     assert found.text == found.words == "k8s incidents last week"
@@ -220,6 +232,7 @@ def test_every_question_has_one_route(asked: Asked, half_life_days: float | None
     assert len(set(names(found))) == len(names(found))
     assert not (found.rerank and found.half_life_days)
     assert not (found.time_range and found.half_life_days)
+    assert not (asked.narrowed and found.falls_back)
     assert not found.falls_back or (asked.has_workspace and found.reach is Reach.WORKSPACE)
     assert bool(found.text.strip()) == bool(asked.text.strip())
 
