@@ -5,13 +5,16 @@ say stands in it, in the order in which they were asked.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from shared.match import is_identifier
+from shared.routing import MAX_LENGTH
 from shared.routing.expand import RULES, Expanded, expand
 from shared.routing.families import KINDS, Family, family_of
 from shared.routing.intents import fresh, org_level, timeless
-from shared.routing.times import TimeRange, time_range, without
+from shared.routing.periods import TimeRange
+from shared.routing.times import time_range, without
 from shared.routing.ways import Asked, Reach, Route, Rule, Way
 from shared.types import Match, Mode
 
@@ -154,6 +157,9 @@ def _expanded(
         rules.append(Rule("rephrased", "What is not looked for was left out of the question."))
     if found.added:
         rules.append(Rule("expanded", f"Looked for as well: {', '.join(found.added)}."))
+    # By word a document may be found that has no date and says "last week".
+    if rest != text and said and said.said.lower() not in found.words.lower():
+        found = replace(found, words=f"{found.words} {said.said}"[:MAX_LENGTH])
     return found
 
 

@@ -42,6 +42,7 @@ LAYERS = (
         "routing.relative",
         "routing.spoken",
         "routing.sides",
+        "routing.doubts",
         "routing.english",
         "routing.tongues",
         "routing.times",

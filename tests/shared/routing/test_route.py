@@ -80,7 +80,7 @@ def test_auto_is_hybrid_with_kind_time_and_other_words():
     assert found.time_range
     assert found.time_range.after == datetime(2026, 4, 6, tzinfo=UTC)
     assert found.half_life_days is None
-    assert (found.text, found.words) == ("k8s incidents?", "k8s incidents? kubernetes")
+    assert (found.text, found.words) == ("k8s incidents?", "k8s incidents? kubernetes last week")
     assert names(found) == ["hybrid", "workspace", "family", "time_range", "rephrased", "expanded"]
     assert "last week" in found.rules[3].because
     assert "kubernetes" in found.rules[5].because
@@ -109,6 +109,11 @@ def test_without_autoprompt_the_words_stay_and_the_time_still_holds():
     found = routed("k8s incidents last week", expands=False)
     assert found.text == found.words == "k8s incidents last week"
     assert found.time_range
+
+
+def test_what_is_said_of_time_is_looked_for_by_word_all_the_same():
+    found = routed("billing incidents in 2024")
+    assert (found.text, found.words) == ("billing incidents", "billing incidents in 2024")
 
 
 def test_a_question_that_is_only_a_time_keeps_it():
