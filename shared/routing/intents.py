@@ -44,7 +44,7 @@ _FRESH = re.compile(
 _TIMELESS = re.compile(
     rf"{_BEGIN}(?:definition\s+of|define|meaning\s+of|what\s+does\s+[\w-]+\s+(?:mean|stand\s+for)|history\s+of"
     r"|historical(?:ly)?|original(?:ly)?|of\s+all\s+time|all[\s-]+time|at\s+any\s+time|ever|oldest|earliest"
-    rf"|the\s+first\s+time|from\s+the\s+beginning|regardless\s+of\s+(?:date|age|time)|how\s+to|how\s+do\s+i){_END}",
+    rf"|the\s+first\s+time|from\s+the\s+beginning|regardless\s+of\s+(?:date|age|time)){_END}",
     re.IGNORECASE,
 )
 

@@ -48,6 +48,7 @@ LAYERS = (
         "routing.times",
     ),
     (
+        "routing.evidence",
         "routing.families",
         "routing.intents",
         "routing.frames",

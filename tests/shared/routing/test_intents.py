@@ -56,12 +56,14 @@ def test_what_only_looks_new_is_not(question: str):
 
 
 @pytest.mark.parametrize(
-    "question", ["history of the billing service", "what does SLA mean", "the oldest bug", "how to"]
+    "question", ["history of the billing service", "what does SLA mean", "the oldest bug"]
 )
 def test_what_does_not_age_is_asked_for(question: str):
     assert timeless(question)
 
 
-@pytest.mark.parametrize("question", ["whatever", "forever young", "how many incidents", "history_id"])
+@pytest.mark.parametrize(
+    "question", ["whatever", "forever young", "how many incidents", "history_id", "how do I", "how to"]
+)
 def test_what_ages_is_not_timeless(question: str):
     assert timeless(question) is None

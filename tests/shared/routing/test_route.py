@@ -139,7 +139,15 @@ def test_what_is_said_of_time_leaves_no_hole(text: str, rest: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["kettle", "billing incidents", "latest documentation", "what is currently broken"]
+    "text",
+    [
+        "kettle",
+        "billing incidents",
+        "latest documentation",
+        "what is currently broken",
+        "what is the kettle",
+        "how do I boil water",
+    ],
 )
 def test_older_documents_are_held_back_by_default(text: str):
     found = routed(text)
