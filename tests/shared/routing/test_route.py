@@ -29,14 +29,38 @@ def names(found: Route) -> list[str]:
     return [rule.name for rule in found.rules]
 
 
-@pytest.mark.parametrize("text", ["INC-4821", "shared/match.py", "ann@example.com", " v1.2.3 "])
+NAMES = {
+    "INC-4821": "INC-4821",
+    "shared/match.py": "shared/match.py",
+    "ann@example.com": "ann@example.com",
+    " v1.2.3 ": "v1.2.3",
+    "1.2.3": "1.2.3",
+    "retry_count": "retry_count",
+    "INC-7?": "INC-7",
+    "INC-7.": "INC-7",
+    "“INC-7”": "INC-7",
+    "“INC-7”?": "INC-7",
+    '"INC-7?"': "INC-7",
+    "'retry_count'": "retry_count",
+}
+
+
+@pytest.mark.parametrize(("text", "name"), NAMES.items())
 @pytest.mark.parametrize("way", [Way.AUTO, Way.FAST])
-def test_an_identifier_goes_by_word_and_as_it_is(text: str, way: Way):
+def test_an_identifier_goes_by_word_and_as_it_is(text: str, name: str, way: Way):
     found = routed(text, way=way, reranks=True)
-    assert (found.way, found.mode, found.text, found.words) == (Way.KEYWORD, Mode.KEYWORD, text, text)
+    assert (found.way, found.mode, found.text, found.words) == (Way.KEYWORD, Mode.KEYWORD, name, name)
     assert (found.family, found.time_range, found.half_life_days, found.rerank) == (None, None, None, False)
     assert found.expanded is None
     assert names(found) == ["identifier", "workspace"]
+
+
+@pytest.mark.parametrize(
+    "text", ["24/7", "401k", "Q3", "2024", "k8s", "Q3-2025", "2025-03-04", "kettle", "INC 7", "?"]
+)
+def test_a_number_or_a_word_with_one_is_no_identifier(text: str):
+    found = routed(text)
+    assert (found.way, found.mode) == (Way.HYBRID, Mode.HYBRID)
 
 
 def test_an_identifier_that_the_workspace_lacks_may_be_the_org_s_unless_it_must_be_fast():
