@@ -4,11 +4,13 @@ No model is asked: this is on the path of every search. A passage is worth what 
 words, rare ones more (within the match, which is all there is to count in), identifiers most.
 """
 
+import heapq
 import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from shared.searched import Highlight
 from shared.sentences import Sentence, sentences
@@ -17,6 +19,8 @@ from shared.words import LETTERS, WORDS, pairs, told, unspaced
 
 CHARACTERS = 300
 MAX_SENTENCES = 5
+# Each is looked for in every match: of a question that is a text of its own they would be hundreds.
+MOST_TERMS = 40
 # What holds a digit or an inner underscore names one thing; other words only tell what about.
 IDENTIFIER_WEIGHT = 3.0
 _IDENTIFIER = re.compile(r"\d|\w_\w")
@@ -51,16 +55,21 @@ def highlight(match: Match, question: str) -> Highlight:
     return Highlight(match.text[start:end], match.span[0] + start, match.span[0] + end)
 
 
+# The matches of one search are asked the same question.
+@lru_cache(maxsize=8)
 def _terms(question: str) -> frozenset[str]:
-    """The question's content words, cut. What is joined stays whole where it holds a digit."""
-    found: set[str] = set()
+    """The question's content words, cut. What is joined stays whole where it holds a digit. Of too many those
+    that are likely to be rare: identifiers, then what is longest, then what comes first."""
+    found: dict[str, tuple[bool, int]] = {}
     for word in WORDS.findall(question):
         whole = word.casefold()
         if unspaced(whole):
-            found.update(pairs(whole))
-        else:
-            found |= told([whole] if _IDENTIFIER.search(whole) else _JOINTS.split(whole))
-    return frozenset(found)
+            found.update({pair: (False, len(pair)) for pair in pairs(whole)})
+            continue
+        for part in [whole] if _IDENTIFIER.search(whole) else _JOINTS.split(whole):
+            rank = (_IDENTIFIER.search(part) is not None, len(part))
+            found |= {term: max(rank, found.get(term, rank)) for term in told([part])}
+    return frozenset(heapq.nlargest(MOST_TERMS, found, key=found.__getitem__))
 
 
 def _hits(text: str, asked: frozenset[str]) -> list[tuple[int, str]]:

@@ -6,11 +6,11 @@ here, since what a range leaves out nobody sees; what lies ahead (tomorrow, next
 """
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared.routing.dates import WEEKDAYS
-from shared.routing.periods import Period, Unit, moved
+from shared.routing.doubts import doubtful
+from shared.routing.periods import Period, TimeRange, Unit, moved
 from shared.routing.relative import COUNT
 from shared.routing.sides import COMMA, LINK, ONWARD, POSSESSIVE, Side, before
 from shared.routing.spoken import WHEN, ends, period
@@ -24,28 +24,23 @@ _AGE = re.compile(
 Time = re.Match[str]
 
 
-@dataclass(frozen=True, slots=True)
-class TimeRange:
-    """From `after` to `before`, both inclusive, in UTC; None is open. text[start:end] is `said`."""
-
-    after: datetime | None
-    before: datetime | None
-    said: str
-    start: int
-    end: int
-
-
-def english_range(text: str, now: datetime) -> TimeRange | None:
-    """The first time that the text speaks of in English; `now` is in UTC."""
+def english_range(text: str, now: datetime, question: str | None = None) -> TimeRange | None:
+    """The first time that the text speaks of in English; `now` is in UTC. `question`: what it was taken from,
+    in another language."""
     times = list(WHEN.finditer(text))
     found = [said for said in [_aged(text, now)] if said]
-    for place in range(len(times)):
+    doubted = 0
+    for place, time in enumerate(times):
+        if time.start() < doubted:
+            continue
         try:
             said = _together(text, times[place : place + 2], now) or _alone(text, times[place:], now)
         except (ValueError, OverflowError):
             # What no calendar has, such as 30 February.
             continue
-        if said:
+        if said and doubtful(said, text, now, question):
+            doubted = said.end
+        elif said:
             found.append(said)
             break
     return min(found, key=lambda said: said.start, default=None)

@@ -34,9 +34,10 @@ _OTHERS = (
     r"mu[eé]strame|estoy\s+buscando|por\s+favor",
 )
 _FRAME = re.compile(rf"(?:{'|'.join((*_ENGLISH, *_OTHERS))})(?![\w'’-])[\s,:;]*", re.IGNORECASE)
+# Thanks are a word of the question where nothing is before them: a note of thanks.
 _THANKS = re.compile(
-    r"[\s,;.!]+(?:please|pls|thanks(?:\s+(?:a\s+lot|in\s+advance))?|thank\s+you(?:\s+(?:very\s+much|in\s+advance))?"
-    r"|bitte|danke|merci|por\s+favor|gracias)[\s.!?]*$",
+    r"(?:[\s,;.!]+(?:please|pls|bitte|por\s+favor)|(?:(?<=\?)|\s*[,;.!]+|\s+[–—-]+)\s+(?:thanks(?:\s+(?:a\s+lot|in\s+advance))?"
+    r"|thank\s+you(?:\s+(?:very\s+much|in\s+advance))?|danke|merci|gracias))[\s.!?]*$",
     re.IGNORECASE,
 )
 _SAYS_SOMETHING = re.compile(r"\w")

@@ -45,6 +45,17 @@ class Period:
         return Period(begin, end if number < 3 else self.end, self.cycle)
 
 
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """From `after` to `before`, both inclusive, in UTC; None is open. text[start:end] is `said`."""
+
+    after: datetime | None
+    before: datetime | None
+    said: str
+    start: int
+    end: int
+
+
 def moved(moment: datetime, unit: Unit, count: int) -> datetime:
     """So many units later, or earlier; from the 31st to the last day of a shorter month."""
     if unit in _LENGTHS:

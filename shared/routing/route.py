@@ -4,14 +4,18 @@ Pure and deterministic: the same question at the same moment takes the same rout
 say stands in it, in the order in which they were asked.
 """
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from shared.match import is_identifier
+from shared.routing import MAX_LENGTH
 from shared.routing.expand import RULES, Expanded, expand
 from shared.routing.families import KINDS, Family, family_of
 from shared.routing.intents import fresh, org_level, timeless
-from shared.routing.times import TimeRange, time_range, without
+from shared.routing.periods import TimeRange
+from shared.routing.times import time_range, without
 from shared.routing.ways import Asked, Reach, Route, Rule, Way
 from shared.types import Match, Mode
 
@@ -25,6 +29,14 @@ MODES = {
     Way.NEURAL: Mode.SEMANTIC,
     Way.FAST: Mode.KEYWORD,
 }
+# What is around a name that is asked for.
+_AROUND = " \t\r\n\"'`“”„‘’«»‹›"
+_BEHIND = "?.!" + _AROUND
+_JOINT = re.compile(r"[./:@#_-]")
+_LETTER = re.compile(r"[^\W\d_]")
+# Numbers with more than one joint: a version, an address.
+_VERSION = re.compile(r"\d+(?:\.\d+){2,}")
+_PERIOD = re.compile(r"(?:(?:19|20)\d\d[-/])?[QH][1-4](?:[-/](?:19|20)\d\d)?", re.IGNORECASE)
 # What is written in them holds until it is written anew, however long ago that was.
 TIMELESS = frozenset({Family.DOCS, Family.CODE})
 
@@ -37,7 +49,8 @@ def route(
 ) -> Route:
     """The question's route; `now` is aware. With a rewriter's `expand` it is as deterministic as that."""
     rules: list[Rule] = []
-    named = asked.way in (Way.AUTO, Way.FAST) and is_identifier(asked.text.strip())
+    name = name_in(asked.text) if asked.way in (Way.AUTO, Way.FAST) else None
+    named = name is not None
     way, mode = _way(asked, named, rules)
     reach, falls_back = _reach(asked, rules)
     fast = named or way is Way.FAST
@@ -54,8 +67,8 @@ def route(
         mode=mode,
         reach=reach,
         falls_back=falls_back,
-        text=found.meaning if found else asked.text,
-        words=found.words if found else asked.text,
+        text=found.meaning if found else name or asked.text,
+        words=found.words if found else name or asked.text,
         family=family,
         prefer=KINDS[family] if family else (),
         time_range=said,
@@ -64,6 +77,14 @@ def route(
         rules=tuple(rules),
         expanded=found,
     )
+
+
+def name_in(text: str) -> str | None:
+    """The one name that the text is, without quotation marks and an end around it; None where it is none, or
+    one that may be a word or a number: 401k, 24/7, Q3."""
+    name = text.strip(_AROUND).rstrip(_BEHIND).strip(_AROUND)
+    joined = _JOINT.search(name) and _LETTER.search(name) and not _PERIOD.fullmatch(name)
+    return name if (joined or _VERSION.fullmatch(name)) and is_identifier(name) else None
 
 
 def _way(asked: Asked, named: bool, rules: list[Rule]) -> tuple[Way, Mode]:
@@ -86,6 +107,10 @@ def _reach(asked: Asked, rules: list[Rule]) -> tuple[Reach, bool]:
         return Reach.ORG, False
     if asked.way is Way.FAST:
         rules.append(Rule("workspace", "The workspace is searched, and nothing else: fast looks once."))
+        return Reach.WORKSPACE, False
+    if asked.narrowed:
+        # Filters say what is wanted: who gives them is not shown what lies beyond.
+        rules.append(Rule("workspace", "The workspace is searched, and nothing else: the filters hold."))
         return Reach.WORKSPACE, False
     if asked.questions and (of_org := org_level(asked.text)):
         what, word = of_org
@@ -150,6 +175,9 @@ def _expanded(
         rules.append(Rule("rephrased", "What is not looked for was left out of the question."))
     if found.added:
         rules.append(Rule("expanded", f"Looked for as well: {', '.join(found.added)}."))
+    # By word a document may be found that has no date and says "last week".
+    if rest != text and said and said.said.lower() not in found.words.lower():
+        found = replace(found, words=f"{found.words} {said.said}"[:MAX_LENGTH])
     return found
 
 

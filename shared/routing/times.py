@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from itertools import accumulate, islice
 
 from shared.routing import MAX_LENGTH
-from shared.routing.english import TimeRange, english_range
+from shared.routing.english import english_range
+from shared.routing.periods import TimeRange
 from shared.routing.tongues import TONGUES, Tongue
 
 __all__ = ["TimeRange", "time_range", "without"]
@@ -82,7 +83,7 @@ def _in_english(text: str, run: list[_Piece], now: datetime) -> TimeRange | None
     """What the run says, where the language's own words say it."""
     whole = " ".join(piece.english for piece in run)
     # With what comes after, since that tells a year from a number of things.
-    said = english_range(whole + text[run[-1].end :][:_AFTER], now)
+    said = english_range(whole + text[run[-1].end :][:_AFTER], now, question=text)
     if said is None or said.end > len(whole):
         return None
     ends = list(accumulate(len(piece.english) + 1 for piece in run))

@@ -1,9 +1,8 @@
 """The commonest times in German, French and Spanish, said in English: data for times.py.
 
-Each row is how it is said and its English; what is longer comes first. A line's {month},
-{weekday} and {unit} are
-words of the language's own, {n} a number. A word that another language has too stands in a phrase: the French
-"hier" is German for here.
+Each row is how it is said and its English; what is longer comes first. A line's {month}, {weekday} and {unit}
+are words of the language's own, {n} a number. A word that another language has too stands in a phrase: the
+French "hier" is German for here.
 """
 
 import re
@@ -14,8 +13,7 @@ from shared.routing.dates import WEEKDAYS
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November",
-    "December",
+    "November", "December",
 )  # fmt: skip
 # Read alike in every language.
 _EVERYWHERE = (
@@ -26,8 +24,7 @@ _EVERYWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class Tongue:
-    """A language's months from January, its weekdays from Monday, its units, numbers and phrases,
-    by pattern."""
+    """A language's months from January, its weekdays from Monday, its units, numbers, phrases, by pattern."""
 
     months: Sequence[str]
     weekdays: Sequence[str]

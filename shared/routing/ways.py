@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from shared.routing.expand import Expanded
 from shared.routing.families import Family
-from shared.routing.times import TimeRange
+from shared.routing.periods import TimeRange
 from shared.types import Mode
 
 

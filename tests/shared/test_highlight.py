@@ -111,3 +111,9 @@ def test_fifty_matches_take_little_of_a_search():
             highlight(each, "At how many degrees does kettle number 7 switch off its water?")
         best = min(best, perf_counter() - started)
     assert best < 0.09
+
+
+def test_of_a_question_that_is_a_page_the_names_and_long_words_are_looked_for():
+    question = " ".join(f"word{letter}x" for letter in "abcdefghijklmnop") + " it be " * 200 + " INC-4821"
+    question += " " + " ".join(f"{one}{two}" for one in "bcdfgh" for two in "jklmnpqr")
+    assert "INC-4821" in highlight(match(KETTLE), question).text

@@ -42,11 +42,13 @@ LAYERS = (
         "routing.relative",
         "routing.spoken",
         "routing.sides",
+        "routing.doubts",
         "routing.english",
         "routing.tongues",
         "routing.times",
     ),
     (
+        "routing.evidence",
         "routing.families",
         "routing.intents",
         "routing.frames",

@@ -25,7 +25,18 @@ TOLD = [
     ("summarize the last sprint", Family.SUMMARIES, "summarize"),
     ("minutes of the board meeting", Family.SUMMARIES, "minutes of"),
     ("TL;DR please", Family.SUMMARIES, "TL;DR"),
-    ("how do I reset my password", Family.DOCS, "how do I"),
+    ("open issues of checkout", Family.TICKETS, "open issues"),
+    ("issue 4821", Family.TICKETS, "issue 4821"),
+    ("user stories about billing", Family.TICKETS, "user stories"),
+    ("which issue is the story blocked by", Family.TICKETS, "issue"),
+    ("which function is retry_count in", Family.CODE, "function"),
+    ("the class BillingService", Family.CODE, "class"),
+    ("a method of the parser module", Family.CODE, "method"),
+    ("what did he say on the call", Family.MESSAGES, "say"),
+    ("slack message from Ann in the thread", Family.MESSAGES, "slack"),
+    ("it was unavailable and an alert came", Family.INCIDENTS, "unavailable"),
+    ("what was decided at the meeting", Family.SUMMARIES, "decided"),
+    ("owner's manual, the instructions", Family.DOCS, "manual"),
     ("deployment documentation", Family.DOCS, "documentation"),
     ("what is the vacation policy", Family.DOCS, "policy"),
 ]
@@ -34,6 +45,30 @@ SILENT = (
     "postal code",
     "incident_id", "commit to the plan", "thread pool size", "ticketing.py", "#bug", "payment method",
 )  # fmt: skip
+
+
+# Ordinary words, that a family has too.
+ORDINARY = """
+first class travel | yoga class | a discount code for partners | promo code | door code | wifi code
+area code | tax code | gift code | vault code | error code E-42 | the code of the vault door
+job function | function room | branch office | branch manager of the branch office | diff between plans
+method of shipping | PR agency | repository of knowledge | module 3 of the training | compile a list
+merged company | what is the code | health issue | users with health issues reported
+issue refund to customer | success story | customer stories | bug spray | task force | broke even in 2023
+the window broke | unavailable | parental leave | on-call pay | alerts on my phone | call center number
+conference call | what did the CEO say | email address of HR | email signature | thread count
+slack in the schedule | 10 minutes of exercise | wait 5 minutes of inactivity | summary judgment
+manual labor | manual approval | what is manual approval | spec ops | what is the kettle
+how do I reset my password | how to boil water | how do I get manual approval | minutes | a story
+the issue
+"""
+
+
+@pytest.mark.parametrize(
+    "question", [said.strip() for line in ORDINARY.strip().splitlines() for said in line.split("|")]
+)
+def test_an_ordinary_word_alone_tells_none(question: str):
+    assert family_of(question) is None
 
 
 @pytest.mark.parametrize(("question", "family", "word"), TOLD)

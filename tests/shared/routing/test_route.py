@@ -29,14 +29,38 @@ def names(found: Route) -> list[str]:
     return [rule.name for rule in found.rules]
 
 
-@pytest.mark.parametrize("text", ["INC-4821", "shared/match.py", "ann@example.com", " v1.2.3 "])
+NAMES = {
+    "INC-4821": "INC-4821",
+    "shared/match.py": "shared/match.py",
+    "ann@example.com": "ann@example.com",
+    " v1.2.3 ": "v1.2.3",
+    "1.2.3": "1.2.3",
+    "retry_count": "retry_count",
+    "INC-7?": "INC-7",
+    "INC-7.": "INC-7",
+    "“INC-7”": "INC-7",
+    "“INC-7”?": "INC-7",
+    '"INC-7?"': "INC-7",
+    "'retry_count'": "retry_count",
+}
+
+
+@pytest.mark.parametrize(("text", "name"), NAMES.items())
 @pytest.mark.parametrize("way", [Way.AUTO, Way.FAST])
-def test_an_identifier_goes_by_word_and_as_it_is(text: str, way: Way):
+def test_an_identifier_goes_by_word_and_as_it_is(text: str, name: str, way: Way):
     found = routed(text, way=way, reranks=True)
-    assert (found.way, found.mode, found.text, found.words) == (Way.KEYWORD, Mode.KEYWORD, text, text)
+    assert (found.way, found.mode, found.text, found.words) == (Way.KEYWORD, Mode.KEYWORD, name, name)
     assert (found.family, found.time_range, found.half_life_days, found.rerank) == (None, None, None, False)
     assert found.expanded is None
     assert names(found) == ["identifier", "workspace"]
+
+
+@pytest.mark.parametrize(
+    "text", ["24/7", "401k", "Q3", "2024", "k8s", "Q3-2025", "2025-03-04", "kettle", "INC 7", "?"]
+)
+def test_a_number_or_a_word_with_one_is_no_identifier(text: str):
+    found = routed(text)
+    assert (found.way, found.mode) == (Way.HYBRID, Mode.HYBRID)
 
 
 def test_an_identifier_that_the_workspace_lacks_may_be_the_org_s_unless_it_must_be_fast():
@@ -80,7 +104,7 @@ def test_auto_is_hybrid_with_kind_time_and_other_words():
     assert found.time_range
     assert found.time_range.after == datetime(2026, 4, 6, tzinfo=UTC)
     assert found.half_life_days is None
-    assert (found.text, found.words) == ("k8s incidents?", "k8s incidents? kubernetes")
+    assert (found.text, found.words) == ("k8s incidents?", "k8s incidents? kubernetes last week")
     assert names(found) == ["hybrid", "workspace", "family", "time_range", "rephrased", "expanded"]
     assert "last week" in found.rules[3].because
     assert "kubernetes" in found.rules[5].because
@@ -93,10 +117,27 @@ def test_filters_of_the_request_s_own_are_not_second_guessed():
     assert names(found) == ["hybrid", "workspace", "narrowed", "expanded"]
 
 
+@pytest.mark.parametrize("text", ["kettle", "INC-4821", "who owns the billing service?", "our travel policy"])
+def test_filters_keep_to_the_workspace_whatever_is_asked(text: str):
+    found = routed(text, narrowed=True)
+    assert (found.reach, found.falls_back) == (Reach.WORKSPACE, False)
+    assert routed(text, narrowed=True, has_workspace=False).reach is Reach.ORG
+
+
+def test_a_scope_that_is_given_is_kept_beside_filters():
+    found = routed("kettle", narrowed=True, reach=Reach.ORG)
+    assert (found.reach, found.falls_back) == (Reach.ORG, False)
+
+
 def test_without_autoprompt_the_words_stay_and_the_time_still_holds():
     found = routed("k8s incidents last week", expands=False)
     assert found.text == found.words == "k8s incidents last week"
     assert found.time_range
+
+
+def test_what_is_said_of_time_is_looked_for_by_word_all_the_same():
+    found = routed("billing incidents in 2024")
+    assert (found.text, found.words) == ("billing incidents", "billing incidents in 2024")
 
 
 def test_a_question_that_is_only_a_time_keeps_it():
@@ -122,7 +163,15 @@ def test_what_is_said_of_time_leaves_no_hole(text: str, rest: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["kettle", "billing incidents", "latest documentation", "what is currently broken"]
+    "text",
+    [
+        "kettle",
+        "billing incidents",
+        "latest documentation",
+        "what is currently broken",
+        "what is the kettle",
+        "how do I boil water",
+    ],
 )
 def test_older_documents_are_held_back_by_default(text: str):
     found = routed(text)
@@ -220,6 +269,7 @@ def test_every_question_has_one_route(asked: Asked, half_life_days: float | None
     assert len(set(names(found))) == len(names(found))
     assert not (found.rerank and found.half_life_days)
     assert not (found.time_range and found.half_life_days)
+    assert not (asked.narrowed and found.falls_back)
     assert not found.falls_back or (asked.has_workspace and found.reach is Reach.WORKSPACE)
     assert bool(found.text.strip()) == bool(asked.text.strip())
 

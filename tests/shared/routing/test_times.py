@@ -1,9 +1,7 @@
-"""Times that questions speak of, asked by anybody on Wednesday, 15 April 2026,
-half past two in the afternoon.
+"""Times that questions speak of, asked by anybody on Wednesday, 15 April 2026, half past two p.m.
 
-Cases read: the question, the expression in it,
-after and before (both inclusive; - is open, bare dates are whole
-days)."""
+Cases read: the question, the expression in it, after and before (both inclusive; - is open, bare dates are
+whole days)."""
 
 from datetime import UTC, datetime, time, timedelta, timezone
 
@@ -55,27 +53,27 @@ prior to Q3 | prior to Q3 | - | 2025-06-30
 until March 3, 2025 | until March 3, 2025 | - | 2025-03-03
 by the end of March | by the end of March | - | 2026-03-31
 after 2024-06-01 | after 2024-06-01 | 2024-06-02 | -
-after March but before June | after March but before June | 2026-04-01 | 2026-05-31
+after May but before August 2025 | after May but before August 2025 | 2025-06-01 | 2025-07-31
 in March | in March | 2026-03-01 | 2026-03-31
-in april | in april | 2026-04-01 | 2026-04-30
+in february | in february | 2026-02-01 | 2026-02-28
 in may | in may | 2025-05-01 | 2025-05-31
 in Sept 2025 | in Sept 2025 | 2025-09-01 | 2025-09-30
 March of last year | March of last year | 2025-03-01 | 2025-03-31
 last March | last March | 2026-03-01 | 2026-03-31
 documents from 2024 | from 2024 | 2024-01-01 | 2024-12-31
 affected in Q3? | in Q3 | 2025-07-01 | 2025-09-30
-Q2 goals | Q2 | 2026-04-01 | 2026-06-30
+Q1 goals | Q1 | 2026-01-01 | 2026-03-31
 Q3'25 | Q3'25 | 2025-07-01 | 2025-09-30
 2024-Q4 | 2024-Q4 | 2024-10-01 | 2024-12-31
 Q1-Q2 2025 | Q1-Q2 2025 | 2025-01-01 | 2025-06-30
-in H1 | in H1 | 2026-01-01 | 2026-06-30
+in H2 | in H2 | 2025-07-01 | 2025-12-31
 H2 2024 | H2 2024 | 2024-07-01 | 2024-12-31
 first quarter of 2024 | first quarter of 2024 | 2024-01-01 | 2024-03-31
 the second half of last year | the second half of last year | 2025-07-01 | 2025-12-31
 early 2024 | early 2024 | 2024-01-01 | 2024-05-01
 mid-March | mid-March | 2026-03-11 | 2026-03-20
 at the end of last year | at the end of last year | 2025-09-01 | 2025-12-31
-between March and May | between March and May | 2026-03-01 | 2026-05-31
+between January and March | between January and March | 2026-01-01 | 2026-03-31
 between November and February | between November and February | 2025-11-01 | 2026-02-28
 from Jan to Mar 2025 | from Jan to Mar 2025 | 2025-01-01 | 2025-03-31
 from November to March 2025 | from November to March 2025 | 2024-11-01 | 2025-03-31
@@ -97,9 +95,9 @@ since 14/03/2025 | since 14/03/2025 | 2025-03-14 | -
 since 3.3.2025 | since 3.3.2025 | 2025-03-03 | -
 logs of 2025-03-04T10:00Z | of 2025-03-04T10:00Z | 2025-03-04T10:00 | 2025-03-04T10:00:59.999999
 in 2025-03 | in 2025-03 | 2025-03-01 | 2025-03-31
-difference between Q1 and Q2 | between Q1 and Q2 | 2026-01-01 | 2026-06-30
+difference between Q4 and Q1 | between Q4 and Q1 | 2025-10-01 | 2026-03-31
 compare Q1 and Q2 2025 | Q1 and Q2 2025 | 2025-01-01 | 2025-06-30
-shipped in March and April | in March and April | 2026-03-01 | 2026-04-30
+shipped in February and March | in February and March | 2026-02-01 | 2026-03-31
 in january, february and march 2025? | in january, february and march 2025 | 2025-01-01 | 2025-03-31
 last week compared to this week | last week compared to this week | 2026-04-06 | 2026-04-19
 from 2024-01-01 until now | from 2024-01-01 until now | 2024-01-01 | -
@@ -114,7 +112,7 @@ Vorfälle dieses Jahr | dieses Jahr | 2026-01-01 | 2026-12-31
 Vorfälle seit März | seit März | 2026-03-01 | -
 vor drei Tagen | vor drei Tagen | 2026-04-12 | 2026-04-12
 vor dem 3. März 2025 | vor dem 3. März 2025 | - | 2025-03-02
-zwischen März und Mai | zwischen März und Mai | 2026-03-01 | 2026-05-31
+zwischen Januar und März | zwischen Januar und März | 2026-01-01 | 2026-03-31
 von Januar bis März 2025 | von Januar bis März 2025 | 2025-01-01 | 2025-03-31
 in den letzten 3 Monaten | in den letzten 3 Monaten | 2026-01-15 | 2026-04-15
 gestern | gestern | 2026-04-14 | 2026-04-14
@@ -153,6 +151,65 @@ SILENT = (
 )  # fmt: skip
 
 
+# Times that are not the documents'.
+DOUBTED = """
+from 2000 to 3000 users
+from 2000 to 2010 miles
+after 2000 miles
+what is the maximum in 2048 mode
+in H2 database
+Q4 of the FAQ
+Q1 question in the survey
+certificate expires in March
+when is payday in June
+what are the holidays in December
+are we open on Sunday?
+are we closed on Friday
+can I take off on Friday
+what is due in March
+the release planned for the 3rd of March
+by 2026, what do we want to have
+holidays in 2026
+Q2 2026 roadmap
+Q2 roadmap
+until the end of 2026
+since 2027
+between Q1 and Q4 2026
+between February and May
+incidents in april
+message from May Chen
+in Jan's email
+messages from June
+we moved in 2019, what is our address
+employees hired before 2020 get which pension
+pension of employees hired before 2020
+fiscal year 2024
+Q3 of fiscal 2025
+tax year 2024
+this weekend
+tonight
+Feiertage im Dezember
+im Jahr 2026
+"""
+MEANT = """
+Can you show me incidents in March? | in March
+which tickets were closed in March | in March
+what was planned in March | in March
+is anything broken since March | since March
+is there a message from last Friday | from last Friday
+what is the status of last week's outage | of last week's
+open tickets in March | in March
+who is affected in Q3? | in Q3
+documents from 2024 about billing | from 2024
+from 2023 to 2024, who led sales | from 2023 to 2024
+between 1 April 2026 and today | between 1 April 2026 and today
+what broke on Wednesday | on Wednesday
+incidents last week, what is their root cause | last week
+minutes from March about May Chen | from March
+what are the holidays in December and what broke last week | last week
+"""
+
+
 def moment(said: str, ends: bool) -> datetime | None:
     if said == "-":
         return None
@@ -172,6 +229,19 @@ def test_what_anybody_says_of_time_is_understood(case: str):
 @pytest.mark.parametrize("question", SILENT)
 def test_what_only_looks_like_a_time_is_none(question: str):
     assert time_range(question, NOW) is None
+
+
+@pytest.mark.parametrize("question", DOUBTED.strip().splitlines())
+def test_a_time_that_may_not_be_the_documents_is_none(question: str):
+    assert time_range(question, NOW) is None
+
+
+@pytest.mark.parametrize("case", MEANT.strip().splitlines())
+def test_beside_words_that_raise_doubts_a_time_may_be_sure(case: str):
+    question, said = (part.strip() for part in case.split("|"))
+    found = time_range(question, NOW)
+    assert found
+    assert found.said == said
 
 
 def test_the_first_of_two_times_counts():
