@@ -42,18 +42,17 @@ class Checker:
         assert lead is not None  # noqa: S101  # it also matches nothing
         before, code = before + lead.group(), sentence[lead.end() :].startswith(_FENCE)
         sentence = sentence[lead.end() :].rstrip()
-        text, hints = (sentence, ()) if code else markers.without(sentence)
-        text = text.strip()
+        text = sentence if code else markers.without(sentence).strip()
         if not re.search(r"\w", text):
-            return Checked(text, Verdict.FRAME, before=before, hints=hints)
+            return Checked(text, Verdict.FRAME, before=before)
         if found := self._passages.exact.get(letter_for_letter(text)):
-            return Checked(text, Verdict.SUPPORTED, (found.backing,), (), before, hints)
+            return Checked(text, Verdict.SUPPORTED, (found.backing,), (), before)
         if code:
             return self._code(text, before)
         quoted = ">" in before
         place = self._quotations.find(text) if quoted else None
         if place is not None:
-            return Checked(text, Verdict.SUPPORTED, (self._backing(place),), (), before, hints)
+            return Checked(text, Verdict.SUPPORTED, (self._backing(place),), (), before)
         if quoted:
             before = re.sub(r"> ?", "", before)
         text, places, lost = self._quotations.examine(text)
@@ -65,7 +64,7 @@ class Checker:
         reasons = (*(["quotation_not_found"] if lost or quoted else []), *judged.reasons)
         if verdict is Verdict.FRAME and (lost or quoted):
             verdict = Verdict.UNSUPPORTED
-        return Checked(text, verdict, tuple(backing[:MAX_BACKING]), reasons, before, hints)
+        return Checked(text, verdict, tuple(backing[:MAX_BACKING]), reasons, before)
 
     def _judge(self, text: str, *, heading: bool) -> tuple[Verdict, Judged]:
         claim = claim_of(text)
@@ -88,8 +87,7 @@ class Checker:
 
     def _code(self, text: str, before: str) -> Checked:
         """Code is there as a whole, or not."""
-        lines = text.splitlines()
-        inside = "\n".join(line for line in lines if not line.strip().startswith(_FENCE))
+        inside = _inside(text)
         place = self._quotations.find(inside)
         if not re.search(r"\w", inside):
             return Checked(text, Verdict.FRAME, before=before)
@@ -101,3 +99,14 @@ class Checker:
         number, start, end = place
         begin = self._matches[number].span[0]
         return Backing(number, begin + start, begin + end)
+
+
+def _inside(code: str) -> str:
+    """A block without its fences and the name of its language."""
+    first, *more = code.splitlines()
+    first = first.lstrip("`~").strip()
+    if not more:
+        return first.rstrip("`~").strip()
+    last = more.pop().strip()
+    ends = last.lstrip("`~") if last.startswith(_FENCE) else last
+    return "\n".join([*([first] if len(first.split()) > 1 else []), *more, ends]).strip()

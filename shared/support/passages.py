@@ -133,4 +133,4 @@ def spans(count: int) -> Iterator[tuple[int, int]]:
 
 
 def letter_for_letter(text: str) -> str:
-    return " ".join(markers.without(text)[0].split())
+    return " ".join(markers.without(text).split())
