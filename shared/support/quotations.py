@@ -58,6 +58,15 @@ class Quotations:
                 return place, offsets[found[0]], offsets[found[1] - 1] + 1
         return None
 
+    def has(self, code: str) -> bool:
+        """Whether it stands somewhere by the letter, not as a part of something longer."""
+        found = _whole(" ".join(code.split()))
+        return any(found.search(text) for text in self._letters)
+
+    @cached_property
+    def _letters(self) -> list[str]:
+        return [" ".join(f"{match.text} {match.title} {match.uri or ''}".split()) for match in self._matches]
+
     def is_title(self, text: str) -> bool:
         plain = _bare(_normal(text)[0]).casefold()
         return any(plain == _bare(title) for title in self._titles)
