@@ -44,7 +44,7 @@ class Checker:
         assert lead is not None  # noqa: S101  # it also matches nothing
         before, code = before + lead.group(), sentence[lead.end() :].startswith(_FENCE)
         sentence = sentence[lead.end() :].rstrip()
-        text = sentence if code else markup.without_tags(markers.without(sentence)).strip()
+        text = sentence if code else markup.plain(markers.without(sentence)).strip()
         if not re.search(r"\w", text):
             return Checked(text, Verdict.FRAME, before=before)
         if not code and markup.has_picture(text):

@@ -10,7 +10,7 @@ from functools import cached_property
 from shared.sentences import sentences
 from shared.support import markers
 from shared.support.facts import day, facts_of, known
-from shared.support.markup import without_tags
+from shared.support.markup import plain
 from shared.support.negation import Denials, denials_of
 from shared.support.numbers import Fact
 from shared.support.verdicts import Backing
@@ -146,4 +146,4 @@ def spans(count: int) -> Iterator[tuple[int, int]]:
 
 
 def letter_for_letter(text: str) -> str:
-    return " ".join(without_tags(markers.without(text)).split())
+    return " ".join(plain(markers.without(text)).split())
