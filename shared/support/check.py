@@ -13,15 +13,17 @@ numbers, quotations aside: they are compared as they are.
 import re
 from collections.abc import Sequence
 
-from shared.support import markers
-from shared.support.coverage import LIMITS, Claim, Judged, Limits, claim_of, judge
-from shared.support.frames import frames
+from shared.support import frames, markers, markup
+from shared.support.coverage import LIMITS, Claim, Judged, Limits, claim_of, contradictions, judge
 from shared.support.passages import Passages, letter_for_letter
 from shared.support.quotations import Quotations
 from shared.support.verdicts import Backing, Checked, Verdict
 from shared.types import Match
 
 MAX_BACKING = 3
+# That so many words in one place are not told of is only so where they are.
+TOLD_AT_LEAST = 3
+_TO_THE_LETTER = Limits(alone=1.0, together=1.0, from_afar=1.0)
 _LEAD = re.compile(r"\s*(?:>[ \t]*)*")
 _HEADING = re.compile(r"(?:^|\n)[ \t]*#{1,6}[ \t]+$")
 _FENCE = ("```", "~~~")
@@ -42,18 +44,19 @@ class Checker:
         assert lead is not None  # noqa: S101  # it also matches nothing
         before, code = before + lead.group(), sentence[lead.end() :].startswith(_FENCE)
         sentence = sentence[lead.end() :].rstrip()
-        text, hints = (sentence, ()) if code else markers.without(sentence)
-        text = text.strip()
+        text = sentence if code else markup.plain(markers.without(sentence)).strip()
         if not re.search(r"\w", text):
-            return Checked(text, Verdict.FRAME, before=before, hints=hints)
+            return Checked(text, Verdict.FRAME, before=before)
+        if not code and markup.has_picture(text):
+            return Checked(text, Verdict.UNSUPPORTED, (), ("picture",), before)
         if found := self._passages.exact.get(letter_for_letter(text)):
-            return Checked(text, Verdict.SUPPORTED, (found.backing,), (), before, hints)
+            return Checked(text, Verdict.SUPPORTED, (found.backing,), (), before)
         if code:
             return self._code(text, before)
         quoted = ">" in before
         place = self._quotations.find(text) if quoted else None
         if place is not None:
-            return Checked(text, Verdict.SUPPORTED, (self._backing(place),), (), before, hints)
+            return Checked(text, Verdict.SUPPORTED, (self._backing(place),), (), before)
         if quoted:
             before = re.sub(r"> ?", "", before)
         text, places, lost = self._quotations.examine(text)
@@ -65,31 +68,55 @@ class Checker:
         reasons = (*(["quotation_not_found"] if lost or quoted else []), *judged.reasons)
         if verdict is Verdict.FRAME and (lost or quoted):
             verdict = Verdict.UNSUPPORTED
-        return Checked(text, verdict, tuple(backing[:MAX_BACKING]), reasons, before, hints)
+        return Checked(text, verdict, tuple(backing[:MAX_BACKING]), reasons, before)
 
     def _judge(self, text: str, *, heading: bool) -> tuple[Verdict, Judged]:
-        claim = claim_of(text)
-        if frames(text, heading=heading):
-            missing = self._unheard_of(claim)
-            return (Verdict.UNSUPPORTED if missing else Verdict.FRAME), Judged((), missing)
+        plain = frames.without_emphasis(text)
+        claim = claim_of(plain)
+        invented = self._invented(text)
+        unheard_of = (*self._unheard_of(claim), *invented)
+        if frames.says_nothing_at_all(plain):
+            return _framed(unheard_of)
+        if (rest := frames.nothing_found(plain)) is not None:
+            return _framed(unheard_of or self._told_after_all(rest))
+        known = claim.stems <= self._passages.stems | frames.ABOUT_ANSWERS
+        if frames.asks(plain) and not known:
+            return _framed((*unheard_of, "too_little_in_common"))
+        if known and (frames.asks(plain) or frames.labels(text, heading=heading)):
+            return _framed(unheard_of or contradictions(claim, self._passages))
         judged = judge(claim, self._passages, self._limits)
+        if invented:
+            judged = Judged((), (*judged.reasons, *invented))
         return (Verdict.UNSUPPORTED if judged.reasons else Verdict.SUPPORTED), judged
 
     def _unheard_of(self, claim: Claim) -> tuple[str, ...]:
         """What a heading or a lead-in may not bring up: a fact or a name of which no passage tells."""
-        facts = frozenset().union(*(passage.forms for passage in self._passages.all))
-        names = frozenset().union(*(passage.names for passage in self._passages.all))
         reasons = []
-        if any(not fact.soft and not fact.accepted & facts for fact in claim.facts):
+        if any(not fact.soft and not fact.accepted & self._passages.forms for fact in claim.facts):
             reasons.append("number_not_found")
-        if any(name not in names for name in claim.names):
+        if any(name not in self._passages.names for name in claim.names):
             reasons.append("name_not_found")
         return tuple(reasons)
 
+    def _invented(self, text: str) -> tuple[str, ...]:
+        """Of what must stand in a source by the letter, what does not: code, where links lead to."""
+        reasons = []
+        if not all(map(self._quotations.has, markup.code_in(text))):
+            reasons.append("code_not_found")
+        if not all(map(self._quotations.has, markup.targets(text))):
+            reasons.append("link_not_found")
+        return tuple(reasons)
+
+    def _told_after_all(self, rest: str) -> tuple[str, ...]:
+        """What is said not to be told, and is."""
+        claim = claim_of(rest)
+        if len(claim.stems) < TOLD_AT_LEAST or judge(claim, self._passages, _TO_THE_LETTER).reasons:
+            return ()
+        return ("negation",)
+
     def _code(self, text: str, before: str) -> Checked:
         """Code is there as a whole, or not."""
-        lines = text.splitlines()
-        inside = "\n".join(line for line in lines if not line.strip().startswith(_FENCE))
+        inside = _inside(text)
         place = self._quotations.find(inside)
         if not re.search(r"\w", inside):
             return Checked(text, Verdict.FRAME, before=before)
@@ -101,3 +128,18 @@ class Checker:
         number, start, end = place
         begin = self._matches[number].span[0]
         return Backing(number, begin + start, begin + end)
+
+
+def _framed(reasons: tuple[str, ...]) -> tuple[Verdict, Judged]:
+    return (Verdict.UNSUPPORTED if reasons else Verdict.FRAME), Judged((), reasons)
+
+
+def _inside(code: str) -> str:
+    """A block without its fences and the name of its language."""
+    first, *more = code.splitlines()
+    first = first.lstrip("`~").strip()
+    if not more:
+        return first.rstrip("`~").strip()
+    last = more.pop().strip()
+    ends = last.lstrip("`~") if last.startswith(_FENCE) else last
+    return "\n".join([*([first] if len(first.split()) > 1 else []), *more, ends]).strip()

@@ -21,6 +21,8 @@ WIDTH = 0.02
 ADDS = 0.15
 # How much less than the nearest window another may hold.
 MARGIN = 0.1
+# What speaks of so much of it speaks of the same.
+AT_ISSUE = 0.4
 # So many of the best windows are looked at closely, of each passage so many.
 CLOSELY, OF_A_PASSAGE = 12, 5
 _WRITTEN_OUT = content(
@@ -94,6 +96,17 @@ def judge(claim: Claim, passages: Passages, limits: Limits = LIMITS) -> Judged:
             return Judged(_apart(item.window for item in pair), ())
     nearest = min((_faults(claim, [item], weights, limits.alone, limits) for item in best[:3]), key=len)
     return Judged((), nearest or _faults(claim, best[:1], weights, limits.alone, limits))
+
+
+def contradictions(claim: Claim, passages: Passages) -> tuple[str, ...]:
+    """What the nearest windows have against it, however little they hold of it."""
+    near = _nearest({stem: passages.rarity(stem) for stem in claim.stems}, passages)[:CLOSELY]
+    windows = [item.window for item in near if item.own >= AT_ISSUE]
+    faults = {
+        "negation": any(conflict(claim.denials, window.denials) for window in windows),
+        "roles_swapped": any(swapped(claim.text, window.text) for window in windows),
+    }
+    return tuple(reason for reason, found in faults.items() if found)
 
 
 def _nearest(weights: Mapping[str, float], passages: Passages) -> list[_Scored]:

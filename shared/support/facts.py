@@ -25,9 +25,19 @@ _DATES = re.compile(
     rf"|\b(?P<n5>{_MONTH})\b\.?,?\s+(?:de\s+)?{_YEAR.format('y5')}\b",
     re.IGNORECASE,
 )
+_REST = r"[^\s<>\"”»)\]]"
+# What a reader's screen may make a link of: with a scheme, with //, or only a name with its ending.
 _ADDRESS = re.compile(
-    r"https?://[^\s<>\"”»)\]]+|\bwww\.[^\s<>\"”»)\]]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE
+    rf"https?://{_REST}+|\bwww\.{_REST}+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![:\w/])//[\w\[]{_REST}*"
+    rf"|(?<![\w@.-])(?:[\w-]+\.)+(?-i:[^\W\d_A-Z]{{2,24}}|[A-Z]{{2,24}})(?!\w)(?:(?::\d+)?[/?#]{_REST}*|:\d+)?",
+    re.IGNORECASE,
 )
+# A switch, a call, a path.
+_CODE = re.compile(
+    r"(?<![\w-])--[a-z][\w-]*|[a-z_][\w.]*\(\)|(?<![\w/.<])(?:~|\.{1,2})?/[a-z_.][\w.-]*(?:/[\w.*-]+)*",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"(?:https?:)?//|(?=www\.)")
 _TOKEN = re.compile(r"(?<![\w])[^\W_](?:[\w./:#+@-]*\w)?")
 _VERSION = re.compile(r"v(\d+(?:\.\d+)*)")
 _TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
@@ -38,7 +48,11 @@ def facts_of(text: str) -> list[Fact]:
     found: list[Fact] = []
 
     def address(match: re.Match[str]) -> str:
-        found.append(_fact(match[0].rstrip(".,;:!?'’").casefold().rstrip("/")))
+        found.append(_address(match[0]))
+        return " ; "
+
+    def code(match: re.Match[str]) -> str:
+        found.append(_fact(match[0].rstrip(".").casefold()))
         return " ; "
 
     def dated(match: re.Match[str]) -> str:
@@ -53,7 +67,7 @@ def facts_of(text: str) -> list[Fact]:
         found.append(fact)
         return " ; "
 
-    rest = _TOKEN.sub(token, _DATES.sub(dated, _ADDRESS.sub(address, text)))
+    rest = _TOKEN.sub(token, _DATES.sub(dated, _CODE.sub(code, _ADDRESS.sub(address, text))))
     return found + [number(match) for match in NUMBER.finditer(rest)]
 
 
@@ -69,6 +83,13 @@ def day(moment: date) -> list[Fact]:
 
 def _fact(*forms: str) -> Fact:
     return Fact(frozenset(forms), frozenset(forms))
+
+
+def _address(said: str) -> Fact:
+    """With or without its scheme; a source that has a page has its host."""
+    plain = _SCHEME.sub("", said.rstrip(".,;:!?'’").casefold().rstrip("/"), count=1).removeprefix("www.")
+    host = re.split(r"[/?#]", plain, maxsplit=1)[0]
+    return Fact(frozenset([plain, host]), frozenset([plain]))
 
 
 def _identifier(token: str) -> Fact | None:

@@ -1,15 +1,18 @@
-"""What an answer says of itself, and not of the world: headings, lead-ins, that nothing was found."""
+"""What an answer says of itself, and not of the world: lead-ins, labels, that nothing was found. What is more
+than that is judged as a claim."""
 
 import re
 
 from shared.support.words import content, words_of
 
-_HEADING = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|__[^_]+__:?$")
+_LABEL = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|__[^_]+__:?$")
+_EMPHASIS = re.compile(r"\*+|~~|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
 _LONGEST_HEADING = 8
-_RULE = re.compile(r"[\W_]*")
+_SENTENCE_END = re.compile(r"[.!?…。！？]\W*$")
 _QUESTION = re.compile(r"[?？؟]\W*$")
+_ANSWERED = re.compile(r"\W*(?:yes|no|ja|nein|oui|non|sí)\W*", re.IGNORECASE)
 # Words of lead-ins: a sentence of nothing else only says that an answer follows.
-_ABOUT_ANSWERS = content(
+ABOUT_ANSWERS = content(
     words_of(
         """
         answer answers based below brief context details document documents example examples excerpts find
@@ -24,39 +27,91 @@ _ABOUT_ANSWERS = content(
         """
     )
 )
+# What an answer may offer at its end.
+_OFFERS = content(words_of("like anything else further tell help something possible want looking weitere"))
 _SOURCES = r"(?:context|documents?|sources?|excerpts?|passages?|texts?|information|materials?|conversation)"
-_NOTHING = re.compile(
-    rf"^\W*(?:(?:unfortunately|however|i'?m sorry|sorry|leider|malheureusement)\b\W*(?:but\s+)?)?(?:"
-    rf"(?:the|these|those|none of the|no)\s+(?:\w+\s+){{0,2}}{_SOURCES}\s+(?:\w+\s+){{0,3}}?"
-    rf"(?:(?:do|does|did)(?:\s+not|n't)|doesn't|don't|(?:is|are)(?:\s+not|n't)|says?|mentions?|contains?)\s"
-    rf"|(?:i|we)\s+(?:do not|don't|cannot|can't|could not|couldn't|am unable|was unable|are unable)\s"
-    rf"(?:to\s+)?(?:have|find|found|answer|know|say|tell|determine|see)\b"
-    rf"|there (?:is|are|was|were)(?: not|n't)?(?: no| any| not)? (?:enough |sufficient |any |relevant )*"
-    rf"(?:information|mention|details|data|answer)\b"
-    rf"|(?:die|der|das|den|in den|im)\s+(?:\w+\s+){{0,2}}"
-    rf"(?:dokumente[n]?|quellen|kontext|auszüge[n]?|texte[n]?)\s+.*\b(?:nicht|keine?[nrs]?)\b"
-    rf"|ich (?:habe|kann|konnte|finde|weiß)\s+.*\b(?:nicht|keine?[nrs]?)\b"
-    rf"|(?:le|les|ce|ces)\s+(?:\w+\s+){{0,2}}(?:contexte|documents?|sources?|extraits?|textes?)\s+ne\b"
-    rf"|je (?:ne|n')\s*(?:\w+\s+)+pas\b"
-    rf"|(?:el|los|las|la)\s+(?:contexto|documentos?|fuentes?|textos?)\s+no\b)",
+_BESIDE = (
+    r"(?:(?:provided|given|above|here|available|retrieved|found|supplied|you|i|have|in|this|the|context)\s+)"
+)
+_TELL = (
+    r"(?:mention|say|state|contain|provid|includ|specif|tell|give|answer|cover|address|describ|explain"
+    r"|discuss|have|indicat|list|show|detail|report|clarif)\w*"
+)
+_TOLD = r"(?:available|provided|given|includ|mention|specif|stated?|clear|enough|sufficient|contain|known)\w*"
+_NOT = r"(?:\s+not|n't)"
+_LEAD = re.compile(
+    r"\W*(?:(?:unfortunately|however|i'?m sorry|sorry|leider|malheureusement)\b\W*(?:but\s+)?)?",
     re.IGNORECASE,
 )
+_NOTHING = re.compile(
+    rf"(?:the|these|those|your)\s+(?:\w+\s+){{0,2}}?{_SOURCES}\s+{_BESIDE}{{0,3}}?"
+    rf"(?:(?:do|does|did){_NOT}\s+{_TELL}|(?:is|are|was|were){_NOT}\s+{_TOLD})\b"
+    rf"|(?:none of the|no)\s+(?:\w+\s+){{0,2}}?{_SOURCES}\s+{_BESIDE}{{0,3}}?"
+    rf"(?:{_TELL}|(?:is|are|was|were)\s+{_TOLD})\b"
+    rf"|(?:i|we)\s+(?:do not|don't|did not|didn't|cannot|can't|could not|couldn't|am unable|was unable"
+    rf"|are unable)\s+(?:to\s+)?(?:find|found|answer|know|say|tell|determine|see"
+    rf"|have (?:(?:enough|sufficient|any|the|specific|relevant)\s+)*(?:information|details?|data|answer))\b"
+    rf"|there (?:is|are|was|were)(?:{_NOT})? ?(?:no |any |enough |sufficient |relevant |specific )*"
+    rf"(?:information|mention|details|data|answer)\b"
+    rf"|(?:die|der|das|den|in den|im)\s+(?:\w+\s+){{0,2}}?(?:dokumente?n?|quellen|kontext|auszügen?|texten?)"
+    rf"\s+(?:enthalt|enthält|erwähn|nenn|sag|geb|gib|mach|beantwort|beschreib|find|steh|wird|werden|ist|sind)"
+    rf"\w*\s+(?:\w+\s+){{0,4}}?(?:nicht|nichts|keine?[nrs]?)\b"
+    rf"|ich (?:habe|kann|konnte|finde|weiß)\s+(?:\w+\s+){{0,4}}?(?:nicht|nichts|keine?[nrs]?)\b"
+    rf"|(?:le|les|ce|ces)\s+(?:\w+\s+){{0,2}}?(?:contexte|documents?|sources?|extraits?|textes?)\s+ne\s+"
+    rf"(?:mention|conti|di|précis|donn|indiqu|fourni|répond|parl)\w*"
+    rf"|je (?:ne |n')\s*(?:\w+\s+){{1,3}}?pas\b"
+    rf"|(?:el|los|las|la)\s+(?:contexto|documentos?|fuentes?|textos?)\s+no\s+"
+    rf"(?:mencion|conti|dic|indic|especific|proporcion|incluy|da|tien)\w*",
+    re.IGNORECASE,
+)
+_SAYS_NO = re.compile(r"\b(?:no|not|none|n't|any|enough)\b|n't", re.IGNORECASE)
 # What comes behind may be anything.
 _TURN = re.compile(
-    r"\b(?:but|however|so|although|because|therefore|since|which means|aber|jedoch|daher"
-    r"|deshalb|mais|donc|pero)\b|[;:–—]\s",
+    r"\b(?:and|but|as|while|yet|instead|so|because|just|however|although|though|therefore|since|which|thus"
+    r"|hence|still|rather|except|unless|whereas|even|also|only|und|aber|jedoch|daher|deshalb|sondern|weil|denn"
+    r"|obwohl|et|mais|donc|car|y|pero|porque|sino)\b|[,;:–—()\[\]\n]|\s-+\s",
     re.IGNORECASE,
 )
+_THAT = re.compile(r"\b(?:that|dass|que)\b", re.IGNORECASE)
 
 
-def frames(text: str, *, heading: bool = False) -> bool:
-    """Whether the text, without names and facts (which the check sees to), states nothing."""
-    if _RULE.fullmatch(text) or _QUESTION.search(text):
+def without_emphasis(text: str) -> str:
+    """The text without stars and strokes around its words."""
+    return _EMPHASIS.sub("", text)
+
+
+def says_nothing_at_all(text: str) -> bool:
+    """Whether it is yes or no, or only says that an answer follows or is over."""
+    if _ANSWERED.fullmatch(text):
         return True
     words = content(words_of(text))
-    if heading or _HEADING.match(text):
-        return len(words) <= _LONGEST_HEADING
-    if words and words <= _ABOUT_ANSWERS:
-        return True
-    nothing = _NOTHING.match(text.replace("’", "'"))
-    return nothing is not None and _TURN.search(text, nothing.end()) is None
+    offers = ABOUT_ANSWERS | _OFFERS if _QUESTION.search(text) else ABOUT_ANSWERS
+    return bool(words) and words <= offers
+
+
+def nothing_found(text: str) -> str | None:
+    """Of a sentence that says that something was not found, what; None of any other."""
+    plain = text.replace("’", "'")
+    lead = _LEAD.match(plain)
+    found = _NOTHING.match(plain, lead.end() if lead else 0)
+    if found is None or _TURN.search(plain, found.start()):
+        return None
+    if found.group().casefold().startswith("there") and not _SAYS_NO.search(found.group()):
+        return None
+    told_by_me = re.match(r"(?:i|we|there|ich|je)\b", found.group(), re.IGNORECASE)
+    if told_by_me and _THAT.search(plain, found.end()):
+        return None
+    return plain[found.end() :]
+
+
+def labels(text: str, *, heading: bool) -> bool:
+    """Whether it may be a label, if its words are those of the sources: a heading, a word in bold type."""
+    if not heading and not _LABEL.match(text):
+        return False
+    plain = without_emphasis(text)
+    return len(content(words_of(plain))) <= _LONGEST_HEADING and not _SENTENCE_END.search(plain)
+
+
+def asks(text: str) -> bool:
+    """Whether it is a question."""
+    return _QUESTION.search(text) is not None

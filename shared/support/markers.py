@@ -11,40 +11,27 @@ MARKER = re.compile(
 )
 # So long a marker may become, while it is still being written.
 LONGEST = 60
-_OPENED = re.compile(r"[ \t]*[\[【(][^\]】)\n]*")
+_OPENED = re.compile(r"[ \t]{0,8}(?:\[[^\]\n]*|【[^】\n]*|\([^)\n]*)")
+_SPACES = re.compile(r"[ \t]{0,8}")
+# Nobody writes more of them behind one sentence.
+_MOST = 20
 # Code keeps its brackets.
 _CODE_OR_MARKER = re.compile(rf"(`[^`]*`)|\s*(?:{MARKER.pattern})", re.IGNORECASE)
-_RANGE = re.compile(r"(\d+)\s*[–-]\s*(\d+)|(\d+)")
-_WIDEST = 20
 
 
-def without(text: str) -> tuple[str, tuple[int, ...]]:
-    """The text without its markers, and the numbers that they name, each once."""
-    named: list[int] = []
-
-    def taken(found: re.Match[str]) -> str:
-        if found[1] is not None:
-            return found[1]
-        named.extend(_numbers(found[0]))
-        return ""
-
-    rest = _CODE_OR_MARKER.sub(taken, text)
-    return rest, tuple(dict.fromkeys(named))
-
-
-def _numbers(marker: str) -> list[int]:
-    # What follows a dagger is a place in the source, not its number.
-    told: list[int] = []
-    for first, last, alone in _RANGE.findall(marker.split("†", 1)[0]):
-        low, high = int(first or alone), int(last or alone)
-        told += range(low, high + 1) if low <= high < low + _WIDEST else [low, high]
-    return told
+def without(text: str) -> str:
+    """The text without its markers."""
+    return _CODE_OR_MARKER.sub(lambda found: found[1] or "", text)
 
 
 def end_of_markers(text: str, start: int) -> int:
     """Where the markers end that follow there directly or after spaces: `start` where none does."""
     end = start
-    while found := MARKER.match(text, re.compile(r"[ \t]*").match(text, end).end()):  # type: ignore[union-attr]
+    for _ in range(_MOST):
+        spaces = _SPACES.match(text, end)
+        found = MARKER.match(text, spaces.end() if spaces else end)
+        if found is None or found.end() - end > LONGEST:
+            break
         end = found.end()
     return end
 

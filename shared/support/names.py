@@ -9,15 +9,25 @@ _WORD = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*")
 _POSSESSIVE = re.compile(r"[’'](?:s|S)?$")
 # Behind these, any word may have a capital.
 _OPENING = re.compile(r"(?:^|[.!?:;“”„\"«»(\[—–*#|/]|\s['‘‚-])\s*[\W_]*$")
+_INNER = re.compile(r"[^\W\d_A-ZÄÖÜÀ-Þ][A-ZÄÖÜÀ-Þ]")
 # Where nouns have capitals, a capital tells nothing.
 _GERMAN = frozenset(
-    "der die das und ist nicht ein eine mit von zu den dem des im sich wird werden".split()  # noqa: SIM905
+    """
+    der die das und ist nicht ein eine mit von zu den dem des im sich wird werden keine nur für auf dazu
+    leider sind enthalten
+    """.split()  # noqa: SIM905  # a list of strings would be a page long
 )
 
 
 def names_of(text: str) -> list[str]:
     """The words with a capital that no rule of spelling gives them, case-folded; none in German."""
     words = list(_WORD.finditer(text))
+    # No rule gives a word a capital inside: those are somebody's names for something.
+    joined = [word.group().casefold() for word in words if _INNER.search(word.group())]
+    return list(dict.fromkeys([*joined, *_capitalised(text, words)]))
+
+
+def _capitalised(text: str, words: list[re.Match[str]]) -> list[str]:
     if len(_GERMAN & {word.group().casefold() for word in words}) >= 2:
         return []
     capitals = [word.group()[0].isupper() for word in words]
@@ -37,4 +47,4 @@ def names_of(text: str) -> list[str]:
         folded = name.casefold()
         if len(name) > 1 and folded not in MONTHS and not says_nothing(folded):
             found.append(folded)
-    return list(dict.fromkeys(found))
+    return found

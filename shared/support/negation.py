@@ -63,6 +63,11 @@ def denials_of(text: str) -> Denials:
     return Denials(frozenset(near), frozenset(free), frozenset(denied))
 
 
+def denies(text: str) -> bool:
+    """Whether some word of it negates."""
+    return any(word.negates for word in _words(text))
+
+
 def conflict(sentence: Denials, source: Denials) -> bool:
     """Whether either denies what the other says without a negation."""
     return _denies(sentence, source) or _denies(source, sentence)

@@ -10,6 +10,7 @@ from functools import cached_property
 from shared.sentences import sentences
 from shared.support import markers
 from shared.support.facts import day, facts_of, known
+from shared.support.markup import plain
 from shared.support.negation import Denials, denials_of
 from shared.support.numbers import Fact
 from shared.support.verdicts import Backing
@@ -51,7 +52,7 @@ class Passage:
     def around(self) -> frozenset[str]:
         """What the title and the date say, of every window."""
         dated = day(self.match.occurred_at) if self.match.occurred_at else []
-        return known([*facts_of(self.match.title), *dated])
+        return known([*facts_of(self.match.title), *facts_of(self.match.uri or ""), *dated])
 
     @cached_property
     def forms(self) -> frozenset[str]:
@@ -115,6 +116,18 @@ class Passages:
         return self._windows[key]
 
     @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset[str]().union(*(passage.stems for passage in self.all))
+
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        return frozenset[str]().union(*(passage.forms for passage in self.all))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset[str]().union(*(passage.names for passage in self.all))
+
+    @cached_property
     def exact(self) -> dict[str, Window]:
         """Windows by what they say to the letter."""
         found: dict[str, Window] = {}
@@ -133,4 +146,4 @@ def spans(count: int) -> Iterator[tuple[int, int]]:
 
 
 def letter_for_letter(text: str) -> str:
-    return " ".join(markers.without(text)[0].split())
+    return " ".join(plain(markers.without(text)).split())

@@ -1,7 +1,7 @@
 """Checks an answer while it is being written: each sentence as soon as it is over."""
 
 from shared.support.check import Checker
-from shared.support.units import next_unit
+from shared.support.units import Cutter
 from shared.support.verdicts import Checked
 
 
@@ -11,25 +11,22 @@ class Stream:
     def __init__(self, checker: Checker, lang: str | None = None) -> None:
         self._checker = checker
         self._lang = (lang or "en").split("-")[0].lower()
-        self._text = ""
-        self._begins_line = True
+        self._cutter = Cutter(self._lang)
 
     def feed(self, text: str) -> list[Checked]:
         """What is over with these characters: often nothing, at times several sentences."""
-        self._text += text
+        self._cutter.feed(text)
         return self._over(last=False)
 
     def close(self) -> list[Checked]:
         """What is left. White space at the very end belongs to nothing and is dropped."""
         found = self._over(last=True)
-        self._text, self._begins_line = "", True
+        self._cutter = Cutter(self._lang)
         return found
 
     def _over(self, *, last: bool) -> list[Checked]:
         found: list[Checked] = []
-        while taken := next_unit(self._text, begins_line=self._begins_line, last=last, lang=self._lang):
-            unit, length = taken
-            self._text, self._begins_line = self._text[length:], False
+        while unit := self._cutter.next(last=last):
             found.append(self._checker.check(unit.text, unit.before))
         return found
 

@@ -27,7 +27,7 @@ class Checked:
 
     `text` has no citation markers, and quotation marks only around what is a quotation; `backing` comes best
     first; `reasons` say what is missing, by machine names; `before`: the white space and the marker of a list
-    or of a quotation that lead it; `hints`: the numbers that its markers named.
+    or of a quotation that lead it.
     """
 
     text: str
@@ -35,4 +35,3 @@ class Checked:
     backing: tuple[Backing, ...] = ()
     reasons: tuple[str, ...] = ()
     before: str = ""
-    hints: tuple[int, ...] = ()

@@ -59,7 +59,14 @@ LAYERS = (
         "routing.route",
     ),
     ("searched", "highlight", "context", "moderate", "ids", "places", "contents", "idempotency"),
-    ("support.verdicts", "support.markers", "support.words", "support.numbers", "support.facts"),
+    (
+        "support.verdicts",
+        "support.markers",
+        "support.markup",
+        "support.words",
+        "support.numbers",
+        "support.facts",
+    ),
     ("support.names", "support.negation", "support.roles", "support.quotations", "support.frames"),
     ("support.passages", "support.coverage", "support.check", "support.units", "support.stream"),
     (

@@ -76,7 +76,6 @@ def test_what_a_source_says_in_other_words_is_supported(sentence: str):
         ("Customers may return a toaster within 30 days, if it was used.", "negation"),
         ("The Kettle Company founded Anna Smith in Cork.", "roles_swapped"),
         ("Penguins live in the southern hemisphere.", "too_little_in_common"),
-        ("Yes.", "too_little_in_common"),
         ("Der Wasserkocher schaltet sich bei großer Hitze aus.", "too_little_in_common"),
         ('They say: "many questions asked".', "quotation_not_found"),
         ("```\npip install kettle\n```", "code_not_found"),
@@ -93,7 +92,9 @@ def test_what_no_source_says_is_unsupported_for_a_reason(sentence: str, reason: 
     "sentence",
     [
         "Here is what I found:",
-        "## Returns and refunds",
+        "## Returns of toasters",
+        "Yes.",
+        "No.",
         "**Summary**",
         "I don't have enough information to answer this question.",
         "I don’t know.",
@@ -103,6 +104,7 @@ def test_what_no_source_says_is_unsupported_for_a_reason(sentence: str, reason: 
         "---",
         "|---|---|",
         "Would you like to know more?",
+        "When does the kettle switch off?",
         "[1]",
         "",
     ],
@@ -146,35 +148,19 @@ def test_overlapping_chunks_back_a_sentence_once():
 
 
 @pytest.mark.parametrize(
-    ("said", "shown", "hints"),
+    "said",
     [
-        ("The kettle switches off at 100 degrees [1].", "The kettle switches off at 100 degrees.", (1,)),
-        (
-            "The kettle switches off at 100 degrees.[2, 3][1]",
-            "The kettle switches off at 100 degrees.",
-            (2, 3, 1),
-        ),
-        (
-            "The kettle【1†L5】 switches off at 100 degrees. 【2】",
-            "The kettle switches off at 100 degrees.",
-            (1, 2),
-        ),
-        (
-            "The kettle switches off at 100 degrees (source 1).",
-            "The kettle switches off at 100 degrees.",
-            (1,),
-        ),
-        ("The kettle switches off[^1] at 100 degrees.", "The kettle switches off at 100 degrees.", (1,)),
-        (
-            "The kettle switches off [1-3] at 100 degrees.",
-            "The kettle switches off at 100 degrees.",
-            (1, 2, 3),
-        ),
+        "The kettle switches off at 100 degrees [1].",
+        "The kettle switches off at 100 degrees.[2, 3][1]",
+        "The kettle【1†L5】 switches off at 100 degrees. 【2】",
+        "The kettle switches off at 100 degrees (source 1).",
+        "The kettle switches off[^1] at 100 degrees.",
+        "The kettle switches off [1-3] at 100 degrees.",
     ],
 )
-def test_markers_are_hints_and_are_not_shown(said: str, shown: str, hints: tuple[int, ...]):
+def test_markers_are_not_shown(said: str):
     found = told(said)
-    assert (found.text, found.hints, found.verdict) == (shown, hints, Verdict.SUPPORTED)
+    assert (found.text, found.verdict) == ("The kettle switches off at 100 degrees.", Verdict.SUPPORTED)
 
 
 def test_a_document_s_own_date_may_be_told():
@@ -241,7 +227,7 @@ def test_every_sentence_of_a_source_is_supported_by_it(text: str, other: str):
         said = text[sentence.start : sentence.end]
         found = checker.check(said)
         if found.verdict is Verdict.FRAME:
-            assert not any(character.isalnum() for character in markers.without(said)[0])
+            assert not any(character.isalnum() for character in markers.without(said))
         else:
             assert found.verdict is Verdict.SUPPORTED
 

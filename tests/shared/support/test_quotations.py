@@ -10,7 +10,7 @@ TEXT = (
     'He wrote: “We don’t know – yet.” The **red** kettle\nboils "fast" and never leaks. Nobody starts early.'
 )
 CHECKER = Checker([match(TEXT, "On kettles")])
-MARKS = '"“”„«»‹›「」‘’'
+MARKS = '"“”„«»‹›「」‘’＂《》❝❞″‟‛`<&'
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,26 @@ def test_a_quotation_keeps_its_marks_however_it_is_set(said: str):
         '"art" is in it',
         "“He wrote ‘nothing at all’ to us”",
         "> The blue kettle boils.",
+        "＂He knows＂",
+        "《He knows》",
+        "›He knows‹",
+        "❝He knows❞",
+        "″He knows″",
+        "‟He knows”",
+        "‛He knows’",
+        "``He knows''",
+        "''He knows''",
+        "<q>He knows</q>",
+        "<blockquote>He knows</blockquote>",
+        "&quot;He knows&quot;",
+        "““He knows””",
+        "”He knows”",
+        '“He knows"',
+        "The “red kettle boils",
+        "The red” kettle boils",
+        '"The red kettle ... leaks"',
+        '"He wrote ... kettle boils fast"',
+        '"He wrote ... Nobody starts early"',
     ],
 )
 def test_what_is_no_quotation_loses_its_marks(said: str):
@@ -67,3 +87,11 @@ def test_apostrophes_inches_and_code_are_no_quotations():
     for said in ("The maker's 5\" pipe isn't for users' hands.", 'First, run `echo "x"`.'):
         assert checker.check(said).text == said
         assert checker.check(said).verdict is Verdict.SUPPORTED
+
+
+def test_a_quotation_over_two_sentences_may_leave_out_the_end_of_one():
+    source = "Employees get 25 days of vacation a year. Unused days lapse in March. Contractors get 10."
+    checker = Checker([match(source)])
+    assert checker.check('"Employees get 25 days ... Unused days lapse"').text.startswith('"')
+    assert not checker.check('"Employees get 25 days ... lapse in March"').text.startswith('"')
+    assert not checker.check('"Employees get ... Contractors get 10"').text.startswith('"')

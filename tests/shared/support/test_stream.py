@@ -1,5 +1,7 @@
 """An answer checked while it is written: cut where the whole would be, and nothing of it lost."""
 
+from time import process_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +71,9 @@ PIECES = st.sampled_from(
         "【1",
         "】",
         "v1.2",
+        "東京にあります。",
+        " " * 13,
+        "\ud800",
     ]
 )
 ANSWERS = st.lists(PIECES, max_size=30).map("".join) | st.text(max_size=80) | st.just(ANSWER)
@@ -142,10 +147,58 @@ def test_a_sentence_is_checked_as_soon_as_the_next_begins_or_its_line_ends(fed: 
 
 def test_a_marker_behind_the_full_stop_belongs_to_the_sentence_before():
     found = checked(CHECKER, "It holds 1.7 litres. [2] The kettle switches off at 100 degrees [1].")
-    assert [one.hints for one in found] == [(2,), (1,)]
+    assert [one.text for one in found] == [
+        "It holds 1.7 litres.",
+        "The kettle switches off at 100 degrees.",
+    ]
     assert {one.verdict for one in found} == {Verdict.SUPPORTED}
 
 
 def test_the_answer_s_language_says_where_its_sentences_end():
     text = "Das ist z. B. gut. Ende."
     assert [one.text for one in checked(CHECKER, text, "de-AT")] == ["Das ist z. B. gut.", "Ende."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e.g. foo, i.e. bar, " * 800,
+        "| a " * 4000,
+        "'a' " * 4000,
+        "“a” " * 4000,
+        ". [1]" + "[1]" * 5000,
+        ">\n" * 8000,
+        "```\n" + "x = 1\n" * 2500,
+        "." * 16000,
+        "水" * 16000,
+    ],
+)
+def test_a_long_answer_in_small_pieces_takes_no_longer_than_its_length(text: str):
+    started = process_time()
+    stream = Stream(CHECKER)
+    found = [one for at in range(0, len(text), 4) for one in stream.feed(text[at : at + 4])]
+    found += stream.close()
+    assert process_time() - started < 5
+    assert found == checked(CHECKER, text)
+
+
+def test_what_never_ends_is_cut_at_white_space():
+    found = checked(CHECKER, "The kettle, e.g. one, " * 200)
+    assert all(len(one.text) <= 1500 for one in found)
+    assert "".join(one.before + one.text for one in found) == ("The kettle, e.g. one, " * 200).rstrip()
+
+
+def test_half_a_character_is_no_end_of_the_world():
+    found = checked(CHECKER, "The \ud800 box. Its \udfff lid. D")
+    assert [one.text for one in found] == ["The \ud800 box.", "Its \udfff lid.", "D"]
+
+
+def test_a_marker_behind_an_unspaced_stop_belongs_to_it():
+    stream = Stream(CHECKER)
+    found = [one for letter in "東京にあります。 [1]" for one in stream.feed(letter)]
+    assert [one.text for one in [*found, *stream.close()]] == ["東京にあります。"]
+
+
+def test_code_opened_and_closed_in_a_line_is_code():
+    found = checked(CHECKER, "``` rm -rf / ```\nIt holds 1.7 litres.")
+    assert [one.verdict for one in found] == [Verdict.UNSUPPORTED, Verdict.SUPPORTED]

@@ -1,0 +1,84 @@
+"""What of an answer would do more than be read: pictures, links, HTML. A picture's or a link's address may
+carry away what was asked, so none is shown that no source has."""
+
+import re
+from html import unescape
+
+_CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_PICTURE = re.compile(r"!\[")
+_TARGET = re.compile(r"\]\(\s*(?:<([^>]*)>|([^\s)]+))|^\s*\[[^\]]+\]:\s*(?:<([^>]*)>|(\S+))")
+# Known ones, and any that has attributes: browsers obey those of elements that they do not know.
+_NAMES = (
+    "a|abbr|address|area|article|aside|audio|b|base|blockquote|body|button|canvas|center|cite|code|dd|del|div"
+    "|dl|dt|em|embed|fieldset|figure|font|footer|form|frame|frameset|h[1-6]|head|header|hr|html|i|iframe|img"
+    "|input|ins|kbd|label|li|link|main|map|mark|math|menu|meta|nav|object|ol|option|p|picture|pre|q|s|samp"
+    "|script|section|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td"
+    "|template|textarea|tfoot|th|thead|title|tr|track|tt|u|ul|var|video"
+)
+_TAG = re.compile(
+    rf"<(?!br\s*/?>)(?:/?(?:{_NAMES})(?=[\s/>])[^<>]*>?|/?[a-z][\w:-]*(?:[\s/][^<>]*=[^<>]*>?|\s*/>)|!--.*?(?:-->|$)"
+    r"|![a-z][^<>]*>?)",
+    re.IGNORECASE,
+)
+# Marks of quotation as few write them, by what they are.
+_MARKS = str.maketrans("＂❝❞❛❜‟‛〝〞〟＇〈〉", "\"“”‘’“‘“””'《》")
+_QUOTED = re.compile(r"``(?!`)([^`'\n]*)''|(?<![\w'])''(?!')([^'\n]+)''(?!')")
+_QUOTING = re.compile(r"<(/?)(?:q|blockquote)(?:\s[^<>]*)?>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:#\w{1,8}|[lr]s?aquo|[lr][ds]quo|[bs][db]?quo|quot|apos|prime);", re.IGNORECASE)
+_INCHES = re.compile(r"(?<!\d)″")
+
+
+def has_picture(text: str) -> bool:
+    """Whether it shows a picture, which nobody can have read of."""
+    return _PICTURE.search(_CODE.sub(" ", text)) is not None
+
+
+def plain(text: str) -> str:
+    """As it may be shown: with the marks of quotation that are looked at, and without HTML."""
+    return without_tags(with_plain_marks(text))
+
+
+def without_tags(text: str) -> str:
+    """The text without HTML but line breaks, and what the removal would make into HTML."""
+    done, at = "", 0
+    for code in _CODE.finditer(text):
+        done += _untagged(text[at : code.start()]) + code.group()
+        at = code.end()
+    return done + _untagged(text[at:])
+
+
+def with_plain_marks(text: str) -> str:
+    """The text with every mark of quotation as one of those that are looked at: HTML's, TeX's, rare ones."""
+    text = _QUOTED.sub(lambda found: f"“{found[1] or found[2] or ''}”", text)
+    done, at = "", 0
+    for code in _CODE.finditer(text):
+        done += _plain_marks(text[at : code.start()]) + code.group()
+        at = code.end()
+    return done + _plain_marks(text[at:])
+
+
+def _plain_marks(text: str) -> str:
+    text = _QUOTING.sub(lambda found: "”" if found[1] else "“", _ENTITY.sub(_mark, text))
+    return _INCHES.sub('"', text.translate(_MARKS))
+
+
+def _mark(entity: re.Match[str]) -> str:
+    # No entity may become a tag's beginning.
+    said = unescape(entity.group())
+    return said if said in "\"'“”„«»‹›‘’‚′″" else entity.group()
+
+
+def code_in(text: str) -> list[str]:
+    """What stands in backticks."""
+    return [found[2].strip() for found in _CODE.finditer(text) if re.search(r"\w", found[2])]
+
+
+def targets(text: str) -> list[str]:
+    """What its links lead to."""
+    return [next(part for part in found.groups() if part is not None) for found in _TARGET.finditer(text)]
+
+
+def _untagged(text: str) -> str:
+    while (rest := _TAG.sub("", text)) != text:
+        text = rest
+    return text
