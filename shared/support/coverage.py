@@ -11,6 +11,7 @@ from shared.support.negation import Denials, conflict, denials_of, only_permits
 from shared.support.numbers import COUNTED, Fact
 from shared.support.passages import Passage, Passages, Window, spans
 from shared.support.roles import swapped
+from shared.support.unspaced import joined_words_held
 from shared.support.words import content, words_of
 
 # What a word is worth that stands in the passage, but not in these sentences of it.
@@ -177,13 +178,14 @@ def _faults(
     windows = [item.window for item in scored]
     passages = [window.passage for window in windows]
     missing = _missing(claim, windows)
+    held = frozenset[str]().union(*(item.held for item in scored))
     faults = {
         "number_not_found": bool(missing) and not _told_around(claim, missing, windows),
         "name_not_found": any(all(name not in each.names for each in passages) for name in claim.names),
         "negation": any(conflict(claim.denials, window.denials) for window in windows),
         "roles_swapped": any(swapped(claim.text, window.text) for window in windows),
-        "too_little_in_common": _share(scored, weights)
-        < (max(enough, limits.from_afar) if missing else enough)
+        "too_little_in_common": not joined_words_held(claim.text, held)
+        or _share(scored, weights) < (max(enough, limits.from_afar) if missing else enough)
         or not (claim.stems or claim.facts),
     }
     return tuple(reason for reason, found in faults.items() if found)

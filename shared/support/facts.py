@@ -34,9 +34,12 @@ _ADDRESS = re.compile(
 )
 # A switch, a call, a path.
 _CODE = re.compile(
-    r"(?<![\w-])--[a-z][\w-]*|[a-z_][\w.]*\(\)|(?<![\w/.<])(?:~|\.{1,2})?/[a-z_.][\w.-]*(?:/[\w.*-]+)*",
+    r"(?<![\w-])--[a-z][\w-]*|[a-z_][\w.]*\(\)|(?<![\w/.<])(?:(?:~|\.{1,2})/[\w.-]+|/[a-z_.][\w.-]*(?=/\w))(?:/[\w.*-]+)*",
     re.IGNORECASE,
 )
+# Scripts without spaces join a number to what it counts.
+_CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]"
+_JOINED = re.compile(rf"(?<=\d)(?={_CJK})|(?<={_CJK})(?=\d)")
 _SCHEME = re.compile(r"(?:https?:)?//|(?=www\.)")
 _TOKEN = re.compile(r"(?<![\w])[^\W_](?:[\w./:#+@-]*\w)?")
 _VERSION = re.compile(r"v(\d+(?:\.\d+)*)")
@@ -78,6 +81,7 @@ def facts_of(text: str) -> list[Fact]:
         found.append(fact)
         return " ; "
 
+    text = _JOINED.sub(" ", text)
     rest = _TOKEN.sub(
         token, _DATES.sub(dated, _CLOCK.sub(clock, _CODE.sub(code, _ADDRESS.sub(address, text))))
     )

@@ -24,7 +24,7 @@ _NEGATORS = frozenset(
     """.split()  # noqa: SIM905  # a list of strings would be a page long
 )
 _DENYING = re.compile(
-    r"forb[ia]d|prohibit|disallow|disabl|exclud|refus|reject|verbiet|verbot|interdi[st]|prohib|prevent"
+    r"forb[ia]d|prohibit|disallow|disabl|exclud|refus|reject|verbiet|verbot|interdi[st]|prohib"
 )
 # Scripts that join it to the word, or put no spaces.
 _JOINED = re.compile(r"[不没沒無无非]|ない|ません|なかっ|않|없|못")

@@ -43,7 +43,6 @@ KEPT = [
     ("The kettle works with milk, not with oil.", "The kettle works with milk."),
     ("Return it within 30 days if it was never used.", "Return it within 30 days."),
     ("Logging is disabled by default.", "By default, logging is disabled."),
-    ("不允许员工共享账户。", "员工不允许共享账户。"),
 ]
 
 
