@@ -7,10 +7,11 @@ from itertools import combinations
 
 from shared.support.facts import MONTHS, facts_of
 from shared.support.names import names_of
-from shared.support.negation import Denials, conflict, denials_of
+from shared.support.negation import Denials, conflict, denials_of, only_permits
 from shared.support.numbers import COUNTED, Fact
 from shared.support.passages import Passage, Passages, Window, spans
 from shared.support.roles import swapped
+from shared.support.unspaced import joined_words_held
 from shared.support.words import content, words_of
 
 # What a word is worth that stands in the passage, but not in these sentences of it.
@@ -23,6 +24,8 @@ ADDS = 0.15
 MARGIN = 0.1
 # What speaks of so much of it speaks of the same.
 AT_ISSUE = 0.4
+# A label of fewer words says of nothing that it is so.
+LEAST = 3
 # So many of the best windows are looked at closely, of each passage so many.
 CLOSELY, OF_A_PASSAGE = 12, 5
 _WRITTEN_OUT = content(
@@ -73,7 +76,7 @@ class _Scored:
 
 
 def claim_of(text: str) -> Claim:
-    stems = content(words_of(text)) - _WRITTEN_OUT
+    stems = content(word for word in words_of(text) if not only_permits(word)) - _WRITTEN_OUT
     return Claim(text, stems, tuple(facts_of(text)), tuple(names_of(text)), denials_of(text))
 
 
@@ -103,7 +106,7 @@ def contradictions(claim: Claim, passages: Passages) -> tuple[str, ...]:
     near = _nearest({stem: passages.rarity(stem) for stem in claim.stems}, passages)[:CLOSELY]
     windows = [item.window for item in near if item.own >= AT_ISSUE]
     faults = {
-        "negation": any(conflict(claim.denials, window.denials) for window in windows),
+        "negation": any(conflict(claim.denials, window.denials, LEAST) for window in windows),
         "roles_swapped": any(swapped(claim.text, window.text) for window in windows),
     }
     return tuple(reason for reason, found in faults.items() if found)
@@ -175,13 +178,14 @@ def _faults(
     windows = [item.window for item in scored]
     passages = [window.passage for window in windows]
     missing = _missing(claim, windows)
+    held = frozenset[str]().union(*(item.held for item in scored))
     faults = {
         "number_not_found": bool(missing) and not _told_around(claim, missing, windows),
         "name_not_found": any(all(name not in each.names for each in passages) for name in claim.names),
         "negation": any(conflict(claim.denials, window.denials) for window in windows),
         "roles_swapped": any(swapped(claim.text, window.text) for window in windows),
-        "too_little_in_common": _share(scored, weights)
-        < (max(enough, limits.from_afar) if missing else enough)
+        "too_little_in_common": not joined_words_held(claim.text, held)
+        or _share(scored, weights) < (max(enough, limits.from_afar) if missing else enough)
         or not (claim.stems or claim.facts),
     }
     return tuple(reason for reason, found in faults.items() if found)

@@ -34,12 +34,19 @@ _ADDRESS = re.compile(
 )
 # A switch, a call, a path.
 _CODE = re.compile(
-    r"(?<![\w-])--[a-z][\w-]*|[a-z_][\w.]*\(\)|(?<![\w/.<])(?:~|\.{1,2})?/[a-z_.][\w.-]*(?:/[\w.*-]+)*",
+    r"(?<![\w-])--[a-z][\w-]*|[a-z_][\w.]*\(\)|(?<![\w/.<])(?:(?:~|\.{1,2})/[\w.-]+|/[a-z_.][\w.-]*(?=/\w))(?:/[\w.*-]+)*",
     re.IGNORECASE,
 )
+# Scripts without spaces join a number to what it counts.
+_CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]"
+_JOINED = re.compile(rf"(?<=\d)(?={_CJK})|(?<={_CJK})(?=\d)")
 _SCHEME = re.compile(r"(?:https?:)?//|(?=www\.)")
 _TOKEN = re.compile(r"(?<![\w])[^\W_](?:[\w./:#+@-]*\w)?")
 _VERSION = re.compile(r"v(\d+(?:\.\d+)*)")
+_CLOCK = re.compile(
+    r"(?<![\w.:])(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?[ \u00a0\u202f]?(?:(?P<half>[ap])\.?m\b\.?|uhr\b)",
+    re.IGNORECASE,
+)
 _TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
 
 
@@ -55,6 +62,13 @@ def facts_of(text: str) -> list[Fact]:
         found.append(_fact(match[0].rstrip(".").casefold()))
         return " ; "
 
+    def clock(match: re.Match[str]) -> str:
+        hour, half = int(match["hour"]), (match["half"] or "").casefold()
+        if half:
+            hour = hour % 12 + (12 if half == "p" else 0)
+        found.append(_fact(f"{hour}:{match['minute'] or '00'}"))
+        return " ; "
+
     def dated(match: re.Match[str]) -> str:
         facts = _date(match)
         found.extend(facts)
@@ -67,7 +81,10 @@ def facts_of(text: str) -> list[Fact]:
         found.append(fact)
         return " ; "
 
-    rest = _TOKEN.sub(token, _DATES.sub(dated, _CODE.sub(code, _ADDRESS.sub(address, text))))
+    text = _JOINED.sub(" ", text)
+    rest = _TOKEN.sub(
+        token, _DATES.sub(dated, _CLOCK.sub(clock, _CODE.sub(code, _ADDRESS.sub(address, text))))
+    )
     return found + [number(match) for match in NUMBER.finditer(rest)]
 
 
@@ -95,7 +112,9 @@ def _address(said: str) -> Fact:
 def _identifier(token: str) -> Fact | None:
     """A word with a digit in it, or with a joint that no sentence has: INC-4821, rag_match, v1.2."""
     plain = token.casefold()
-    if _TIME.fullmatch(plain) or (plain.count(".") > 1 and plain.replace(".", "").isdigit()):
+    if _TIME.fullmatch(plain):
+        return _fact(plain.removeprefix("0"))
+    if plain.count(".") > 1 and plain.replace(".", "").isdigit():
         return _fact(plain)
     if "_" in token.strip("_"):
         return _fact(re.sub(r"[-_]", "", plain))

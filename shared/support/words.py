@@ -35,6 +35,27 @@ _LINKING = frozenset(
     los más muy no para pero por que se ser si sin sobre su sus también un una y ya
     """.split()  # noqa: SIM905  # a list of strings would be a page long
 )
+_ENDINGS = (
+    ("ies", "y"),
+    ("ions", ""),
+    ("ion", ""),
+    ("ings", ""),
+    ("ing", ""),
+    ("ed", ""),
+    ("es", ""),
+    ("s", ""),
+    ("e", ""),
+)
+_IRREGULAR = {
+    form: word
+    for word, forms in {
+        "undo": "undone undid", "pay": "paid", "sell": "sold", "buy": "bought", "keep": "kept",
+        "hold": "held", "make": "made", "give": "given gave", "take": "taken took", "write": "written wrote",
+        "build": "built", "send": "sent", "lose": "lost", "run": "ran running", "begin": "begun began",
+        "choose": "chosen chose", "forbid": "forbidden forbade", "show": "shown", "know": "known knew",
+    }.items()
+    for form in forms.split()
+}  # fmt: skip
 _SKIPPED = ASKING | _LINKING
 
 
@@ -58,10 +79,10 @@ def content(words: Iterable[str]) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    """Cut, without a short word's ending either: valve and valves, study and studies."""
-    if len(word) > LETTERS:
-        return word[:LETTERS]
-    for ending, kept in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("e", "")):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: len(word) - len(ending)] + kept
-    return word
+    """Cut, without an ending either: valve and valves, study and studies, sharing and share."""
+    word = _IRREGULAR.get(word, word)
+    for ending, kept in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= (3 if len(word) <= LETTERS else 4):
+            word = word[: len(word) - len(ending)] + kept
+            break
+    return word[:LETTERS]

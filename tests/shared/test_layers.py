@@ -67,7 +67,14 @@ LAYERS = (
         "support.numbers",
         "support.facts",
     ),
-    ("support.names", "support.negation", "support.roles", "support.quotations", "support.frames"),
+    (
+        "support.unspaced",
+        "support.names",
+        "support.negation",
+        "support.roles",
+        "support.quotations",
+        "support.frames",
+    ),
     ("support.passages", "support.coverage", "support.check", "support.units", "support.stream"),
     (
         "generate",
