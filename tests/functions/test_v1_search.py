@@ -281,9 +281,10 @@ def test_a_time_that_hides_what_answers_is_dropped_before_the_workspace_is_left(
     assert body["results"][0]["workspaceId"] == home.id
 
 
-def test_more_than_256_kib_is_too_large(home: Workspace):
-    body = {"workspaceId": home.id, "q": "x", "pad": "x" * 257 * 1024}
-    refused(home.actor.post("/v1/search", body), 413, "PAYLOAD_TOO_LARGE")
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/contents", "/v1/similar", "/v1/answer"])
+def test_more_than_256_kib_is_too_large(people: People, path: str):
+    body = {"workspaceId": NOBODYS, "q": "x", "pad": "x" * 257 * 1024}
+    refused(people.ann.post(path, body), 413, "PAYLOAD_TOO_LARGE")
 
 
 def test_what_is_no_json_or_has_no_credential_is_told_in_the_contract_s_words(

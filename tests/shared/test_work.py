@@ -286,6 +286,25 @@ def test_addresses_of_the_same_content_are_one_document(
     assert refused.value.details["document_id"] == first["id"]
 
 
+def test_jobs_come_in_the_order_in_which_they_are_due(
+    core: Pipeline, people: People, world: World, no_jobs: None, home: str
+):
+    """Whatever order the table has: the last that ann brought is due first here."""
+    caller = people.ann.principal
+    brought = [
+        documents.bring_address(core.database, caller, home, Page(f"https://a.example/{number}"))["id"]
+        for number in range(20)
+    ]
+    for late, document in enumerate(brought):
+        due = "update rag.jobs set due_at = now() - make_interval(mins => %s) where document_id = %s"
+        world.sql(due, late, document)
+    jobs = Jobs(core.database, core.require_signer()).claim(20)
+    claimed = [
+        world.sql("select document_id::text from rag.jobs where id = %s", job.id)[0][0] for job in jobs
+    ]
+    assert claimed == brought[::-1]
+
+
 def test_an_address_that_gives_the_same_again_is_no_twin_of_itself(
     core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
 ):
