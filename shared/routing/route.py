@@ -158,9 +158,8 @@ def _decay(
         rules.append(Rule("no_decay", f"What is in {family} does not age."))
         return None
     because = f"“{newest}” asks for what is new" if newest else "Nothing is said of time"
-    rules.append(
-        Rule("decay", f"{because}: older documents are held back, by half in {half_life_days:g} days.")
-    )
+    held = f"at {half_life_days:g} days a score keeps three quarters"
+    rules.append(Rule("decay", f"{because}: older documents are held back, {held}."))
     return half_life_days
 
 
