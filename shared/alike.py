@@ -33,4 +33,4 @@ def alike(core: Pipeline, caller: Principal, wanted: Wanted, subject: Subject, r
     # Its meaning is known, and it asks for nothing that a router could read.
     way = Way.NEURAL if wanted.way in (Way.AUTO, Way.FAST) else wanted.way
     plain = replace(wanted, text=text[:SUBJECT_CHARACTERS], way=way, expands=False)
-    return retrieve(core, caller, plain, Subject(subject.kind, known), result)
+    return retrieve(core, caller, plain, Subject(subject.kind, known), result, place)

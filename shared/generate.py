@@ -14,7 +14,7 @@ from shared.embed import Embedder, embed
 from shared.errors import ConfigurationError, GenerationBusy, GenerationFailed, GenerationTimedOut
 from shared.extract import MODEL as EXTRACTIVE
 from shared.extract import extract
-from shared.patience import openai_client, within
+from shared.patience import gateway_client, within
 from shared.policy import fit
 from shared.tokens import count_tokens
 from shared.types import Citation, Draft, Match, Query, Sampling, Usage
@@ -187,14 +187,7 @@ def generator_for(settings: Settings, embedder: Embedder) -> Generator:
                 "a gateway that wants no key takes any"
             )
         return Extractive(embedder, settings.rag_context_tokens)
-    from openai import Omit
-
     seconds = settings.rag_gateway_timeout_seconds
-    client = openai_client(
-        settings.lovable_api_key.get_secret_value(),
-        settings.rag_gateway_url,
-        seconds,
-        # The client would send what OPENAI_ORG_ID and OPENAI_PROJECT_ID say to whatever gateway this is.
-        default_headers={"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()},
-    )
+    key = settings.lovable_api_key.get_secret_value()
+    client = gateway_client(key, settings.rag_gateway_url, seconds)
     return Gateway(client, settings.rag_gateway_model, settings.rag_context_tokens, seconds)

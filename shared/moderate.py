@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from shared.config import Settings
 from shared.errors import ConfigurationError, InvalidRequest, ModerationFailed
-from shared.patience import openai_client, within
+from shared.patience import gateway_client, within
 from shared.trace import step
 
 if TYPE_CHECKING:
@@ -47,9 +47,8 @@ def moderator_for(settings: Settings) -> Moderator | None:
         raise ConfigurationError("LOVABLE_API_KEY: not set, but RAG_MODERATION_MODEL is")
     seconds = settings.rag_gateway_timeout_seconds
     key = settings.lovable_api_key.get_secret_value()
-    return Moderator(
-        openai_client(key, settings.rag_gateway_url, seconds), settings.rag_moderation_model, seconds
-    )
+    client = gateway_client(key, settings.rag_gateway_url, seconds)
+    return Moderator(client, settings.rag_moderation_model, seconds)
 
 
 def require_moderator(moderator: Moderator | None) -> Moderator:

@@ -85,6 +85,14 @@ def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenA
     return OpenAI(api_key=key, base_url=address, http_client=client, max_retries=0, **more)
 
 
+def gateway_client(key: str, address: str, seconds: float) -> "OpenAI":
+    """The same for a gateway, which is not told what OPENAI_ORG_ID and OPENAI_PROJECT_ID say."""
+    from openai import Omit
+
+    unsaid = {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
+    return openai_client(key, address, seconds, default_headers=unsaid)
+
+
 @cache
 def _resolver(of_strangers: bool) -> ThreadPoolExecutor:
     """Names that strangers chose hang among themselves."""

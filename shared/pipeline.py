@@ -40,7 +40,7 @@ from shared.rerank import Reranked, Reranker, rerank, reranker_for
 from shared.sign import Signer, anonymous, signer_for
 from shared.snapshots.store import Store, store_for
 from shared.storage import Storage, storage_for
-from shared.trace import step
+from shared.trace import milliseconds_since, step
 from shared.transcribe import Transcriber, transcriber_for
 from shared.types import (
     Answer,
@@ -328,7 +328,7 @@ class Pipeline:
         if judgement.confidence is not Confidence.LOW:
             with step("generate"):
                 draft = self.generator.write(query, matches, citations, sampling)
-        return Answer(matches, judgement, citations, draft, datetime.now(UTC), _milliseconds_since(started))
+        return Answer(matches, judgement, citations, draft, datetime.now(UTC), milliseconds_since(started))
 
     def judged(self, matches: Sequence[Match], text: str, judged: int = JUDGED) -> Judgement:
         """How sure the matches for that text make."""
@@ -349,7 +349,7 @@ def _found(page: Page, ordered: Reranked, started: float) -> Found:
         ordered.matches,
         page.exact,
         page.considered,
-        _milliseconds_since(started),
+        milliseconds_since(started),
         ordered.model,
         ordered.failed,
         vector_ms=page.vector_ms,
@@ -366,7 +366,3 @@ def _compared(found: Sequence[Match], text: str) -> list[Match]:
         else match
         for match in found
     ]
-
-
-def _milliseconds_since(started: float) -> int:
-    return round((time.perf_counter() - started) * 1000)

@@ -21,7 +21,7 @@ from shared.routing.route import low_recall, route
 from shared.routing.times import TimeRange
 from shared.routing.ways import Asked, Reach, Route, Rule, Way
 from shared.searched import NO_FILTERS, Place, Retrieved, Wanted
-from shared.trace import current, step
+from shared.trace import current, milliseconds_since, step
 from shared.types import Filters, Match, Mode, Page, Principal, Query, Result, Subject
 
 # Kinds of documents that are counted apart from plain chunks.
@@ -85,13 +85,14 @@ def retrieve(
     wanted: Wanted,
     subject: Subject | None = None,
     result: Result = Result.CHUNKS,
+    place: Place | None = None,
 ) -> Retrieved:
     """What answers the text; or, for a subject whose text that is, what is like it: chunks, or documents by
-    their best chunk. Raises NotFound for a workspace or org that the caller does not see, ContentFlagged, or
-    a RagError."""
+    their best chunk. `place`: where, if that is known already. Raises NotFound for a workspace or org that
+    the caller does not see, ContentFlagged, or a RagError."""
     started = time.perf_counter()
     with step("locate"):
-        place = locate(core.database, caller, wanted.workspace, wanted.org)
+        place = place or locate(core.database, caller, wanted.workspace, wanted.org)
     moderator = require_moderator(core.moderator) if wanted.moderated else None
     if moderator and moderator.flagged([wanted.text])[0]:
         raise ContentFlagged
@@ -207,7 +208,7 @@ def _retrieved(search: _Search, matches: tuple[Match, ...], started: float) -> R
         search.core.embedder.model if embedded else None,
         contributions(matches),
         stages,
-        round((time.perf_counter() - started) * 1000),
+        milliseconds_since(started),
     )
 
 

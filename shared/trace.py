@@ -64,6 +64,11 @@ class Trace:
 current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
+def milliseconds_since(started: float) -> int:
+    """Since a moment of time.perf_counter."""
+    return round((time.perf_counter() - started) * 1000)
+
+
 @contextmanager
 def step(name: str) -> Iterator[None]:
     """Time what happens inside as a step of the request at hand; outside of a request it only happens."""

@@ -31,7 +31,7 @@ from shared.support.check import Checker
 from shared.support.stream import Stream
 from shared.support.verdicts import Backing, Checked, Verdict
 from shared.tokens import count_tokens
-from shared.trace import step
+from shared.trace import milliseconds_since, step
 from shared.types import Confidence, Match, Principal, Usage
 
 _NUMBER = re.compile(r"\[(\d+)\]")
@@ -68,8 +68,8 @@ async def answer(
         model != EXTRACTIVE,
         model,
         await run_in_threadpool(counting.usage),
-        _milliseconds_since(writing),
-        _milliseconds_since(started),
+        milliseconds_since(writing),
+        milliseconds_since(started),
     )
 
 
@@ -186,7 +186,3 @@ class _Counting:
     def usage(self) -> Usage:
         """In tokens: an upper bound."""
         return Usage(sum(count_tokens(said["content"]) for said in self.read), count_tokens(self.written))
-
-
-def _milliseconds_since(started: float) -> int:
-    return round((time.perf_counter() - started) * 1000)

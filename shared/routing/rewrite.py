@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shared.clean import hides_something
 from shared.config import Settings
 from shared.errors import ConfigurationError
-from shared.patience import openai_client, within
+from shared.patience import gateway_client, within
 from shared.routing.expand import Expanded, expand
 
 if TYPE_CHECKING:
@@ -107,14 +107,7 @@ def rewriter_for(settings: Settings) -> Rewriter | None:
         raise ConfigurationError(
             "RAG_AUTOPROMPT_MODEL: needs LOVABLE_API_KEY; a gateway that wants no key takes any"
         )
-    from openai import Omit
-
     seconds = settings.rag_autoprompt_timeout_seconds
-    client = openai_client(
-        settings.lovable_api_key.get_secret_value(),
-        settings.rag_gateway_url,
-        seconds,
-        # The client would send what OPENAI_ORG_ID and OPENAI_PROJECT_ID say to whatever gateway this is.
-        default_headers={"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()},
-    )
+    key = settings.lovable_api_key.get_secret_value()
+    client = gateway_client(key, settings.rag_gateway_url, seconds)
     return Rewriter(client, settings.rag_autoprompt_model, seconds)

@@ -631,6 +631,7 @@ as $$
 declare
   parts jsonb[] := '{}';
   part record;
+  size bigint;
 begin
   taken := 0;
   complete := true;
@@ -642,9 +643,10 @@ begin
     where present.org_id = first_chunks.org_id and present.document_id = first_chunks.document_id
     order by present.ordinal
   loop
-    complete := taken + rag.size_of(part.text) <= room;
+    size := rag.size_of(part.text);
+    complete := taken + size <= room;
     exit when not complete;
-    taken := taken + rag.size_of(part.text);
+    taken := taken + size;
     parts := parts || to_jsonb(part);
   end loop;
   chunks := to_jsonb(parts);
@@ -671,6 +673,7 @@ declare
   documents jsonb[] := '{}';
   passages jsonb[] := '{}';
   own record;
+  size bigint;
   fits boolean;
   parts jsonb;
   taken bigint;
@@ -708,10 +711,11 @@ begin
   loop
     room := room - octet_length(coalesce(own.document, own.passage)::text);
     -- A text far too long is not even read.
-    fits := (text or own.document is null)
-      and octet_length(own.content) <= room and rag.size_of(own.content) <= room;
+    size := case when (text or own.document is null) and octet_length(own.content) <= room
+      then rag.size_of(own.content) end;
+    fits := coalesce(size <= room, false);
     if fits then
-      room := room - rag.size_of(own.content);
+      room := room - size;
     end if;
     if own.passage is not null then
       passages := passages || (own.passage || jsonb_build_object('text', case when fits then own.content end));

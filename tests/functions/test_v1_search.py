@@ -311,8 +311,9 @@ def judged(*flags: bool) -> Reply:
 
 
 def test_moderation_refuses_a_question_and_leaves_results_out(
-    home: Workspace, settings: Settings, gateway: StandIn
+    home: Workspace, settings: Settings, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-somebody")
     body = {
         "workspaceId": home.id,
         "q": QUESTION,
@@ -331,6 +332,7 @@ def test_moderation_refuses_a_question_and_leaves_results_out(
     assert [result["title"] != "Billing outage" for result in found["results"]] == [True]
     assert "moderation" in rules(found)
     assert gateway.requests[0].path.endswith("/moderations")
+    assert "openai-organization" not in gateway.requests[0].headers
 
 
 @pytest.mark.parametrize("reply", [Reply(status=500), Reply(json={"results": []}), Reply(drop=True)])
