@@ -1,5 +1,6 @@
 """The search contract's wire models: /v1/answer, whole and as a stream."""
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints
@@ -10,25 +11,21 @@ from shared.dialects import v1
 from shared.dialects.search import Mode
 from shared.dialects.v1 import ErrorBody, Flag, Sent, Wire, error_body
 from shared.errors import RagError
-from shared.routing.ways import Way
-from shared.searched import Begun, Cited, Composed, Event, Finished, Question, Reply, Token, Wanted
+from shared.searched import Begun, Cited, Composed, Event, Finished, Question, Reply, Token
 from shared.sse import event
 
 __all__ = ["ErrorBody", "error_body"]
-# Of what an answer is written from, as many chunks as a search shows by default.
-TOP_K = 10
 
 
 class Include(Sent):
     rationale: Flag = False
 
 
-class Request(v1.Scoped):
+class Request(v1.Retrieving):
     """`constraints` are any of a search's filters."""
 
     question: v1.QueryText
     mode: Mode = "auto"
-    autoprompt: Flag = True
     context: Flag = False
     moderation: Flag = False
     answer_type: Literal["abstractive", "extractive"] = "abstractive"
@@ -36,9 +33,7 @@ class Request(v1.Scoped):
     max_tokens: Annotated[int, Field(strict=True, ge=16, le=4096)] = 400
     model: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)] | None = None
     constraints: v1.RetrievalFilters | None = None
-    top_k: v1.TopK = TOP_K
     include: Include = Field(default_factory=Include)
-    quality: v1.Quality = Field(default_factory=v1.Quality)
     stream: Flag = False
 
     def said(self) -> str:
@@ -47,17 +42,9 @@ class Request(v1.Scoped):
 
     def asked(self, workspace: str | None) -> Question:
         """`workspace` is what a header says. Raises InvalidRequest."""
-        wanted = Wanted(
-            self.question,
-            self.workspace(workspace),
-            self.organization_id,
-            Way(self.mode),
-            self.reach,
-            (self.constraints or v1.RetrievalFilters()).to_filters(),
-            self.top_k,
-            expands=self.autoprompt,
+        wanted = replace(
+            self.wanted_by(self.question, self.mode, workspace, self.constraints),
             moderated=self.moderation,
-            rerank=self.quality.rerank,
             # More of each document is put to the model.
             neighbours=1 if self.context else 0,
             # Confidence is judged by how near they are.

@@ -1,12 +1,12 @@
 """The search contract's wire models: /v1/search."""
 
+from dataclasses import replace
 from typing import Literal, Self
 
 from pydantic import Field
 
 from shared.dialects import v1
 from shared.dialects.v1 import ErrorBody, Flag, Sent, Wire, error_body
-from shared.routing.ways import Way
 from shared.searched import Retrieved, Wanted
 
 __all__ = ["ErrorBody", "error_body"]
@@ -19,30 +19,19 @@ class Include(Sent):
     highlights: Flag = True
 
 
-class Request(v1.Scoped):
+class Request(v1.Retrieving):
     q: v1.QueryText
     mode: Mode = "auto"
-    autoprompt: Flag = True
     context: Flag = False
     moderation: Flag = False
     filters: v1.RetrievalFilters | None = None
-    top_k: v1.TopK = 10
     include: Include = Field(default_factory=Include)
-    quality: v1.Quality = Field(default_factory=v1.Quality)
 
     def wanted(self, workspace: str | None) -> Wanted:
         """`workspace` is what a header says. Raises InvalidRequest."""
-        return Wanted(
-            self.q,
-            self.workspace(workspace),
-            self.organization_id,
-            Way(self.mode),
-            self.reach,
-            (self.filters or v1.RetrievalFilters()).to_filters(),
-            self.top_k,
-            expands=self.autoprompt,
+        return replace(
+            self.wanted_by(self.q, self.mode, workspace, self.filters),
             moderated=self.moderation,
-            rerank=self.quality.rerank,
             highlighted=self.include.highlights,
             in_context=self.context,
         )

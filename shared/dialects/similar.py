@@ -1,12 +1,13 @@
 """The search contract's wire models: /v1/similar."""
 
+from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
 from shared.dialects import v1
-from shared.dialects.v1 import ErrorBody, Flag, Sent, Wire, error_body
-from shared.routing.ways import Reach, Way
+from shared.dialects.v1 import ErrorBody, Sent, Wire, error_body
+from shared.routing.ways import Reach
 from shared.searched import Retrieved, Wanted
 from shared.types import Result, Subject
 
@@ -28,14 +29,11 @@ class ChunkSubject(Sent):
     chunk_id: v1.Id
 
 
-class Request(v1.Scoped):
+class Request(v1.Retrieving):
     subject: Annotated[TextSubject | DocumentSubject | ChunkSubject, Field(discriminator="kind")]
     mode: Literal["auto", "neural", "keyword", "hybrid", "fast"] = "auto"
-    autoprompt: Flag = True
     by: Result = Result.CHUNKS
     filters: v1.RetrievalFilters | None = None
-    top_k: v1.TopK = 10
-    quality: v1.Quality = Field(default_factory=v1.Quality)
 
     def to_subject(self) -> Subject:
         match self.subject:
@@ -44,15 +42,9 @@ class Request(v1.Scoped):
 
     def wanted(self, workspace: str | None) -> Wanted:
         """`workspace` is what a header says. Raises InvalidRequest."""
-        return Wanted(
-            self.subject.text if isinstance(self.subject, TextSubject) else "",
-            self.workspace(workspace),
-            self.organization_id,
-            Way(self.mode),
-            self.reach,
-            (self.filters or v1.RetrievalFilters()).to_filters(),
-            self.top_k,
-            expands=self.autoprompt,
+        text = self.subject.text if isinstance(self.subject, TextSubject) else ""
+        return replace(
+            self.wanted_by(text, self.mode, workspace, self.filters),
             # The order of what is like something is its likeness, unless somebody wants another.
             rerank=self.quality.rerank or False,
         )

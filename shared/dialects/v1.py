@@ -11,8 +11,8 @@ from pydantic.alias_generators import to_camel
 from shared.dialects.moments import Beginning, End
 from shared.dialects.platform import WithoutNul
 from shared.errors import InvalidRequest, RagError
-from shared.routing.ways import Reach, Rule
-from shared.searched import Highlight, Retrieved
+from shared.routing.ways import Reach, Rule, Way
+from shared.searched import Highlight, Retrieved, Wanted
 from shared.trace import current
 from shared.types import Filters, Match
 
@@ -169,6 +169,30 @@ class Scoped(Sent):
                 "organizationId is required when scope is org.", details={"field": "organizationId"}
             )
         return workspace
+
+
+class Retrieving(Scoped):
+    """What a request that looks for something says besides, wherever it is for."""
+
+    autoprompt: Flag = True
+    top_k: TopK = 10
+    quality: Quality = Field(default_factory=Quality)
+
+    def wanted_by(
+        self, text: str, mode: str, workspace: str | None, filters: RetrievalFilters | None
+    ) -> Wanted:
+        """`workspace` is what a header says. Raises InvalidRequest."""
+        return Wanted(
+            text,
+            self.workspace(workspace),
+            self.organization_id,
+            Way(mode),
+            self.reach,
+            (filters or RetrievalFilters()).to_filters(),
+            self.top_k,
+            expands=self.autoprompt,
+            rerank=self.quality.rerank,
+        )
 
 
 def _bare(workspace: str) -> str:
