@@ -63,8 +63,12 @@ def _sure(text: str, subject: Spot | None) -> list[Spot]:
 
 def _titled(text: str, subject: Spot) -> Iterable[Spot]:
     """Where the text says the title as it stands."""
-    pattern = re.compile(rf"(?<![^\W_]){re.escape(subject.name)}(?![^\W_])")
-    return [Spot(found.start(), found.end(), subject.name, subject.kind) for found in pattern.finditer(text)]
+    start = text.find(subject.name)
+    while start >= 0:
+        end = start + len(subject.name)
+        if not (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()):
+            yield Spot(start, end, subject.name, subject.kind)
+        start = text.find(subject.name, end)
 
 
 def _apart(spots: list[Spot]) -> list[Spot]:
@@ -82,6 +86,8 @@ def _apart(spots: list[Spot]) -> list[Spot]:
 def _resolved(spot: Spot, short: Short) -> Spot:
     whole = short.whole(spot)
     kind = spot.kind if whole.kind == "name" else whole.kind
+    if whole.name == spot.name and kind == spot.kind:
+        return spot
     return replace(spot, name=whole.name, kind=kind)
 
 

@@ -25,6 +25,9 @@ _MARKS = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
+# Most words are none, which is soon seen.
+_WORD = re.compile(r"\S+")
+_MARKED = re.compile(r"[@_/`\d]|[a-z][A-Z]|[a-z]-[a-z]|\w\.[a-z]")
 _CODE = re.compile(r"[\w@./:$*-]{2,80}(?:\(\))?")
 _LETTER = re.compile(r"[^\W\d_]")
 # Both sides of a slash are words: and/or, km/h, 24/7.
@@ -33,8 +36,12 @@ _REAL_PATH = re.compile(r"\A\.{0,2}/|/.*/|[\w-]\.\w{1,8}\Z|/\Z|_")
 
 def marks_of(text: str) -> list[Spot]:
     """URLs are taken but name nothing: their name is empty."""
-    found = (_spot(mark, str(mark.lastgroup)) for mark in _MARKS.finditer(text))
-    return [spot for spot in found if spot is not None]
+    found: list[Spot] = []
+    for word in _WORD.finditer(text):
+        if _MARKED.search(word[0]):
+            spots = (_spot(mark, str(mark.lastgroup)) for mark in _MARKS.finditer(text, *word.span()))
+            found += [spot for spot in spots if spot is not None]
+    return found
 
 
 def _spot(mark: re.Match[str], form: str) -> Spot | None:

@@ -58,6 +58,7 @@ def _roles() -> Mapping[str, Role]:
 
 PHRASES = _phrases()
 NOUNS = _roles()
+TRIGGERS = frozenset(PHRASES) | frozenset(noun.split("-")[-1] for noun in NOUNS) | frozenset(NOUNS)
 
 
 def phrase_at(tokens: list[str], place: int) -> tuple[Phrase, int] | None:

@@ -11,7 +11,7 @@ from shared.graph.aliases import aliases_of
 from shared.graph.clauses import Clause, clauses_of
 from shared.graph.evidence import fold
 from shared.graph.nouns import Relation
-from shared.graph.phrases import Phrase, Role, phrase_at, role_at
+from shared.graph.phrases import PHRASES, TRIGGERS, Phrase, Role, phrase_at, role_at
 from shared.graph.roles import ENDS, SYMMETRIC
 from shared.graph.spots import Spot
 
@@ -43,17 +43,27 @@ _HEDGES = frozenset(
 _BLOCKS = frozenset(
     """
     and or but of by for in to with that who which whose from on at not no as when while because if is was are were
-    be has had have it he she they we you i this these those after before since until than so und oder von et ou y o
+    be has had have during under over into about through against between among around without via per like
+    upon up out off down it he she they we you i this these those after before since until than so und oder von et ou y o
     """.split()  # noqa: SIM905
 )
 _JOINTS = frozenset({"and", "&", "und", "et", "y", "or", "oder", "ou", "e"})
-_ENDINGS = frozenset(". , ; : ) ( | / ! - – — \" ” ' * in on at for with by from of to as who which that until since when while"
+_ENDINGS = frozenset({""}) | frozenset(". , ; : ) ( | / ! - – — \" ” ' * in on at for with by from of to as who which that until since when while"
                      " but so and or during after before via under ab gehört because if though where".split())  # fmt: skip
 _ARTICLES = frozenset(
     "the a an our their its his her both dr mr mrs ms sir emperor king der die das dem den le la les el".split()
 )
+_LISTING = _JOINTS | {","}
+_GOING_ON = _LISTING | {"then", "but"}
+_LEADING = _ARTICLES | {'"', "`", "“"}
 _PRONOUNS = frozenset({"who", "which", "that", "qui", "que", "der", "die", "das"})
 _OF = frozenset({"of", "for", "to", "von", "de", "du", "des", "del", "der", "in"})
+_LAST = frozenset(
+    """
+    verursacht ausgelöst behoben gelöst korrigiert betreut verantwortet geleitet geführt benötigt genutzt verwendet
+    entwickelt gegründet geschrieben
+    """.split()  # noqa: SIM905
+)
 _GAP = 4
 
 
@@ -69,12 +79,11 @@ def relations_of(
     text: str, spots: Sequence[Spot], subject: Spot | None
 ) -> tuple[list[Relation], dict[str, str]]:
     """The relations in the order of the text, and of what kinds their ends are, by folded name."""
-    found = [
-        relation
-        for clause in clauses_of(text, spots, subject)
-        for part in _parts(clause)
-        for relation in [*_Reading(part).relations()]
-    ]
+    found: list[Relation] = []
+    for clause in clauses_of(text, spots, subject):
+        found += aliases_of(" ".join(clause.tokens), clause.names)
+        for part in _parts(clause):
+            found += _Reading(part).relations()
     kinds = {fold(spot.name): spot.kind for spot in spots}
     found = [_refined(relation, kinds) for relation in found]
     return found, dict(_kinds(found))
@@ -105,24 +114,44 @@ def _without(tokens: list[str]) -> list[str]:
     return kept
 
 
+def _turned(tokens: list[str]) -> list[str]:
+    """German puts the verb last: caused by X, where it says by X caused."""
+    for place, token in enumerate(tokens[2:], 2):
+        if token in _LAST and tokens[place - 2] in {"durch", "von", "vom", "mit", "in"}:
+            return _turned_at(tokens, place)
+    return tokens
+
+
+def _turned_at(tokens: list[str], place: int) -> list[str]:
+    return [*tokens[: place - 2], tokens[place], *tokens[place - 2 : place], *tokens[place + 1 :]]
+
+
 class _Reading:
     """The relations of one clause."""
 
     def __init__(self, clause: Clause) -> None:
         self._clause = clause
-        self._tokens = clause.tokens
+        self._tokens = clause.tokens = _turned(clause.tokens)
         self._head = clause.head()
 
     def relations(self) -> Iterator[Relation]:
-        yield from aliases_of(" ".join(self._tokens), self._clause.names)
         place = 0
+        if TRIGGERS.isdisjoint(self._tokens) or len(self._clause.names) < 2:
+            return
         while place < len(self._tokens):
-            phrase = phrase_at(self._tokens, place)
+            if self._tokens[place] not in TRIGGERS:
+                place += 1
+                continue
+            phrase = phrase_at(self._tokens, place) or self._shared(place)
             if phrase is not None:
                 found = [*self._of_phrase(place, *phrase)]
                 if found:
                     yield from found
-                    place = phrase[1]
+                    place = (
+                        phrase[1]
+                        if phrase[0].rest and phrase[1] == place + 1 + len(phrase[0].rest)
+                        else place + 1
+                    )
                     continue
             if (role := role_at(self._tokens, place)) is not None:
                 yield from self._of_role(place, role)
@@ -132,13 +161,33 @@ class _Reading:
         others = self._objects(end)
         if others is None:
             return
-        passive = bool(phrase.rest) or not phrase.forward
+        if (
+            not phrase.rest
+            and self._tokens[place].endswith("ed")
+            and self._clause.token(place - 1) in COPULAS
+        ):
+            # Was released during: released by whom, it does not say.
+            return
         subject = self._subject(place, passive=bool(phrase.rest) and phrase.forward)
         if subject is None or self._denied(place):
             return
-        del passive
         sure = phrase.sure * subject.sure * self._hedged(place)
         yield from self._between(phrase.type, subject.letters, others, sure, phrase.forward)
+
+    def _shared(self, place: int) -> tuple[Phrase, int] | None:
+        """Directed and produced by: both by the same."""
+        first = next(
+            (one for one in PHRASES.get(self._tokens[place], ()) if one.rest and "by" in one.rest[0]), None
+        )
+        if first is None:
+            return None
+        for end in range(place + 1, min(place + 8, len(self._tokens))):
+            token = self._tokens[end]
+            if token == "by":  # noqa: S105
+                return first, end + 1
+            if token not in _LISTING and token not in PHRASES and not token.endswith("ly"):
+                return None
+        return None
 
     def _between(
         self, type_: str, left: Iterable[str], right: Iterable[str], sure: float, forward: bool
@@ -226,7 +275,9 @@ class _Reading:
             before = back - 1
             if token in _PRONOUNS and self._clause.token(before) == ",":
                 before -= 1
-            if self._clause.named(before):
+            # X, once called Y, bought Z: it is X that did.
+            closes = token == "," and not passive and not nominal and self._head not in {None, before}  # noqa: S105
+            if self._clause.named(before) and not closes:
                 return _End((self._tokens[before],), 0.95)
         return self._from_head(back, passive=passive or nominal, copula=copula)
 
@@ -235,18 +286,18 @@ class _Reading:
         head = self._head
         if head is None or head >= back:
             return None
-        joined = self._tokens[back] in _JOINTS | {"then", "but", ","}
+        joined = self._tokens[back] in _GOING_ON
         between = self._tokens[head + 1 : back + 1]
         told = any(token in COPULAS for token in between) and not any(token in _PRONOUNS for token in between)
         if (passive and told) or (joined and (told or not copula)):
-            return _End((self._tokens[head],), 0.75)
+            return _End((self._tokens[head],), 0.9 if passive and told and head < 3 else 0.75)
         return None
 
     def _several(self, last: int) -> _End:
         """A and B own C: both do, where the clause begins with them."""
         letters = [self._tokens[last]]
         place = last
-        while place >= 2 and self._tokens[place - 1] in _JOINTS | {","} and self._clause.named(place - 2):
+        while place >= 2 and self._tokens[place - 1] in _LISTING and self._clause.named(place - 2):
             place -= 2
             letters.append(self._tokens[place])
         return _End(tuple(letters) if place == self._head else (self._tokens[last],), 1.0)
@@ -268,11 +319,11 @@ class _Reading:
                 joint, behind = True, behind + 1
             if not joint and token != ",":  # noqa: S105
                 break
-            while self._clause.token(behind) in _ARTICLES | {'"', "`", "“"}:
+            while self._clause.token(behind) in _LEADING:
                 behind += 1
             if not self._clause.named(behind) or self._clause.token(behind + 1) == "'s":
                 break
-            if joint and self._clause.token(behind + 1) not in _ENDINGS | {""}:
+            if joint and self._clause.token(behind + 1) not in _ENDINGS:
                 break
             letters.append(self._tokens[behind])
             joined, commas, place = joined or joint, commas + (not joint), behind + 1

@@ -8,38 +8,36 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from shared.graph.kinds import HONORIFICS, ORGANIZATIONS, RANKS, SERVICES, TEAMS, kind_of
 from shared.graph.nouns import MOST_LETTERS
 from shared.graph.spots import Spot
-from shared.graph.stopped import COMMON, CONNECTORS, DEMONYMS, GERMAN
+from shared.graph.stopped import ACTS, COMMON, CONNECTORS, DEMONYMS, GERMAN, IS, ROLE_NOUNS, WHOLE
 
 WORD = re.compile(r"[^\W_]+(?:[’'\-.&][^\W_]+|[\u0300-\u036f]+)*")
-_POSSESSIVE = re.compile(r"[’'][sS]?$")
+POSSESSIVE = re.compile(r"[’'][sS]?$")
 _OPENS = re.compile(r"(?:[.!?:;…。|•*#>\[(\n\t\"“„«‘]|^)[\s*_#>\"“„«‘(\[–—\d.)|-]*$|[–—]\s*$|\n\s*[-+]\s+$")
 # How far back the beginning of a sentence is looked for.
 _BACK = 12
 _INITIAL = re.compile(r"\A[^\W\d_]\Z|\A(?:[^\W\d_]\.)+[^\W\d_]\Z")
+_INITIAL_BEHIND = re.compile(r"\. ?\w")
 _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd no vs".split())  # noqa: SIM905
 NUMERAL = re.compile(r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})")
-_NUMBER = re.compile(r"\d{1,4}[A-Za-z]?")
+_NUMBER = re.compile(r"\d{1,3}[A-Za-z]?")
 _HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A word of a text; `opens`: a sentence may begin with it."""
+class Token(NamedTuple):
+    """A word of a text; `folded`: small, without a possessive's ending. A sentence may begin with what opens."""
 
     text: str
+    folded: str
     start: int
     end: int
     capital: bool
     opens: bool
     shouted: bool
-
-    @property
-    def folded(self) -> str:
-        return _POSSESSIVE.sub("", self.text).replace("’", "'").casefold()
 
 
 @dataclass(slots=True)
@@ -80,10 +78,15 @@ def tokens_of(text: str) -> list[Token]:
         shouted = len(letters) > 2 and sum(map(str.isupper, letters)) > 0.6 * len(letters)
         shouted = shouted or _titled(letters)
         for word in words:
-            first = word.start()
-            capital = word[0][0].isupper()
-            opens = capital and _OPENS.search(text, max(0, first - _BACK), first) is not None
-            found.append(Token(word[0], first, word.end(), capital, opens or first == start, shouted))
+            said, first, last = word[0], word.start(), word.end()
+            capital = said[0].isupper()
+            folded = said.casefold()
+            if "’" in said or "'" in said:
+                folded = POSSESSIVE.sub("", folded).replace("’", "'")
+            opens = capital and (
+                first == start or _OPENS.search(text, max(0, first - _BACK), first) is not None
+            )
+            found.append(Token(said, folded, first, last, capital, opens, shouted))
     return found
 
 
@@ -97,8 +100,10 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
 
 def _titled(words: list[str]) -> bool:
     """A line of which all words but small ones have capitals: of four or more."""
-    long = [word for word in words if word.casefold() not in CONNECTORS | COMMON]
-    return len(words) > 3 and len(long) > 2 and all(word[0].isupper() for word in long)
+    if len(words) < 4 or not words[-1][0].isupper():
+        return False
+    long = [word for word in words if word.casefold() not in COMMON and word not in CONNECTORS]
+    return len(long) > 2 and all(word[0].isupper() for word in long)
 
 
 class Runs:
@@ -172,6 +177,8 @@ class Runs:
             first += 1
         while first < end and not self._ends(first, self._tokens[end - 1], end):
             end -= 1
+        if all(token.folded in DEMONYMS for token in self._tokens[first:end]):
+            return
         if first >= end or (shouted and not self._shown(first, end)):
             return
         if first + 1 == end and not self._stands(first, kind):
@@ -190,9 +197,9 @@ class Runs:
     def _stripped(self, token: Token, first: int, end: int) -> bool:
         """Whether a word at the front of a run is none of the name."""
         folded = token.folded
-        if not token.capital:
+        if not token.capital or (token.opens and folded in ROLE_NOUNS and first + 1 < end):
             return True
-        if folded in COMMON:
+        if folded in COMMON and not (len(folded) == 1 and _INITIAL_BEHIND.match(self._text, token.end)):
             # Within a sentence, "When the Stars Go Blue" is called so; The and A are left out anyway.
             return token.opens or first + 1 >= end or folded in {"the", "a", "an"} or len(token.text) == 1
         return (
@@ -211,8 +218,8 @@ class Runs:
     def _stands(self, place: int, kind: str) -> bool:
         """Whether one capitalised word is a name."""
         token = self._tokens[place]
-        word = _POSSESSIVE.sub("", token.text)
-        if token.folded in COMMON | DEMONYMS or len(word) < 2 or _NUMBER.fullmatch(word):
+        word = POSSESSIVE.sub("", token.text)
+        if token.folded in COMMON or token.folded in DEMONYMS or len(word) < 2 or _NUMBER.fullmatch(word):
             return False
         if kind == "person":
             return True
@@ -222,9 +229,21 @@ class Runs:
             return word.isupper() or not word[1:].islower()
         if not token.opens:
             return True
-        if self._evidence.shows(token.folded):
+        if self._evidence.shows(token.folded) or (not token.shouted and self._acts(place)):
             return True
         return (word.isupper() or not word[1:].islower()) and not token.shouted
+
+    def _acts(self, place: int) -> bool:
+        """Whether what follows is mostly said of names: owns, depends on, is a, was born."""
+        if self._tokens[place].folded in self._evidence.small or place + 1 >= len(self._tokens):
+            return False
+        behind = self._tokens[place + 1].text
+        if behind in ACTS:
+            return True
+        after = self._tokens[place + 2].text if place + 2 < len(self._tokens) else ""
+        if "," in self._between(place):
+            return behind in {"formerly", "also", "previously", "born", "son", "daughter"}
+        return behind in {"is", "was", "ist", "war", "est", "es"} and after in IS
 
     def _named(self, first: int, end: int, kind: str) -> Iterator[Spot]:
         parts = self._parts(first, end)
@@ -261,7 +280,7 @@ class Runs:
         if first >= end:
             return None
         start, stop = self._tokens[first].start, self._tokens[end - 1].end
-        said = _POSSESSIVE.sub("", self._text[start:stop])
+        said = POSSESSIVE.sub("", self._text[start:stop])
         if not 1 < len(said) <= MOST_LETTERS:
             return None
         return Spot(start, start + len(said), said, kind or kind_of(said), nested)
