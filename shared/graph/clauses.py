@@ -1,6 +1,6 @@
 """Sentences as relations are read in them: small words, and a letter of its own for each thing named.
 
-He, she, it, his and "the film" stand for what the sentence before was about, or else for the document's title.
+He, she, it, his and "the film" stand for what the sentence before was about, or else for the title.
 """
 
 import re
@@ -21,9 +21,10 @@ _SUBJECTS = frozenset({"he", "she", "it", "this", "they"})
 _KINDS = {
     noun: kinds
     for nouns, kinds in (
-        ("film movie song album book novel series show play opera game single episode documentary story poem track",
+        ("film movie song album book novel series show play opera game single episode documentary story poem",
          {"work", "name", "person", "place", "organization", "identifier"}),
-        ("service system api database queue library package module repository", {"service", "identifier", "name"}),
+        ("service system api database queue library package module repository",
+         {"service", "identifier", "name"}),
         ("team squad group", {"team"}),
         ("company band organisation organization firm", {"organization", "name"}),
         ("village town city river island mountain district", {"place", "name"}),
@@ -34,14 +35,18 @@ _KINDS = {
 
 
 _MEANING = _SUBJECTS | _POSSESSIVES | _KINDS.keys()
-_ARTICLES = frozenset("the a an our der die das le la les l el los las un une una ein eine".split())  # noqa: SIM905
+_ARTICLES = frozenset(
+    """
+    the a an our der die das le la les l el los las un une una ein eine
+    """.split()  # noqa: SIM905
+)
 _OPENING = _ARTICLES | frozenset('" * # - “ _ > ` dr mr mrs ms'.split())  # noqa: SIM905
 _PREPOSITIONS = frozenset("of by for in on at to from with and or de du des del von".split())  # noqa: SIM905
 
 
 @dataclass(slots=True)
 class Clause:
-    """Tokens, small, and what each letter of the private area stands for; `implied` were not named themselves."""
+    """Small tokens, and what each letter of the private area stands for; `implied` ones are pronouns."""
 
     tokens: list[str] = field(default_factory=list)
     names: dict[str, Spot] = field(default_factory=dict)

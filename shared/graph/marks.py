@@ -20,7 +20,7 @@ _MARKS = re.compile(
       (?:service|services|api|db|database|worker|gateway|server|team|squad|queue|job|proxy|cache|store|app
         |backend|frontend|ui|sdk|cli|cluster|bucket|topic|lambda|bot|operator|controller)(?![\w-]))
   | (?P<camel>(?<![\w.-])(?:[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,6}
-      |[a-z]{1,20}(?:[A-Z][a-z0-9]{1,30}){1,6})(?![\w-]))
+      |[a-z]{1,20}(?:[A-Z][a-z0-9]{1,30}){1,6}(?!:))(?![\w-]))
   | (?P<model>(?<![\w.-])(?:[A-Z]{1,6}-?\d{1,8}[A-Z]{0,2}|[A-Z][a-z]{2,20}-\d{1,6})(?![\w-]))
     """,
     re.VERBOSE | re.ASCII,
@@ -29,6 +29,7 @@ _MARKS = re.compile(
 _WORD = re.compile(r"\S+")
 _MARKED = re.compile(r"[@_/`\d]|[a-z][A-Z]|[a-z]-[a-z]|\w\.[a-z]")
 _CODE = re.compile(r"[\w@./:$*-]{2,80}(?:\(\))?")
+_UNIT = re.compile(r"[kMGTPmn]?(?:Wh|Wp|W|Hz|Pa|iB|Bq|bps|bit)")
 _LETTER = re.compile(r"[^\W\d_]")
 # Both sides of a slash are words: and/or, km/h, 24/7.
 _REAL_PATH = re.compile(r"\A\.{0,2}/|/.*/|[\w-]\.\w{1,8}\Z|/\Z|_")
@@ -65,6 +66,6 @@ def _spot(mark: re.Match[str], form: str) -> Spot | None:
                 return None
             return Spot(mark.start(), mark.start() + len(trimmed), trimmed, "identifier")
         case "camel":
-            return spot_of(mark, "name")
+            return None if _UNIT.fullmatch(said) else spot_of(mark, "name")
         case _:
             return spot_of(mark, kind_of_identifier(said))

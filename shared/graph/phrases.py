@@ -13,7 +13,7 @@ UNSURE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """`rest`: for each word behind the first, what it may be. Forward: what stands before it is the subject."""
+    """`rest`: for each word behind the first, what it may be. Forward: its subject stands before it."""
 
     type: str
     rest: tuple[frozenset[str], ...]

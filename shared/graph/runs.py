@@ -5,105 +5,21 @@ capitalised words follow. Headings in capitals and shouted sentences tell nothin
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from shared.graph.kinds import HONORIFICS, ORGANIZATIONS, RANKS, SERVICES, TEAMS, kind_of
+from shared.graph.kinds import HONORIFICS, RANKS, SERVICES, TEAMS, kind_of
 from shared.graph.nouns import MOST_LETTERS
 from shared.graph.spots import Spot
-from shared.graph.stopped import ACTS, COMMON, CONNECTORS, DEMONYMS, GERMAN, IS, ROLE_NOUNS, WHOLE
+from shared.graph.stopped import ACTS, COMMON, CONNECTORS, DEMONYMS, ENDLESS, IS, ROLE_NOUNS, WHOLE
+from shared.graph.tokens import POSSESSIVE, Evidence, Token
 
-WORD = re.compile(r"[^\W_]+(?:[’'\-.&][^\W_]+|[\u0300-\u036f]+)*")
-POSSESSIVE = re.compile(r"[’'][sS]?$")
-_OPENS = re.compile(r"(?:[.!?:;…。|•*#>\[(\n\t\"“„«‘]|^)[\s*_#>\"“„«‘(\[–—\d.)|-]*$|[–—]\s*$|\n\s*[-+]\s+$")
-# How far back the beginning of a sentence is looked for.
-_BACK = 12
 _INITIAL = re.compile(r"\A[^\W\d_]\Z|\A(?:[^\W\d_]\.)+[^\W\d_]\Z")
 _INITIAL_BEHIND = re.compile(r"\. ?\w")
 _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd no vs".split())  # noqa: SIM905
+_FIRST_OF_A_NAME = re.compile(r"\s*(?:[^\s\w]|\Z|\n)|\s+(?:of|and|was|is|in|the|who|on|to|by|as|from|at)\b")
 NUMERAL = re.compile(r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})")
 _NUMBER = re.compile(r"\d{1,3}[A-Za-z]?")
 _HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
-
-
-class Token(NamedTuple):
-    """A word of a text; `folded`: small, without a possessive's ending. A sentence may begin with what opens."""
-
-    text: str
-    folded: str
-    start: int
-    end: int
-    capital: bool
-    opens: bool
-    shouted: bool
-
-
-@dataclass(slots=True)
-class Evidence:
-    """What a document shows of its words: which it writes small, which with a capital within sentences."""
-
-    small: set[str] = field(default_factory=set)
-    capital: Counter[str] = field(default_factory=Counter)
-    german: bool = False
-
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[Token]], known: str = "") -> "Evidence":
-        evidence = cls()
-        german = total = 0
-        for tokens in texts:
-            for token in tokens:
-                total += 1
-                if not token.capital:
-                    evidence.small.add(token.folded)
-                    german += token.text in GERMAN
-                elif not token.opens and not token.shouted:
-                    evidence.capital[token.folded] += 1
-        for word in WORD.findall(known):
-            if word.casefold() not in COMMON and word[:1].isupper():
-                evidence.capital[word.casefold()] += 1
-        evidence.german = german >= 2 and german > 0.06 * total
-        return evidence
-
-    def shows(self, word: str) -> bool:
-        return word in self.capital
-
-
-def tokens_of(text: str) -> list[Token]:
-    found: list[Token] = []
-    for start, end in _lines(text):
-        words = list(WORD.finditer(text, start, end))
-        letters = [word[0] for word in words if len(word[0]) > 1 and not word[0].isdigit()]
-        shouted = len(letters) > 2 and sum(map(str.isupper, letters)) > 0.6 * len(letters)
-        shouted = shouted or _titled(letters)
-        for word in words:
-            said, first, last = word[0], word.start(), word.end()
-            capital = said[0].isupper()
-            folded = said.casefold()
-            if "’" in said or "'" in said:
-                folded = POSSESSIVE.sub("", folded).replace("’", "'")
-            opens = capital and (
-                first == start or _OPENS.search(text, max(0, first - _BACK), first) is not None
-            )
-            found.append(Token(said, folded, first, last, capital, opens, shouted))
-    return found
-
-
-def _lines(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for line in re.finditer(r"\n", text):
-        yield start, line.start()
-        start = line.end()
-    yield start, len(text)
-
-
-def _titled(words: list[str]) -> bool:
-    """A line of which all words but small ones have capitals: of four or more."""
-    if len(words) < 4 or not words[-1][0].isupper():
-        return False
-    long = [word for word in words if word.casefold() not in COMMON and word not in CONNECTORS]
-    return len(long) > 2 and all(word[0].isupper() for word in long)
 
 
 class Runs:
@@ -133,17 +49,12 @@ class Runs:
         while end < len(self._tokens):
             behind = self._between(end - 1)
             token, before = self._tokens[end], self._tokens[end - 1]
-            abbreviated = before.folded in _ABBREVIATED or _INITIAL.match(before.text)
-            if (
-                behind not in {" ", "\u00a0"}
-                and not (behind in {". ", "."} and abbreviated)
-                and behind != " & "
-            ):
+            if behind not in {" ", "\u00a0", " & "} and not self._abbreviated(before, behind, token):
                 break
             if (
-                before.text.endswith(("'s", "’s"))
+                end == place + 1
+                and before.text.endswith(("'s", "’s"))
                 and self._evidence.shows(before.folded)
-                and end - place == 1
             ):
                 break
             if token.capital or (_NUMBER.fullmatch(token.text) and behind == " "):
@@ -154,6 +65,13 @@ class Runs:
                 break
             end = joined
         return end
+
+    @staticmethod
+    def _abbreviated(token: Token, behind: str, following: Token) -> bool:
+        """Whether the dot behind it ends no sentence: St. Maurice, J. R. R. Tolkien."""
+        if behind not in {". ", "."} or following.folded in COMMON:
+            return False
+        return token.folded in _ABBREVIATED or _INITIAL.match(token.text) is not None
 
     def _joined(self, place: int) -> int | None:
         """Behind the capitalised word that up to three connectors lead to."""
@@ -187,12 +105,12 @@ class Runs:
             end += 1
         yield from self._named(first, end, kind)
 
-    @staticmethod
-    def _ends(first: int, token: Token, end: int) -> bool:
+    def _ends(self, first: int, token: Token, end: int) -> bool:
         """Whether a run of more than a word may end with it: Lothair I does, and Studio 54."""
         if end - first > 1 and (_NUMBER.fullmatch(token.text) or NUMERAL.fullmatch(token.text)):
-            return True
-        return token.capital and token.folded not in COMMON
+            # Lothair I was; but what I did in Mallow I told nobody.
+            return token.text != "I" or _FIRST_OF_A_NAME.match(self._text, token.end) is not None
+        return token.capital and token.folded not in (ENDLESS if end - first > 1 else COMMON)
 
     def _stripped(self, token: Token, first: int, end: int) -> bool:
         """Whether a word at the front of a run is none of the name."""
@@ -265,14 +183,7 @@ class Runs:
             if self._tokens[place].text != "of" or place - first < 2:
                 continue
             words = [token.folded for token in self._tokens[first:place]]
-            whole = {*words} & (ORGANIZATIONS | RANKS) - {
-                "cooperative",
-                "instruments",
-                "company",
-                "inc",
-                "group",
-            }
-            if not whole and not self._tokens[place - 1].text.isupper():
+            if WHOLE.isdisjoint(words) and not self._tokens[place - 1].text.isupper():
                 return [(first, place), (place + 1 + (self._tokens[place + 1].text == "the"), end)]
         return [(first, end)]
 
