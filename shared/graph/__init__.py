@@ -1,0 +1,1 @@
+"""What documents name, and what they say of it: found without a model, asked in one call."""
