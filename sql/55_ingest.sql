@@ -13,7 +13,8 @@ create type rag.new_document as (
 create type rag.stored as (place integer, document_id uuid, replaced boolean, chunk_count integer);
 
 -- The chunks that a document is to have, as an array of {content, span_start, span_end, token_count, embedding,
--- metadata} in reading order.
+-- metadata, names, relations} in reading order. names: what it names, {name, kind, said, weight}; relations: how these
+-- are related, {subject, type, object, confidence}. Without names nobody has looked, and the worker will.
 create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
 
 -- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
@@ -241,6 +242,12 @@ begin
   cross join jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
   cross join jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
     token_count integer, embedding extensions.halfvec(1536), metadata jsonb);
+
+  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
+    rag.note_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
+  from unnest(insert_chunks.documents) as chunked
+  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
+  where rag.is_graphed(stored.org_id, stored.collection_id);
 end;
 $$;
 

@@ -1,0 +1,97 @@
+-- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on documents,
+-- so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the documents
+-- about it, and from what these name on to the documents about that.
+
+create table rag.subjects (
+  org_id uuid not null,
+  document_id uuid not null,
+  entity text collate "C" not null check (length(entity) between 1 and 200),
+  collection_id uuid not null,
+  owner_id uuid,
+  name text not null,
+  -- 1 is the whole title.
+  weight real not null check (weight between 0 and 1),
+  sound text collate "C" not null,
+  ending text collate "C" not null,
+  primary key (org_id, document_id, entity),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+-- rag.link and rag.reach: the documents about an entity.
+create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
+  include (document_id, collection_id, owner_id);
+
+-- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
+create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
+create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);
+
+alter table rag.subjects enable row level security;
+alter table rag.subjects force row level security;
+
+create policy "members use their org's subjects" on rag.subjects
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.subjects
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.subjects
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.subjects
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+grant select, insert, update, delete on rag.subjects to authenticated;
+
+-- Whether a collection's documents go into the graph: unless its config says no.
+create function rag.is_graphed(org_id uuid, collection_id uuid)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select collections.config -> 'enable_knowledge_graph' is distinct from 'false'::jsonb
+  from rag.collections
+  where collections.org_id = is_graphed.org_id and collections.id = is_graphed.collection_id;
+$$;
+
+create function rag.index_subjects()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if tg_op = 'UPDATE' then
+    delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
+  end if;
+  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
+  select new.org_id, new.id, found.entity, new.collection_id, new.owner_id, found.name, found.weight, heard.sound,
+    reverse(heard.sound)
+  from rag.names_of_title(new.title) as found
+  cross join lateral (select rag.sound(found.entity)) as heard (sound)
+  where rag.is_graphed(new.org_id, new.collection_id);
+  if tg_op = 'UPDATE' then
+    perform rag.read_again(new.org_id, new.id);
+  end if;
+  return null;
+end;
+$$;
+
+create trigger index_subjects_of_new_documents after insert on rag.documents
+  for each row execute function rag.index_subjects();
+
+create trigger index_subjects_of_changed_documents
+  after update of title, collection_id, owner_id on rag.documents
+  for each row
+  when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
+  execute function rag.index_subjects();
+
+revoke all on function rag.is_graphed(uuid, uuid), rag.index_subjects() from public, anon, service_role;
+grant execute on function rag.is_graphed(uuid, uuid), rag.index_subjects() to authenticated;

@@ -1,0 +1,155 @@
+-- What chunks say of how entities are related: one row for each edge and chunk that says so, so that an edge lives as long
+-- as its evidence. That two names stand together is no row here: rag.mentions says it.
+
+create table rag.relations (
+  org_id uuid not null,
+  document_id uuid not null,
+  ordinal integer not null,
+  subject text collate "C" not null check (length(subject) between 1 and 200),
+  -- Read forwards: subject OWNED_BY object.
+  type text collate "C" not null check (type ~ '^[A-Z][A-Z_]{1,49}$'),
+  object text collate "C" not null check (length(object) between 1 and 200),
+  collection_id uuid not null,
+  owner_id uuid,
+  confidence real not null check (confidence > 0 and confidence <= 1),
+  primary key (org_id, document_id, ordinal, subject, type, object),
+  foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade,
+  check (subject <> object)
+);
+
+-- rag.edges_among, both ways; the surest first.
+create index relations_by_subject on rag.relations (org_id, subject, confidence desc)
+  include (type, object, document_id, ordinal, collection_id, owner_id);
+create index relations_by_object on rag.relations (org_id, object, confidence desc)
+  include (type, subject, document_id, ordinal, collection_id, owner_id);
+
+alter table rag.relations enable row level security;
+alter table rag.relations force row level security;
+
+create policy "members use their org's relations" on rag.relations
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.relations
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.relations
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.relations
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+grant select, insert, update, delete on rag.relations to authenticated;
+
+-- Mentions and relations follow their document, should it go to another collection or owner.
+create function rag.move_names()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  update rag.mentions set collection_id = new.collection_id, owner_id = new.owner_id
+  where mentions.org_id = new.org_id and mentions.document_id = new.id;
+  update rag.relations set collection_id = new.collection_id, owner_id = new.owner_id
+  where relations.org_id = new.org_id and relations.document_id = new.id;
+  return null;
+end;
+$$;
+
+create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
+  for each row
+  when ((old.collection_id, old.owner_id) is distinct from (new.collection_id, new.owner_id))
+  execute function rag.move_names();
+
+-- Whether a document names an entity, in its text or its title.
+create function rag.is_named(org_id uuid, document_id uuid, entity text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+      select from rag.mentions
+      where mentions.org_id = is_named.org_id and mentions.document_id = is_named.document_id
+        and mentions.entity = is_named.entity)
+    or exists (
+      select from rag.subjects
+      where subjects.org_id = is_named.org_id and subjects.document_id = is_named.document_id
+        and subjects.entity = is_named.entity);
+$$;
+
+-- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
+-- with that ordinal. Names that fold to nothing are none, of one entity there is one row a chunk, and relations need
+-- both ends named in the document. At most 200 names and 200 relations a chunk.
+create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
+    sound, ending)
+  select stored.org_id, stored.id, folded.ordinal, folded.entity, stored.collection_id, stored.owner_id, folded.name,
+    folded.kind, folded.said, folded.weight, heard.sound, reverse(heard.sound)
+  from rag.documents as stored
+  cross join lateral (
+    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(named.name) as entity,
+      (array_agg(named.name order by named.weight desc, named.number))[1] as name,
+      (array_agg(coalesce(named.kind, 'name') order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
+      (array(select distinct said.surface
+        from unnest(array_agg(named.surfaces)) as said (surface)
+        where said.surface is not null))[:20] as said,
+      least(1, greatest(0, max(coalesce(named.weight, 0.5))))::real as weight
+    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    cross join lateral (
+      select fields.*, entry.number, coalesce(surface.said, fields.name) as surfaces
+      from jsonb_array_elements(case jsonb_typeof(item.body -> 'names') when 'array' then item.body -> 'names' else '[]' end)
+        with ordinality as entry (body, number)
+      cross join lateral jsonb_to_record(entry.body) as fields (name text, kind text, said text[], weight real)
+      left join lateral unnest(fields.said) as surface (said) on true
+      where entry.number <= 200
+    ) as named
+    where length(named.name) between 1 and 200 and length(named.surfaces) between 1 and 200
+    group by item.place, rag.entity(named.name)
+  ) as folded
+  cross join lateral (select rag.sound(folded.entity)) as heard (sound)
+  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
+    and length(folded.entity) between 1 and 200
+  on conflict do nothing;
+
+  insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
+  select stored.org_id, stored.id, said.ordinal, said.subject, said.type, said.object, stored.collection_id,
+    stored.owner_id, said.confidence
+  from rag.documents as stored
+  cross join lateral (
+    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(fields.subject) as subject, fields.type,
+      rag.entity(fields.object) as object, least(1, max(fields.confidence))::real as confidence
+    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    cross join lateral (
+      select entry.body
+      from jsonb_array_elements(
+        case jsonb_typeof(item.body -> 'relations') when 'array' then item.body -> 'relations' else '[]' end)
+        with ordinality as entry (body, number)
+      where entry.number <= 200
+    ) as entry
+    cross join lateral jsonb_to_record(entry.body) as fields (subject text, type text, object text, confidence real)
+    where fields.confidence > 0
+    group by 1, 2, 3, 4
+  ) as said
+  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id and said.subject <> said.object
+    and rag.is_named(stored.org_id, stored.id, said.subject) and rag.is_named(stored.org_id, stored.id, said.object)
+  on conflict do nothing;
+end;
+$$;
+
+revoke all on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.insert_names(uuid, uuid, jsonb, integer)
+  from public, anon, service_role;
+grant execute on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.insert_names(uuid, uuid, jsonb, integer)
+  to authenticated;

@@ -1,0 +1,212 @@
+-- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
+-- exactly before what sounds alike. Every look-up is an equality or a range in an index, so row security costs nothing
+-- more, and reads a bounded number of rows.
+
+-- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
+create type rag.seed as (org_id uuid, entity text, weight double precision, start integer, finish integer);
+
+-- The words of a question that begin with a capital or hold a digit, folded.
+create function rag.capitals(query_text text)
+returns text[]
+language sql immutable security invoker set search_path = ''
+as $$
+  select array(
+    select distinct word
+    from regexp_matches(query_text, '[^\s]*[[:upper:][:digit:]][^\s]*', 'g') as found (parts)
+    cross join lateral unnest(string_to_array(rag.fold(found.parts[1]), ' ')) as word
+    where word <> '');
+$$;
+
+-- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
+-- question's, 64 at most; capitals: those of them that look like a part of a name. One common word in small letters
+-- is hardly meant as a name.
+create function rag.link_exactly(words text[], capitals text[], scope rag.scope)
+returns rag.seed[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
+  seeds rag.seed[] := '{}';
+  taken boolean[];
+  at_org uuid;
+  gram record;
+begin
+  for gram in
+    with gram as (
+      select start, size, array_to_string(words[start:start + size - 1], ' ') as entity
+      from generate_series(1, cardinality(words)) as start
+      cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
+    )
+    select org.id as org_id, gram.start, gram.size, gram.entity,
+      case when gram.size > 1 then 1.0 when gram.entity = any (capitals) then 0.8 else 0.4 end as weight
+    from gram
+    cross join unnest(scope.org_ids) as org (id)
+    where length(gram.entity) between 2 and 200
+      and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
+      and (exists (
+          select from rag.subjects
+          where subjects.org_id = org.id and subjects.entity = gram.entity
+            and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids)))
+        or exists (
+          select from rag.mentions
+          where mentions.org_id = org.id and mentions.entity = gram.entity
+            and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))))
+    order by org.id, gram.size desc, gram.start
+  loop
+    if gram.org_id is distinct from at_org then
+      at_org := gram.org_id;
+      taken := array_fill(false, array[cardinality(words)]);
+    end if;
+    continue when true = any (taken[gram.start:gram.start + gram.size - 1]);
+    for place in gram.start..gram.start + gram.size - 1 loop
+      taken[place] := true;
+    end loop;
+    seeds := seeds || (gram.org_id, gram.entity, gram.weight, gram.start, gram.start + gram.size - 1)::rag.seed;
+  end loop;
+  return seeds;
+end;
+$$;
+
+-- Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.
+create function rag.alike(org_id uuid, name text, scope rag.scope, wanted integer)
+returns table (entity text, likeness double precision)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  heard constant text := rag.sound(name);
+  tail constant text := reverse(heard);
+  -- Behind whatever begins with what it is put behind.
+  beyond constant text := chr(1114111);
+  -- What a mistake at one end leaves of the other.
+  kept constant integer := greatest(2, (2 * length(heard) + 2) / 3);
+begin
+  if length(heard) < 2 then
+    return;
+  end if;
+  return query
+  select near.entity, max(case
+    -- A part of a name, whole words of it: a surname, a first name.
+    when starts_with(near.entity, alike.name || ' ') or right(near.entity, length(alike.name) + 1) = ' ' || alike.name
+      then 0.75
+    else rag.likeness(near.entity, alike.name) end)
+  from (
+    (select named.entity from rag.subjects as named
+      where named.org_id = alike.org_id and named.sound >= left(heard, kept)
+        and named.sound < left(heard, kept) || beyond
+        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 100)
+    union
+    (select named.entity from rag.mentions as named
+      where named.org_id = alike.org_id and named.sound >= left(heard, kept)
+        and named.sound < left(heard, kept) || beyond
+        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 200)
+    union
+    (select named.entity from rag.subjects as named
+      where named.org_id = alike.org_id and named.ending >= left(tail, kept)
+        and named.ending < left(tail, kept) || beyond
+        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 100)
+    union
+    (select named.entity from rag.mentions as named
+      where named.org_id = alike.org_id and named.ending >= left(tail, kept)
+        and named.ending < left(tail, kept) || beyond
+        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 200)
+  ) as near
+  group by near.entity
+  order by 2 desc, near.entity
+  limit wanted;
+end;
+$$;
+
+-- The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words that
+-- look like names and that link_exactly left, of five words at most, the longest first.
+create function rag.link_roughly(words text[], capitals text[], known rag.seed[], scope rag.scope)
+returns rag.seed[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
+  seeds rag.seed[] := '{}';
+  open boolean[];
+  at_org uuid;
+  tried integer;
+  best record;
+  name text;
+begin
+  foreach at_org in array scope.org_ids loop
+    tried := 0;
+    open := array(
+      select words[place] = any (capitals) and rag.words(config, words[place]) <> ''
+        and not exists (
+          select from unnest(known) as seed
+          where seed.org_id = at_org and place between seed.start and seed.finish)
+      from generate_series(1, cardinality(words)) as place
+      order by place);
+    for size in reverse least(5, cardinality(words))..1 loop
+      for start in 1..cardinality(words) - size + 1 loop
+        continue when false = any (open[start:start + size - 1]);
+        name := array_to_string(words[start:start + size - 1], ' ');
+        continue when length(name) < 4;
+        tried := tried + 1;
+        exit when tried > 24;
+        select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
+        continue when not found or best.likeness < 0.6;
+        for place in start..start + size - 1 loop
+          open[place] := false;
+        end loop;
+        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed;
+      end loop;
+    end loop;
+  end loop;
+  return seeds;
+end;
+$$;
+
+-- The entities that the question names, and those that are the same by another name; at most 32, the surest first.
+create function rag.link(query_text text, scope rag.scope)
+returns rag.seed[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  words constant text[] := (string_to_array(rag.fold(query_text), ' '))[:64];
+  capitals constant text[] := rag.capitals(query_text);
+  seeds rag.seed[];
+begin
+  if coalesce(cardinality(words), 0) = 0 then
+    return '{}';
+  end if;
+  seeds := rag.link_exactly(words, capitals, scope);
+  seeds := seeds || rag.link_roughly(words, capitals, seeds, scope);
+  return array(
+    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed
+    from (
+      select seed.* from unnest(seeds) as seed
+      union all
+      select seed.org_id, same.entity, 0.9 * seed.weight * same.confidence, seed.start, seed.finish
+      from unnest(seeds) as seed
+      cross join lateral (
+        (select relations.object as entity, relations.confidence
+        from rag.relations
+        where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
+          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+        limit 8)
+        union all
+        (select relations.subject, relations.confidence
+        from rag.relations
+        where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
+          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+        limit 8)
+        offset 0
+      ) as same
+    ) as found
+    group by found.org_id, found.entity
+    order by max(found.weight) desc, min(found.start)
+    limit 32);
+end;
+$$;
+
+revoke all on function rag.capitals(text), rag.link_exactly(text[], text[], rag.scope),
+  rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
+  rag.link(text, rag.scope) from public, anon, service_role;
+grant execute on function rag.capitals(text), rag.link_exactly(text[], text[], rag.scope),
+  rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
+  rag.link(text, rag.scope) to authenticated;

@@ -1,0 +1,243 @@
+-- From the entities that a question names to the chunks that may answer it. A document about one of them is first, a
+-- chunk that names it second; and from what those name on, one hop further, to the documents about that. What an edge
+-- is worth depends on how it is known: said in so many words, and asked for; said; or only named together. All
+-- steps read a bounded number of rows, so an entity in every document costs no more than another; and each begins only
+-- while there is time.
+
+-- A chunk on its way, or with ordinal null all of a document; and where it comes from.
+create type rag.reached as (
+  org_id uuid, document_id uuid, ordinal integer, weight double precision
+);
+
+-- An entity that stands with a seed: how strongly, by which chunk, and as what.
+create type rag.neighbour as (
+  org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
+);
+
+-- How much an entity says that is named so often: the more common, the less; nothing tells those apart that are named
+-- more often than is counted.
+create function rag.rarity(times bigint)
+returns double precision
+language sql immutable security invoker set search_path = ''
+as $$
+  select 1 / sqrt(1 + times / 24.0);
+$$;
+
+-- The documents about the entities, and the chunks that name them: `each` of either an entity, `common` counted.
+create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer,
+  mention_share double precision)
+returns rag.reached[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return array(
+    with about as materialized (
+      select seed.org_id, found.document_id, null::integer as ordinal,
+        -- Of several documents with that title each is meant less.
+        seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
+      from unnest(seeds) as seed
+      cross join lateral (
+        select subjects.document_id, subjects.weight
+        from rag.subjects
+        where subjects.org_id = seed.org_id and subjects.entity = seed.entity
+          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+        order by subjects.weight desc
+        limit subjects_each
+      ) as found
+    ), named as materialized (
+      select seed.org_id, found.document_id, found.ordinal,
+        mention_share * seed.weight * (0.5 + 0.5 * found.weight)
+          * rag.rarity(count(*) over (partition by seed.org_id, seed.entity)) as weight
+      from unnest(seeds) as seed
+      cross join lateral (
+        select mentions.document_id, mentions.ordinal, mentions.weight
+        from rag.mentions
+        where mentions.org_id = seed.org_id and mentions.entity = seed.entity
+          and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+        order by mentions.weight desc
+        limit mentions_each
+      ) as found
+    )
+    select (found.org_id, found.document_id, found.ordinal,
+      -- What several lead to is worth more: as if each were a chance of its own.
+      1 - exp(sum(ln(1 - least(0.98, found.weight)))))::rag.reached
+    from (select * from about union all select * from named) as found
+    group by found.org_id, found.document_id, found.ordinal);
+end;
+$$;
+
+-- Those of a scope that filters documents.
+create function rag.within(places rag.reached[], scope rag.scope)
+returns rag.reached[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  kept rag.reached[];
+begin
+  if not rag.filters_documents(scope) then
+    return places;
+  end if;
+  execute format($query$
+    select array_agg(place)
+    from unnest($2) as place
+    where exists (
+      select from rag.documents
+      where documents.org_id = place.org_id and documents.id = place.document_id and %s)
+  $query$, rag.conditions(scope, 'id')) into kept using scope, places;
+  return coalesce(kept, '{}');
+end;
+$$;
+
+-- What stands with the seeds in the strongest of these places: the 64 entities that are worth most, each by its best
+-- way. relation_types: kinds of edges that the question asks for.
+create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], relation_types text[])
+returns rag.neighbour[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return array(
+    with place as materialized (
+      select strongest.*
+      from (
+        select best.*, row_number() over (partition by best.ordinal is null order by best.weight desc, best.document_id)
+          as turn
+        from unnest(places) as best
+      ) as strongest
+      where strongest.turn <= 16
+    ), named as materialized (
+      select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
+        0.35 + 0.35 * found.weight as strength
+      from place
+      cross join lateral (
+        select mentions.ordinal, mentions.entity, mentions.weight
+        from rag.mentions
+        where mentions.org_id = place.org_id and mentions.document_id = place.document_id
+          and mentions.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+        order by mentions.ordinal, mentions.weight desc
+        limit 60
+      ) as found
+    ), related as materialized (
+      select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
+        case when found.type = any (relation_types) then 0.75 + 0.25 * found.confidence
+          else 0.5 + 0.3 * found.confidence end as strength
+      from place
+      cross join lateral (
+        select relations.ordinal, ends.entity, relations.type, relations.confidence
+        from rag.relations
+        cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
+          as ends (entity, other)
+        where relations.org_id = place.org_id and relations.document_id = place.document_id
+          and relations.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and exists (
+            select from unnest(seeds) as seed
+            where seed.org_id = relations.org_id and seed.entity = ends.other)
+        limit 60
+      ) as found
+    ), way as (
+      select distinct on (ways.org_id, ways.entity) ways.org_id, ways.entity,
+        ways.place_weight * ways.strength as weight, ways.document_id, ways.ordinal
+      from (select * from named union all select * from related) as ways
+      where not exists (
+        select from unnest(seeds) as seed where seed.org_id = ways.org_id and seed.entity = ways.entity)
+      order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
+    )
+    select (way.org_id, way.entity, way.weight, (
+        -- Which of the seeds it stands with: one that the document is about, or one that it names.
+        select seed.entity
+        from unnest(seeds) as seed
+        where seed.org_id = way.org_id
+          and rag.is_named(way.org_id, way.document_id, seed.entity)
+        order by seed.weight desc, seed.entity
+        limit 1
+      ), way.document_id, way.ordinal)::rag.neighbour
+    from (select * from way order by way.weight desc, way.entity limit 64) as way
+    order by way.weight desc, way.entity);
+end;
+$$;
+
+-- The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32
+-- that are nearest to what is asked.
+create function rag.chunks_of(places rag.reached[], needle extensions.halfvec, scope rag.scope, wanted integer)
+returns rag.reached[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return array(
+    with place as materialized (
+      select best.* from unnest(places) as best order by best.weight desc, best.document_id limit 2 * wanted
+    ), chunk as (
+      select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
+      from place
+      cross join lateral (
+        select near.ordinal, case row_number() over (order by near.distance, near.ordinal)
+          when 1 then 1.0 else 0.85 end as share
+        from (
+          select chunks.ordinal, case when needle is null then 0
+            else (chunks.embedding operator(extensions.<=>) needle) + 0 end as distance
+          from rag.chunks
+          where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+            and chunks.ordinal < 32 and chunks.embedding_model = scope.model
+        ) as near
+        order by near.distance, near.ordinal
+        limit 2
+      ) as found
+      where place.ordinal is null
+      union all
+      select place.org_id, place.document_id, place.ordinal, place.weight from place where place.ordinal is not null
+    )
+    select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))))::rag.reached
+    from chunk as found
+    group by found.org_id, found.document_id, found.ordinal
+    order by sum(found.weight) desc, found.document_id, found.ordinal
+    limit wanted);
+end;
+$$;
+
+-- What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with them.
+-- complete: whether there was time for all of it.
+create function rag.reach(seeds rag.seed[], scope rag.scope, needle extensions.halfvec, hops integer,
+  relation_types text[], wanted integer, out chunks rag.reached[], out neighbours rag.neighbour[],
+  out complete boolean)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  started constant timestamptz := clock_timestamp();
+  settings rag.settings;
+  first rag.reached[];
+  second rag.reached[];
+begin
+  select * into settings from rag.settings;
+  complete := true;
+  neighbours := '{}';
+  chunks := '{}';
+  if cardinality(seeds) = 0 then
+    return;
+  end if;
+  first := rag.within(rag.places_of(seeds, scope, 24, settings.mentions_read, 0.35), scope);
+  if hops > 1 then
+    complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
+    if complete then
+      neighbours := rag.neighbours_in(first, seeds, relation_types);
+      complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
+    end if;
+    if complete then
+      second := rag.within(rag.places_of(array(
+        select (near.org_id, near.entity, near.weight, null, null)::rag.seed from unnest(neighbours) as near),
+        scope, 4, 16, 0.3), scope);
+    end if;
+  end if;
+  chunks := rag.chunks_of(first || second, needle, scope, wanted);
+end;
+$$;
+
+revoke all on function rag.rarity(bigint),
+  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
+  rag.neighbours_in(rag.reached[], rag.seed[], text[]),
+  rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
+  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) from public, anon, service_role;
+grant execute on function rag.rarity(bigint),
+  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
+  rag.neighbours_in(rag.reached[], rag.seed[], text[]),
+  rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
+  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) to authenticated;

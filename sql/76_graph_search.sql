@@ -1,0 +1,195 @@
+-- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
+-- one call. A question that names nothing known is answered by the legs alone.
+
+-- The legs' hits and the chunks that the graph reached, ordered together: of a score the graph's share is how surely the
+-- chunk was reached, the rest what the legs give it, 0 to 1 both. graph_scores: of the hits, in their order.
+create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer,
+  out joined rag.hit[], out graph_scores double precision[])
+returns record
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  with weighed as (
+    select hit.*, coalesce(place.weight, 0) as graph_score,
+      (1 - share) * coalesce(hit.score, 0) + share * coalesce(place.weight, 0) as joined_score
+    from unnest(hits) as hit
+    left join unnest(reached) as place on place.org_id = hit.org_id and place.document_id = hit.document_id
+      and place.ordinal = hit.ordinal
+  ), best as (
+    select * from weighed order by joined_score desc, chunk_id limit wanted
+  )
+  select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
+      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.hit
+      order by best.joined_score desc, best.chunk_id),
+    array_agg(best.graph_score order by best.joined_score desc, best.chunk_id)
+    into joined, graph_scores
+  from best;
+end;
+$$;
+
+-- The chunks as hits without scores, as far as the scope allows them.
+create function rag.hits_of(reached rag.reached[], needle extensions.halfvec, scope rag.scope)
+returns rag.hit[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  hits rag.hit[];
+begin
+  execute format($query$
+    select array_agg((found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start,
+      found.span_end, case when $3 is not null then
+        greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) $3))) end, null, null)::rag.hit)
+    from unnest($2) as place
+    cross join lateral (
+      select chunks.*
+      from rag.chunks
+      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+        and chunks.ordinal = place.ordinal
+      offset 0
+    ) as found
+    where %s
+  $query$, rag.chunk_conditions(scope)) into hits using scope, reached, needle;
+  return coalesce(hits, '{}');
+end;
+$$;
+
+-- What the legs give to chunks that they did not bring: as if they had been among the candidates.
+create function rag.score_reached(hits rag.hit[], asked rag.question, needle extensions.halfvec, scope rag.scope,
+  mode text)
+returns rag.hit[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  scored rag.hit[];
+begin
+  if cardinality(hits) = 0 then
+    return hits;
+  end if;
+  scored := rag.score(asked, array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
+    hits, needle, scope, mode, 'mean', 0, 0, false);
+  -- By word alone a chunk without one of the words has no score; it was reached all the same.
+  return scored || array(
+    select hit from unnest(hits) as hit
+    where not exists (select from unnest(scored) as known where known.chunk_id = hit.chunk_id));
+end;
+$$;
+
+-- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph, or
+-- one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2. relation_types: the edges that the
+-- question asks for, which lead on most surely. Returns {matches, entities, edges, evidence, complete, graph_ms}.
+create function public.rag_graph_search(
+  query_text text,
+  query_vector extensions.vector default null,
+  mode text default 'graph',
+  top_k integer default 10,
+  filters jsonb default '{}',
+  expand_context integer default 0,
+  half_life_days double precision default null,
+  prefer text[] default null,
+  hops integer default 2,
+  relation_types text[] default null
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+-- Planning under row security takes longer than most of these statements run.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  pool constant integer := greatest(20, 2 * top_k);
+  legs text := case mode when 'graph' then 'hybrid' else mode end;
+  needle extensions.halfvec(1536);
+  scope rag.scope;
+  settings rag.settings;
+  found record;
+  seeds rag.seed[];
+  reach record;
+  more rag.hit[];
+  joined record;
+  started timestamptz;
+  graph_ms real;
+  matches jsonb;
+begin
+  perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
+  perform rag.check_graph(query_text, top_k, hops, relation_types);
+  scope := rag.scope_of(filters);
+  select * into settings from rag.settings;
+  prefer := nullif(prefer, '{}');
+  if legs in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
+    legs := 'semantic';
+  end if;
+  if query_vector is not null then
+    needle := rag.needle(query_vector);
+  end if;
+
+  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k);
+  started := clock_timestamp();
+  seeds := rag.link(query_text, scope);
+  reach := rag.reach(seeds, scope, needle, hops, relation_types, pool);
+  more := rag.hits_of(array(
+    select place from unnest(reach.chunks) as place
+    where not exists (
+      select from unnest(found.hits) as hit
+      where hit.org_id = place.org_id and hit.document_id = place.document_id and hit.ordinal = place.ordinal)),
+    needle, scope);
+  more := rag.score_reached(more,
+    case when legs = 'semantic' then null else rag.question(query_text, scope) end, needle, scope, legs);
+  joined := rag.join_graph(found.hits || more, reach.chunks,
+    case when cardinality(reach.chunks) = 0 then 0 when mode = 'graph' then settings.graph_share
+      else settings.graph_enhancement end, pool);
+  graph_ms := rag.milliseconds_since(started);
+  -- (Fading and preferring keep which chunks there are, and lose the graph's scores: these are found again by chunk.)
+  more := joined.joined;
+  if half_life_days is not null then
+    more := rag.fade(more, half_life_days);
+  end if;
+  if prefer is not null then
+    more := rag.prefer(more, prefer);
+  end if;
+  more := more[:top_k];
+  if expand_context > 0 then
+    more := rag.widen(more, expand_context);
+  end if;
+  select coalesce(jsonb_agg(to_jsonb(shown) || jsonb_build_object('graph_score', coalesce(graphed.score, 0),
+      'graph_sourced', coalesce(graphed.score, 0) > 0 and not exists (
+        select from unnest((found.hits)[:top_k]) as hit where hit.chunk_id = shown.chunk_id))), '[]')
+    into matches
+  from rag.show(more, found.exact, found.considered, found.vector_ms, found.lexical_ms) as shown
+  cross join lateral (
+    select max(joined.graph_scores[place])
+    from generate_subscripts(joined.joined, 1) as place
+    where joined.joined[place].chunk_id = shown.chunk_id
+  ) as graphed (score);
+  return rag.show_graph(seeds, reach.neighbours, scope)
+    || jsonb_build_object('matches', matches, 'complete', reach.complete, 'graph_ms', graph_ms);
+end;
+$$;
+
+-- Raises PT400, with the name of what is wrong in detail.
+create function rag.check_graph(query_text text, top_k integer, hops integer, relation_types text[])
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_top_k(top_k);
+  if coalesce(query_text, '') = '' then
+    raise exception 'the graph needs query_text' using errcode = 'PT400', detail = 'missing_text';
+  elsif hops is null or hops not between 1 and 2 then
+    raise exception 'hops must be 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
+  elsif cardinality(relation_types) > 50 then
+    raise exception 'at most 50 types of relations' using errcode = 'PT400', detail = 'invalid_relation_types';
+  end if;
+end;
+$$;
+
+revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
+  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
+  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.check_graph(text, integer, integer, text[]),
+  public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
+    text[]) from public, anon, service_role;
+grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
+  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
+  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.check_graph(text, integer, integer, text[]),
+  public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
+    text[]) to authenticated;

@@ -1,0 +1,1514 @@
+-- The knowledge graph: names, what documents are about, what chunks name and relate (sql/34, sql/37 to sql/39), how far
+-- they have been read (sql/42), and searching by all that (sql/73 to sql/77).
+
+alter table rag.settings
+  add column graph_share real not null default 0.6 check (graph_share between 0 and 1),
+  add column graph_enhancement real not null default 0.5 check (graph_enhancement between 0 and 1),
+  add column mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
+  add column graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000);
+
+-- What makes two names one: an entity is a folded name within an org. It has no row of its own. It is there as long as
+-- something that the caller sees names it: a document's title (37_subjects.sql), a chunk (38_mentions.sql). So an
+-- entity of somebody's private document is nobody else's, and a name that two orgs share joins nothing.
+
+-- Letters without case and accents; what stands between words is one blank. An apostrophe is nothing (O'Brien), nor is
+-- an English genitive (Boritzer's); + and # stay, for C++ and C#. Scripts are kept as they are.
+create function rag.fold(content text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select normalize(btrim(regexp_replace(regexp_replace(translate(replace(replace(replace(
+      regexp_replace(lower(normalize(content, nfkd)),
+        '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\ufe20-\ufe2f]', '', 'g'),
+      'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðı', 'olddi'),
+    '[''’‘`´ʼ](?:s\M)?', '', 'g'), '(?:(?![+#])[[:punct:][:space:][:cntrl:]]|[–—·•…«»„“”‚‹›])+', ' ', 'g')), nfc);
+$$;
+
+-- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all.
+create function rag.entity(name text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select left(coalesce(nullif(regexp_replace(rag.fold(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')),
+    '^the (?=.)', ''), ''), rag.fold(name)), 200);
+$$;
+
+-- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
+-- the beginning of a word alone, and there are one; so are c, k and q, s and z, v and w.
+create function rag.sound(entity text)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
+    'cqzwyj', 'kksvii'), '\m[aeiou]', 'a', 'g'), '\B[aeiouh]', '', 'g'), '(.)\1+', '\1', 'g');
+$$;
+
+-- How much two folded names are alike, 0 to 1: the share of their pairs of letters that they have in common (Dice, 1945).
+create function rag.likeness(one text, other text)
+returns double precision
+language sql immutable security invoker set search_path = ''
+as $$
+  with pair as (
+    select side, substr(padded, place, 2) as letters, count(*) as times
+    from (values (1, ' ' || one || ' '), (2, ' ' || other || ' ')) as names (side, padded)
+    cross join generate_series(1, length(padded) - 1) as place
+    group by 1, 2
+  )
+  select 2.0 * coalesce(sum(least(mine.times, theirs.times)), 0) / (length(one) + length(other) + 2)
+  from pair as mine
+  join pair as theirs on theirs.letters = mine.letters and theirs.side = 2
+  where mine.side = 1;
+$$;
+
+-- What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. "Incident 42:
+-- Billing outage" is about both.
+create function rag.names_of_title(title text)
+returns table (entity text, name text, weight real)
+language sql immutable security invoker set search_path = ''
+as $$
+  select found.entity, (array_agg(found.name order by found.weight desc, found.place))[1], max(found.weight)
+  from (
+    select rag.entity(title), title, 1.0::real, 0
+    union all
+    select left(regexp_replace(rag.fold(title), '^the (?=.)', ''), 200), title, 1.0, 0
+    union all
+    -- A file's name without its ending.
+    select rag.entity(named.base), named.base, 0.9, 0
+    from (select regexp_replace(title, '^(.*/)?([^/]+)\.[A-Za-z][A-Za-z0-9]{0,4}$', '\2') as base) as named
+    where named.base <> title
+    union all
+    select rag.entity(part), btrim(part), 0.6, place::integer
+    from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、') with ordinality
+      as parts (part, place)
+    where place <= 8 and part <> title
+  ) as found (entity, name, weight, place)
+  where length(found.entity) > 1
+  group by found.entity;
+$$;
+
+revoke all on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likeness(text, text),
+  rag.names_of_title(text) from public, anon, service_role;
+grant execute on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likeness(text, text),
+  rag.names_of_title(text) to authenticated;
+
+-- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on documents,
+-- so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the documents
+-- about it, and from what these name on to the documents about that.
+
+create table rag.subjects (
+  org_id uuid not null,
+  document_id uuid not null,
+  entity text collate "C" not null check (length(entity) between 1 and 200),
+  collection_id uuid not null,
+  owner_id uuid,
+  name text not null,
+  -- 1 is the whole title.
+  weight real not null check (weight between 0 and 1),
+  sound text collate "C" not null,
+  ending text collate "C" not null,
+  primary key (org_id, document_id, entity),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+-- rag.link and rag.reach: the documents about an entity.
+create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
+  include (document_id, collection_id, owner_id);
+
+-- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
+create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
+create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);
+
+alter table rag.subjects enable row level security;
+alter table rag.subjects force row level security;
+
+create policy "members use their org's subjects" on rag.subjects
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.subjects
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.subjects
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.subjects
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+grant select, insert, update, delete on rag.subjects to authenticated;
+
+-- Whether a collection's documents go into the graph: unless its config says no.
+create function rag.is_graphed(org_id uuid, collection_id uuid)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select collections.config -> 'enable_knowledge_graph' is distinct from 'false'::jsonb
+  from rag.collections
+  where collections.org_id = is_graphed.org_id and collections.id = is_graphed.collection_id;
+$$;
+
+create function rag.index_subjects()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if tg_op = 'UPDATE' then
+    delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
+  end if;
+  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
+  select new.org_id, new.id, found.entity, new.collection_id, new.owner_id, found.name, found.weight, heard.sound,
+    reverse(heard.sound)
+  from rag.names_of_title(new.title) as found
+  cross join lateral (select rag.sound(found.entity)) as heard (sound)
+  where rag.is_graphed(new.org_id, new.collection_id);
+  if tg_op = 'UPDATE' then
+    perform rag.read_again(new.org_id, new.id);
+  end if;
+  return null;
+end;
+$$;
+
+create trigger index_subjects_of_new_documents after insert on rag.documents
+  for each row execute function rag.index_subjects();
+
+create trigger index_subjects_of_changed_documents
+  after update of title, collection_id, owner_id on rag.documents
+  for each row
+  when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
+  execute function rag.index_subjects();
+
+revoke all on function rag.is_graphed(uuid, uuid), rag.index_subjects() from public, anon, service_role;
+grant execute on function rag.is_graphed(uuid, uuid), rag.index_subjects() to authenticated;
+
+-- Which names stand in which chunks: the evidence that an entity is there at all. Rows come with the chunks
+-- (55_ingest.sql), or from the worker when nobody has looked yet (72_extract.sql), and go with them.
+
+create table rag.mentions (
+  org_id uuid not null,
+  document_id uuid not null,
+  ordinal integer not null,
+  entity text collate "C" not null check (length(entity) between 1 and 200),
+  collection_id uuid not null,
+  owner_id uuid,
+  name text not null check (length(name) between 1 and 200 and rag.shows_only(name)),
+  -- person, organization, team, place, service, work, identifier, email, date, or name: not known which.
+  kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
+  -- As the chunk writes it, where it does so differently: a surname alone, an abbreviation.
+  said text[] not null check (cardinality(said) <= 20),
+  -- How prominent it is there, 0 to 1.
+  weight real not null check (weight between 0 and 1),
+  sound text collate "C" not null,
+  ending text collate "C" not null,
+  primary key (org_id, document_id, ordinal, entity),
+  foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade
+);
+
+-- rag.link and rag.reach: the chunks that name an entity, those where it is most prominent first.
+create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
+  include (document_id, ordinal, collection_id, owner_id);
+
+-- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
+create index mentions_by_sound on rag.mentions (org_id, sound) include (entity, collection_id, owner_id);
+create index mentions_by_ending on rag.mentions (org_id, ending) include (entity, collection_id, owner_id);
+
+alter table rag.mentions enable row level security;
+alter table rag.mentions force row level security;
+
+create policy "members use their org's mentions" on rag.mentions
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.mentions
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.mentions
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.mentions
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+grant select, insert, update, delete on rag.mentions to authenticated;
+
+-- What chunks say of how entities are related: one row for each edge and chunk that says so, so that an edge lives as long
+-- as its evidence. That two names stand together is no row here: rag.mentions says it.
+
+create table rag.relations (
+  org_id uuid not null,
+  document_id uuid not null,
+  ordinal integer not null,
+  subject text collate "C" not null check (length(subject) between 1 and 200),
+  -- Read forwards: subject OWNED_BY object.
+  type text collate "C" not null check (type ~ '^[A-Z][A-Z_]{1,49}$'),
+  object text collate "C" not null check (length(object) between 1 and 200),
+  collection_id uuid not null,
+  owner_id uuid,
+  confidence real not null check (confidence > 0 and confidence <= 1),
+  primary key (org_id, document_id, ordinal, subject, type, object),
+  foreign key (org_id, document_id, ordinal) references rag.chunks (org_id, document_id, ordinal) on delete cascade,
+  check (subject <> object)
+);
+
+-- rag.edges_among, both ways; the surest first.
+create index relations_by_subject on rag.relations (org_id, subject, confidence desc)
+  include (type, object, document_id, ordinal, collection_id, owner_id);
+create index relations_by_object on rag.relations (org_id, object, confidence desc)
+  include (type, subject, document_id, ordinal, collection_id, owner_id);
+
+alter table rag.relations enable row level security;
+alter table rag.relations force row level security;
+
+create policy "members use their org's relations" on rag.relations
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.relations
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.relations
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.relations
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+grant select, insert, update, delete on rag.relations to authenticated;
+
+-- Mentions and relations follow their document, should it go to another collection or owner.
+create function rag.move_names()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  update rag.mentions set collection_id = new.collection_id, owner_id = new.owner_id
+  where mentions.org_id = new.org_id and mentions.document_id = new.id;
+  update rag.relations set collection_id = new.collection_id, owner_id = new.owner_id
+  where relations.org_id = new.org_id and relations.document_id = new.id;
+  return null;
+end;
+$$;
+
+create trigger move_names_of_changed_documents after update of collection_id, owner_id on rag.documents
+  for each row
+  when ((old.collection_id, old.owner_id) is distinct from (new.collection_id, new.owner_id))
+  execute function rag.move_names();
+
+-- Whether a document names an entity, in its text or its title.
+create function rag.is_named(org_id uuid, document_id uuid, entity text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+      select from rag.mentions
+      where mentions.org_id = is_named.org_id and mentions.document_id = is_named.document_id
+        and mentions.entity = is_named.entity)
+    or exists (
+      select from rag.subjects
+      where subjects.org_id = is_named.org_id and subjects.document_id = is_named.document_id
+        and subjects.entity = is_named.entity);
+$$;
+
+-- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
+-- with that ordinal. Names that fold to nothing are none, of one entity there is one row a chunk, and relations need
+-- both ends named in the document. At most 200 names and 200 relations a chunk.
+create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
+    sound, ending)
+  select stored.org_id, stored.id, folded.ordinal, folded.entity, stored.collection_id, stored.owner_id, folded.name,
+    folded.kind, folded.said, folded.weight, heard.sound, reverse(heard.sound)
+  from rag.documents as stored
+  cross join lateral (
+    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(named.name) as entity,
+      (array_agg(named.name order by named.weight desc, named.number))[1] as name,
+      (array_agg(coalesce(named.kind, 'name') order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
+      (array(select distinct said.surface
+        from unnest(array_agg(named.surfaces)) as said (surface)
+        where said.surface is not null))[:20] as said,
+      least(1, greatest(0, max(coalesce(named.weight, 0.5))))::real as weight
+    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    cross join lateral (
+      select fields.*, entry.number, coalesce(surface.said, fields.name) as surfaces
+      from jsonb_array_elements(case jsonb_typeof(item.body -> 'names') when 'array' then item.body -> 'names' else '[]' end)
+        with ordinality as entry (body, number)
+      cross join lateral jsonb_to_record(entry.body) as fields (name text, kind text, said text[], weight real)
+      left join lateral unnest(fields.said) as surface (said) on true
+      where entry.number <= 200
+    ) as named
+    where length(named.name) between 1 and 200 and length(named.surfaces) between 1 and 200
+    group by item.place, rag.entity(named.name)
+  ) as folded
+  cross join lateral (select rag.sound(folded.entity)) as heard (sound)
+  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
+    and length(folded.entity) between 1 and 200
+  on conflict do nothing;
+
+  insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
+  select stored.org_id, stored.id, said.ordinal, said.subject, said.type, said.object, stored.collection_id,
+    stored.owner_id, said.confidence
+  from rag.documents as stored
+  cross join lateral (
+    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(fields.subject) as subject, fields.type,
+      rag.entity(fields.object) as object, least(1, max(fields.confidence))::real as confidence
+    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    cross join lateral (
+      select entry.body
+      from jsonb_array_elements(
+        case jsonb_typeof(item.body -> 'relations') when 'array' then item.body -> 'relations' else '[]' end)
+        with ordinality as entry (body, number)
+      where entry.number <= 200
+    ) as entry
+    cross join lateral jsonb_to_record(entry.body) as fields (subject text, type text, object text, confidence real)
+    where fields.confidence > 0
+    group by 1, 2, 3, 4
+  ) as said
+  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id and said.subject <> said.object
+    and rag.is_named(stored.org_id, stored.id, said.subject) and rag.is_named(stored.org_id, stored.id, said.object)
+  on conflict do nothing;
+end;
+$$;
+
+revoke all on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.insert_names(uuid, uuid, jsonb, integer)
+  from public, anon, service_role;
+grant execute on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.insert_names(uuid, uuid, jsonb, integer)
+  to authenticated;
+
+-- How far the reading of a document for names has come: one row for each document with chunks, of a collection whose
+-- documents go into the graph. Most are read where they are brought, by the rules, and done at once. What nobody has
+-- read yet, or what a model is to read as well, the worker reads chunk by chunk (72_extract.sql), in the name of who
+-- brought the document.
+
+create table rag.extractions (
+  org_id uuid not null,
+  document_id uuid not null,
+  collection_id uuid not null,
+  owner_id uuid,
+  -- In whose name it is read; null: nobody's yet (rag_build_graph).
+  user_id uuid,
+  -- Who has read it all: 0 nobody, 1 the rules, 2 a model.
+  level smallint not null check (level between 0 and 2),
+  -- The model's name, where one has begun or ended.
+  model text check (length(model) between 1 and 100),
+  -- The chunk that comes next, while it is being read.
+  next_ordinal integer not null default 0 check (next_ordinal >= 0),
+  prompt_tokens bigint not null default 0 check (prompt_tokens >= 0),
+  completion_tokens bigint not null default 0 check (completion_tokens >= 0),
+  attempts integer not null default 0,
+  -- Not before this. While it is read: when the lease ends, and anybody may claim it again. Null: given up.
+  due_at timestamptz default now(),
+  lease uuid,
+  error_code text check (error_code ~ '^[a-z_]{1,40}$'),
+  error_message text check (length(error_message) <= 500 and rag.shows_only(error_message)),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, document_id),
+  foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
+);
+
+-- rag_claim_extractions: of each org what is due, by how far it has come.
+create index extractions_due on rag.extractions (org_id, level, due_at);
+
+alter table rag.extractions enable row level security;
+alter table rag.extractions force row level security;
+
+create policy "members use their org's extractions" on rag.extractions
+  for all to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "a key reads and writes with the scopes for it" on rag.extractions
+  as restrictive for all to authenticated
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  with check ((select rag.has_scope('documents:write')));
+
+create policy "a key deletes with documents:write" on rag.extractions
+  as restrictive for delete to authenticated
+  using ((select rag.has_scope('documents:write')));
+
+create policy "a bound key stays in its collection" on rag.extractions
+  as restrictive for all to authenticated
+  using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
+  with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
+
+grant select, insert, update, delete on rag.extractions to authenticated;
+
+-- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
+-- document add to what came before.
+create function rag.note_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
+  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
+    case when exists (
+        select from jsonb_array_elements(note_extraction.chunks) as item (body)
+        where jsonb_typeof(item.body -> 'names') is distinct from 'array')
+      then 0 else 1 end
+  from rag.documents as stored
+  where stored.org_id = note_extraction.org_id and stored.id = note_extraction.document_id
+  on conflict (org_id, document_id) do update
+  set level = case when note_extraction.later then least(known.level, excluded.level) else excluded.level end,
+    user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
+    prompt_tokens = 0, completion_tokens = 0, error_code = null, error_message = null, updated_at = now();
+$$;
+
+-- A document has another title: what was said of the old one is nobody's any more, and it is to be read again.
+create function rag.read_again(org_id uuid, document_id uuid)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  delete from rag.relations
+  where relations.org_id = read_again.org_id and relations.document_id = read_again.document_id
+    and exists (
+      select from (values (relations.subject), (relations.object)) as ends (entity)
+      where not rag.is_named(relations.org_id, relations.document_id, ends.entity));
+  update rag.extractions
+  set level = 0, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, user_id = coalesce(auth.uid(), user_id)
+  where extractions.org_id = read_again.org_id and extractions.document_id = read_again.document_id;
+end;
+$$;
+
+revoke all on function rag.note_extraction(uuid, uuid, jsonb, boolean), rag.read_again(uuid, uuid)
+  from public, anon, service_role;
+grant execute on function rag.note_extraction(uuid, uuid, jsonb, boolean), rag.read_again(uuid, uuid)
+  to authenticated;
+
+-- Documents' chunks, numbered from `first` on. It repeats the document's row in them.
+create or replace function rag.insert_chunks(org_id uuid, documents rag.chunked[], first integer)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if exists (
+    select from unnest(insert_chunks.documents) as chunked
+    join rag.documents as stored
+      on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
+    -- Once a document: a long text takes a while to count.
+    where length(stored.content) < (
+      select max((item.body ->> 'span_end')::integer) from jsonb_array_elements(chunked.chunks) as item (body))
+  ) then
+    raise exception 'a chunk ends behind its document' using errcode = 'PT400', detail = 'span_outside';
+  end if;
+
+  insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
+    span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
+  select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
+    fields.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
+    stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
+    coalesce(fields.metadata, '{}')
+  from unnest(insert_chunks.documents) as chunked
+  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
+  cross join jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
+  cross join jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
+    token_count integer, embedding extensions.halfvec(1536), metadata jsonb);
+
+  perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
+    rag.note_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
+  from unnest(insert_chunks.documents) as chunked
+  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
+  where rag.is_graphed(stored.org_id, stored.collection_id);
+end;
+$$;
+
+-- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
+-- exactly before what sounds alike. Every look-up is an equality or a range in an index, so row security costs nothing
+-- more, and reads a bounded number of rows.
+
+-- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
+create type rag.seed as (org_id uuid, entity text, weight double precision, start integer, finish integer);
+
+-- The words of a question that begin with a capital or hold a digit, folded.
+create function rag.capitals(query_text text)
+returns text[]
+language sql immutable security invoker set search_path = ''
+as $$
+  select array(
+    select distinct word
+    from regexp_matches(query_text, '[^\s]*[[:upper:][:digit:]][^\s]*', 'g') as found (parts)
+    cross join lateral unnest(string_to_array(rag.fold(found.parts[1]), ' ')) as word
+    where word <> '');
+$$;
+
+-- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
+-- question's, 64 at most; capitals: those of them that look like a part of a name. One common word in small letters
+-- is hardly meant as a name.
+create function rag.link_exactly(words text[], capitals text[], scope rag.scope)
+returns rag.seed[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
+  seeds rag.seed[] := '{}';
+  taken boolean[];
+  at_org uuid;
+  gram record;
+begin
+  for gram in
+    with gram as (
+      select start, size, array_to_string(words[start:start + size - 1], ' ') as entity
+      from generate_series(1, cardinality(words)) as start
+      cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
+    )
+    select org.id as org_id, gram.start, gram.size, gram.entity,
+      case when gram.size > 1 then 1.0 when gram.entity = any (capitals) then 0.8 else 0.4 end as weight
+    from gram
+    cross join unnest(scope.org_ids) as org (id)
+    where length(gram.entity) between 2 and 200
+      and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
+      and (exists (
+          select from rag.subjects
+          where subjects.org_id = org.id and subjects.entity = gram.entity
+            and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids)))
+        or exists (
+          select from rag.mentions
+          where mentions.org_id = org.id and mentions.entity = gram.entity
+            and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))))
+    order by org.id, gram.size desc, gram.start
+  loop
+    if gram.org_id is distinct from at_org then
+      at_org := gram.org_id;
+      taken := array_fill(false, array[cardinality(words)]);
+    end if;
+    continue when true = any (taken[gram.start:gram.start + gram.size - 1]);
+    for place in gram.start..gram.start + gram.size - 1 loop
+      taken[place] := true;
+    end loop;
+    seeds := seeds || (gram.org_id, gram.entity, gram.weight, gram.start, gram.start + gram.size - 1)::rag.seed;
+  end loop;
+  return seeds;
+end;
+$$;
+
+-- Up to `wanted` entities of an org that sound like a name, or begin or end with it, most alike first.
+create function rag.alike(org_id uuid, name text, scope rag.scope, wanted integer)
+returns table (entity text, likeness double precision)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  heard constant text := rag.sound(name);
+  tail constant text := reverse(heard);
+  -- Behind whatever begins with what it is put behind.
+  beyond constant text := chr(1114111);
+  -- What a mistake at one end leaves of the other.
+  kept constant integer := greatest(2, (2 * length(heard) + 2) / 3);
+begin
+  if length(heard) < 2 then
+    return;
+  end if;
+  return query
+  select near.entity, max(case
+    -- A part of a name, whole words of it: a surname, a first name.
+    when starts_with(near.entity, alike.name || ' ') or right(near.entity, length(alike.name) + 1) = ' ' || alike.name
+      then 0.75
+    else rag.likeness(near.entity, alike.name) end)
+  from (
+    (select named.entity from rag.subjects as named
+      where named.org_id = alike.org_id and named.sound >= left(heard, kept)
+        and named.sound < left(heard, kept) || beyond
+        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 100)
+    union
+    (select named.entity from rag.mentions as named
+      where named.org_id = alike.org_id and named.sound >= left(heard, kept)
+        and named.sound < left(heard, kept) || beyond
+        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 200)
+    union
+    (select named.entity from rag.subjects as named
+      where named.org_id = alike.org_id and named.ending >= left(tail, kept)
+        and named.ending < left(tail, kept) || beyond
+        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 100)
+    union
+    (select named.entity from rag.mentions as named
+      where named.org_id = alike.org_id and named.ending >= left(tail, kept)
+        and named.ending < left(tail, kept) || beyond
+        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 200)
+  ) as near
+  group by near.entity
+  order by 2 desc, near.entity
+  limit wanted;
+end;
+$$;
+
+-- The names that stand in the question otherwise than in any document: misspelled, or a part of one. Runs of words that
+-- look like names and that link_exactly left, of five words at most, the longest first.
+create function rag.link_roughly(words text[], capitals text[], known rag.seed[], scope rag.scope)
+returns rag.seed[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  config constant regconfig := (select rag.text_config(settings.language) from rag.settings);
+  seeds rag.seed[] := '{}';
+  open boolean[];
+  at_org uuid;
+  tried integer;
+  best record;
+  name text;
+begin
+  foreach at_org in array scope.org_ids loop
+    tried := 0;
+    open := array(
+      select words[place] = any (capitals) and rag.words(config, words[place]) <> ''
+        and not exists (
+          select from unnest(known) as seed
+          where seed.org_id = at_org and place between seed.start and seed.finish)
+      from generate_series(1, cardinality(words)) as place
+      order by place);
+    for size in reverse least(5, cardinality(words))..1 loop
+      for start in 1..cardinality(words) - size + 1 loop
+        continue when false = any (open[start:start + size - 1]);
+        name := array_to_string(words[start:start + size - 1], ' ');
+        continue when length(name) < 4;
+        tried := tried + 1;
+        exit when tried > 24;
+        select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
+        continue when not found or best.likeness < 0.6;
+        for place in start..start + size - 1 loop
+          open[place] := false;
+        end loop;
+        seeds := seeds || (at_org, best.entity, 0.8 * best.likeness, start, start + size - 1)::rag.seed;
+      end loop;
+    end loop;
+  end loop;
+  return seeds;
+end;
+$$;
+
+-- The entities that the question names, and those that are the same by another name; at most 32, the surest first.
+create function rag.link(query_text text, scope rag.scope)
+returns rag.seed[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  words constant text[] := (string_to_array(rag.fold(query_text), ' '))[:64];
+  capitals constant text[] := rag.capitals(query_text);
+  seeds rag.seed[];
+begin
+  if coalesce(cardinality(words), 0) = 0 then
+    return '{}';
+  end if;
+  seeds := rag.link_exactly(words, capitals, scope);
+  seeds := seeds || rag.link_roughly(words, capitals, seeds, scope);
+  return array(
+    select (found.org_id, found.entity, max(found.weight), min(found.start), min(found.finish))::rag.seed
+    from (
+      select seed.* from unnest(seeds) as seed
+      union all
+      select seed.org_id, same.entity, 0.9 * seed.weight * same.confidence, seed.start, seed.finish
+      from unnest(seeds) as seed
+      cross join lateral (
+        (select relations.object as entity, relations.confidence
+        from rag.relations
+        where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
+          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+        limit 8)
+        union all
+        (select relations.subject, relations.confidence
+        from rag.relations
+        where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
+          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+        limit 8)
+        offset 0
+      ) as same
+    ) as found
+    group by found.org_id, found.entity
+    order by max(found.weight) desc, min(found.start)
+    limit 32);
+end;
+$$;
+
+revoke all on function rag.capitals(text), rag.link_exactly(text[], text[], rag.scope),
+  rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
+  rag.link(text, rag.scope) from public, anon, service_role;
+grant execute on function rag.capitals(text), rag.link_exactly(text[], text[], rag.scope),
+  rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
+  rag.link(text, rag.scope) to authenticated;
+
+-- From the entities that a question names to the chunks that may answer it. A document about one of them is first, a
+-- chunk that names it second; and from what those name on, one hop further, to the documents about that. What an edge
+-- is worth depends on how it is known: said in so many words, and asked for; said; or only named together. All
+-- steps read a bounded number of rows, so an entity in every document costs no more than another; and each begins only
+-- while there is time.
+
+-- A chunk on its way, or with ordinal null all of a document; and where it comes from.
+create type rag.reached as (
+  org_id uuid, document_id uuid, ordinal integer, weight double precision
+);
+
+-- An entity that stands with a seed: how strongly, by which chunk, and as what.
+create type rag.neighbour as (
+  org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
+);
+
+-- How much an entity says that is named so often: the more common, the less; nothing tells those apart that are named
+-- more often than is counted.
+create function rag.rarity(times bigint)
+returns double precision
+language sql immutable security invoker set search_path = ''
+as $$
+  select 1 / sqrt(1 + times / 24.0);
+$$;
+
+-- The documents about the entities, and the chunks that name them: `each` of either an entity, `common` counted.
+create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer,
+  mention_share double precision)
+returns rag.reached[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return array(
+    with about as materialized (
+      select seed.org_id, found.document_id, null::integer as ordinal,
+        -- Of several documents with that title each is meant less.
+        seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
+      from unnest(seeds) as seed
+      cross join lateral (
+        select subjects.document_id, subjects.weight
+        from rag.subjects
+        where subjects.org_id = seed.org_id and subjects.entity = seed.entity
+          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+        order by subjects.weight desc
+        limit subjects_each
+      ) as found
+    ), named as materialized (
+      select seed.org_id, found.document_id, found.ordinal,
+        mention_share * seed.weight * (0.5 + 0.5 * found.weight)
+          * rag.rarity(count(*) over (partition by seed.org_id, seed.entity)) as weight
+      from unnest(seeds) as seed
+      cross join lateral (
+        select mentions.document_id, mentions.ordinal, mentions.weight
+        from rag.mentions
+        where mentions.org_id = seed.org_id and mentions.entity = seed.entity
+          and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+        order by mentions.weight desc
+        limit mentions_each
+      ) as found
+    )
+    select (found.org_id, found.document_id, found.ordinal,
+      -- What several lead to is worth more: as if each were a chance of its own.
+      1 - exp(sum(ln(1 - least(0.98, found.weight)))))::rag.reached
+    from (select * from about union all select * from named) as found
+    group by found.org_id, found.document_id, found.ordinal);
+end;
+$$;
+
+-- Those of a scope that filters documents.
+create function rag.within(places rag.reached[], scope rag.scope)
+returns rag.reached[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  kept rag.reached[];
+begin
+  if not rag.filters_documents(scope) then
+    return places;
+  end if;
+  execute format($query$
+    select array_agg(place)
+    from unnest($2) as place
+    where exists (
+      select from rag.documents
+      where documents.org_id = place.org_id and documents.id = place.document_id and %s)
+  $query$, rag.conditions(scope, 'id')) into kept using scope, places;
+  return coalesce(kept, '{}');
+end;
+$$;
+
+-- What stands with the seeds in the strongest of these places: the 64 entities that are worth most, each by its best
+-- way. relation_types: kinds of edges that the question asks for.
+create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], relation_types text[])
+returns rag.neighbour[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return array(
+    with place as materialized (
+      select strongest.*
+      from (
+        select best.*, row_number() over (partition by best.ordinal is null order by best.weight desc, best.document_id)
+          as turn
+        from unnest(places) as best
+      ) as strongest
+      where strongest.turn <= 16
+    ), named as materialized (
+      select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
+        0.35 + 0.35 * found.weight as strength
+      from place
+      cross join lateral (
+        select mentions.ordinal, mentions.entity, mentions.weight
+        from rag.mentions
+        where mentions.org_id = place.org_id and mentions.document_id = place.document_id
+          and mentions.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+        order by mentions.ordinal, mentions.weight desc
+        limit 60
+      ) as found
+    ), related as materialized (
+      select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
+        case when found.type = any (relation_types) then 0.75 + 0.25 * found.confidence
+          else 0.5 + 0.3 * found.confidence end as strength
+      from place
+      cross join lateral (
+        select relations.ordinal, ends.entity, relations.type, relations.confidence
+        from rag.relations
+        cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
+          as ends (entity, other)
+        where relations.org_id = place.org_id and relations.document_id = place.document_id
+          and relations.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and exists (
+            select from unnest(seeds) as seed
+            where seed.org_id = relations.org_id and seed.entity = ends.other)
+        limit 60
+      ) as found
+    ), way as (
+      select distinct on (ways.org_id, ways.entity) ways.org_id, ways.entity,
+        ways.place_weight * ways.strength as weight, ways.document_id, ways.ordinal
+      from (select * from named union all select * from related) as ways
+      where not exists (
+        select from unnest(seeds) as seed where seed.org_id = ways.org_id and seed.entity = ways.entity)
+      order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
+    )
+    select (way.org_id, way.entity, way.weight, (
+        -- Which of the seeds it stands with: one that the document is about, or one that it names.
+        select seed.entity
+        from unnest(seeds) as seed
+        where seed.org_id = way.org_id
+          and rag.is_named(way.org_id, way.document_id, seed.entity)
+        order by seed.weight desc, seed.entity
+        limit 1
+      ), way.document_id, way.ordinal)::rag.neighbour
+    from (select * from way order by way.weight desc, way.entity limit 64) as way
+    order by way.weight desc, way.entity);
+end;
+$$;
+
+-- The chunks of the places, the heaviest first, `wanted` at most: of a whole document those two of its first 32
+-- that are nearest to what is asked.
+create function rag.chunks_of(places rag.reached[], needle extensions.halfvec, scope rag.scope, wanted integer)
+returns rag.reached[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return array(
+    with place as materialized (
+      select best.* from unnest(places) as best order by best.weight desc, best.document_id limit 2 * wanted
+    ), chunk as (
+      select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
+      from place
+      cross join lateral (
+        select near.ordinal, case row_number() over (order by near.distance, near.ordinal)
+          when 1 then 1.0 else 0.85 end as share
+        from (
+          select chunks.ordinal, case when needle is null then 0
+            else (chunks.embedding operator(extensions.<=>) needle) + 0 end as distance
+          from rag.chunks
+          where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+            and chunks.ordinal < 32 and chunks.embedding_model = scope.model
+        ) as near
+        order by near.distance, near.ordinal
+        limit 2
+      ) as found
+      where place.ordinal is null
+      union all
+      select place.org_id, place.document_id, place.ordinal, place.weight from place where place.ordinal is not null
+    )
+    select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))))::rag.reached
+    from chunk as found
+    group by found.org_id, found.document_id, found.ordinal
+    order by sum(found.weight) desc, found.document_id, found.ordinal
+    limit wanted);
+end;
+$$;
+
+-- What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with them.
+-- complete: whether there was time for all of it.
+create function rag.reach(seeds rag.seed[], scope rag.scope, needle extensions.halfvec, hops integer,
+  relation_types text[], wanted integer, out chunks rag.reached[], out neighbours rag.neighbour[],
+  out complete boolean)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  started constant timestamptz := clock_timestamp();
+  settings rag.settings;
+  first rag.reached[];
+  second rag.reached[];
+begin
+  select * into settings from rag.settings;
+  complete := true;
+  neighbours := '{}';
+  chunks := '{}';
+  if cardinality(seeds) = 0 then
+    return;
+  end if;
+  first := rag.within(rag.places_of(seeds, scope, 24, settings.mentions_read, 0.35), scope);
+  if hops > 1 then
+    complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
+    if complete then
+      neighbours := rag.neighbours_in(first, seeds, relation_types);
+      complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
+    end if;
+    if complete then
+      second := rag.within(rag.places_of(array(
+        select (near.org_id, near.entity, near.weight, null, null)::rag.seed from unnest(neighbours) as near),
+        scope, 4, 16, 0.3), scope);
+    end if;
+  end if;
+  chunks := rag.chunks_of(first || second, needle, scope, wanted);
+end;
+$$;
+
+revoke all on function rag.rarity(bigint),
+  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
+  rag.neighbours_in(rag.reached[], rag.seed[], text[]),
+  rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
+  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) from public, anon, service_role;
+grant execute on function rag.rarity(bigint),
+  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
+  rag.neighbours_in(rag.reached[], rag.seed[], text[]),
+  rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
+  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) to authenticated;
+
+-- What a graph search shows besides chunks: the entities that had a part in it, the edges between them, and which chunks
+-- say so. All of it is read under row security from rows of documents that the caller sees.
+
+-- The entities, by their names as documents write them most prominently, with other spellings as aliases.
+create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[])
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    with wanted as (
+      select seed.org_id, seed.entity, true as is_seed, seed.weight from unnest(seeds) as seed
+      union all
+      select near.org_id, near.entity, false, near.weight from unnest(neighbours) as near
+    ), shown as (
+      select wanted.*, coalesce(text.name, title.name) as name, coalesce(text.kind, 'name') as kind,
+        array(
+          select distinct surface
+          from unnest(text.surfaces || title.name) as surface
+          where surface is not null and surface <> coalesce(text.name, title.name)
+          order by surface
+          limit 10) as aliases
+      from wanted
+      cross join lateral (
+        select (array_agg(named.name order by named.weight desc, named.name))[1] as name,
+          (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.kind))[1] as kind,
+          array_agg(named.surface) as surfaces
+        from (
+          select mentions.name, mentions.kind, mentions.weight, surface
+          from (
+            select * from rag.mentions
+            where mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
+            order by mentions.weight desc
+            limit 16
+          ) as mentions
+          left join lateral unnest(mentions.said || mentions.name) as surface on true
+        ) as named
+      ) as text
+      left join lateral (
+        select subjects.name
+        from rag.subjects
+        where subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
+        order by subjects.weight desc, subjects.name
+        limit 1
+      ) as title on true
+      where coalesce(text.name, title.name) is not null
+    )
+    select coalesce(jsonb_agg(jsonb_build_object('id', replace(shown.entity, ' ', '_'), 'org_id', shown.org_id,
+      'name', shown.name, 'kind', shown.kind, 'aliases', shown.aliases, 'seed', shown.is_seed,
+      'weight', round(shown.weight::numeric, 4)) order by shown.is_seed desc, shown.weight desc, shown.entity), '[]')
+    from shown);
+end;
+$$;
+
+-- The edges between the entities that documents state, the surest first, `wanted` at most. Several chunks that say the
+-- same make it surer: as if each were a chance of its own.
+create function rag.edges_among(org_id uuid, entities text[], scope rag.scope, wanted integer)
+returns jsonb[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return array(
+    select jsonb_build_object('type', stated.type, 'from', replace(stated.subject, ' ', '_'),
+      'to', replace(stated.object, ' ', '_'), 'org_id', edges_among.org_id,
+      'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
+    from (
+      select said.subject, said.type, said.object, least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence)))))
+        as confidence, (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      from (select distinct entity from unnest(edges_among.entities) as entity) as ends
+      cross join lateral (
+        select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
+          relations.ordinal
+        from rag.relations
+        where relations.org_id = edges_among.org_id and relations.subject = ends.entity
+          and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+        order by relations.confidence desc
+        limit 50
+      ) as said
+      join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
+        and chunks.ordinal = said.ordinal
+      where said.object = any (edges_among.entities)
+      group by said.subject, said.type, said.object
+      order by 4 desc, 1, 2, 3
+      limit wanted
+    ) as stated);
+end;
+$$;
+
+-- The edges that nothing but standing together makes: from a seed to what stands with it, where no document states more.
+create function rag.edges_of_neighbours(neighbours rag.neighbour[], stated jsonb[])
+returns jsonb[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return array(
+    select jsonb_build_object('type', 'RELATED_TO', 'from', replace(near.seed, ' ', '_'),
+      'to', replace(near.entity, ' ', '_'), 'org_id', near.org_id,
+      'confidence', round((0.5 * near.weight)::numeric, 4), 'evidence', array[chunks.id])
+    from unnest(neighbours) as near
+    join rag.chunks on chunks.org_id = near.org_id and chunks.document_id = near.document_id
+      and chunks.ordinal = near.ordinal
+    where near.seed is not null and near.seed <> near.entity and not exists (
+      select from unnest(stated) as edge
+      where edge ->> 'org_id' = near.org_id::text
+        and (edge ->> 'from', edge ->> 'to') in (
+          (replace(near.seed, ' ', '_'), replace(near.entity, ' ', '_')),
+          (replace(near.entity, ' ', '_'), replace(near.seed, ' ', '_'))))
+    order by near.weight desc, near.entity);
+end;
+$$;
+
+-- Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, sixteen.
+create function rag.show_graph(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  near constant rag.neighbour[] := neighbours[:16];
+  stated jsonb[] := '{}';
+  edges jsonb[];
+  at_org uuid;
+begin
+  for at_org in select distinct seed.org_id from unnest(seeds) as seed order by 1 loop
+    stated := stated || rag.edges_among(at_org, array(
+      select seed.entity from unnest(seeds) as seed where seed.org_id = at_org
+      union
+      select other.entity from unnest(near) as other where other.org_id = at_org), scope, 32);
+  end loop;
+  edges := stated || rag.edges_of_neighbours(near, stated);
+  return jsonb_build_object('entities', rag.show_entities(seeds, near), 'edges', to_jsonb(edges),
+    'evidence', coalesce((
+      select jsonb_agg(said.id order by said.place)
+      from (
+        select id, min(place) as place
+        from unnest(edges) with ordinality as edge (body, place)
+        cross join lateral jsonb_array_elements_text(edge.body -> 'evidence') as id
+        group by id
+        order by 2, 1
+        limit 50
+      ) as said), '[]'));
+end;
+$$;
+
+revoke all on function rag.show_entities(rag.seed[], rag.neighbour[]),
+  rag.edges_among(uuid, text[], rag.scope, integer), rag.edges_of_neighbours(rag.neighbour[], jsonb[]),
+  rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) from public, anon, service_role;
+grant execute on function rag.show_entities(rag.seed[], rag.neighbour[]),
+  rag.edges_among(uuid, text[], rag.scope, integer), rag.edges_of_neighbours(rag.neighbour[], jsonb[]),
+  rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) to authenticated;
+
+-- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
+-- one call. A question that names nothing known is answered by the legs alone.
+
+-- The legs' hits and the chunks that the graph reached, ordered together: of a score the graph's share is how surely the
+-- chunk was reached, the rest what the legs give it, 0 to 1 both. graph_scores: of the hits, in their order.
+create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer,
+  out joined rag.hit[], out graph_scores double precision[])
+returns record
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  with weighed as (
+    select hit.*, coalesce(place.weight, 0) as graph_score,
+      (1 - share) * coalesce(hit.score, 0) + share * coalesce(place.weight, 0) as joined_score
+    from unnest(hits) as hit
+    left join unnest(reached) as place on place.org_id = hit.org_id and place.document_id = hit.document_id
+      and place.ordinal = hit.ordinal
+  ), best as (
+    select * from weighed order by joined_score desc, chunk_id limit wanted
+  )
+  select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
+      best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.hit
+      order by best.joined_score desc, best.chunk_id),
+    array_agg(best.graph_score order by best.joined_score desc, best.chunk_id)
+    into joined, graph_scores
+  from best;
+end;
+$$;
+
+-- The chunks as hits without scores, as far as the scope allows them.
+create function rag.hits_of(reached rag.reached[], needle extensions.halfvec, scope rag.scope)
+returns rag.hit[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  hits rag.hit[];
+begin
+  execute format($query$
+    select array_agg((found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start,
+      found.span_end, case when $3 is not null then
+        greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) $3))) end, null, null)::rag.hit)
+    from unnest($2) as place
+    cross join lateral (
+      select chunks.*
+      from rag.chunks
+      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+        and chunks.ordinal = place.ordinal
+      offset 0
+    ) as found
+    where %s
+  $query$, rag.chunk_conditions(scope)) into hits using scope, reached, needle;
+  return coalesce(hits, '{}');
+end;
+$$;
+
+-- What the legs give to chunks that they did not bring: as if they had been among the candidates.
+create function rag.score_reached(hits rag.hit[], asked rag.question, needle extensions.halfvec, scope rag.scope,
+  mode text)
+returns rag.hit[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  scored rag.hit[];
+begin
+  if cardinality(hits) = 0 then
+    return hits;
+  end if;
+  scored := rag.score(asked, array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
+    hits, needle, scope, mode, 'mean', 0, 0, false);
+  -- By word alone a chunk without one of the words has no score; it was reached all the same.
+  return scored || array(
+    select hit from unnest(hits) as hit
+    where not exists (select from unnest(scored) as known where known.chunk_id = hit.chunk_id));
+end;
+$$;
+
+-- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph, or
+-- one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2. relation_types: the edges that the
+-- question asks for, which lead on most surely. Returns {matches, entities, edges, evidence, complete, graph_ms}.
+create function public.rag_graph_search(
+  query_text text,
+  query_vector extensions.vector default null,
+  mode text default 'graph',
+  top_k integer default 10,
+  filters jsonb default '{}',
+  expand_context integer default 0,
+  half_life_days double precision default null,
+  prefer text[] default null,
+  hops integer default 2,
+  relation_types text[] default null
+)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+-- Planning under row security takes longer than most of these statements run.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  pool constant integer := greatest(20, 2 * top_k);
+  legs text := case mode when 'graph' then 'hybrid' else mode end;
+  needle extensions.halfvec(1536);
+  scope rag.scope;
+  settings rag.settings;
+  found record;
+  seeds rag.seed[];
+  reach record;
+  more rag.hit[];
+  joined record;
+  started timestamptz;
+  graph_ms real;
+  matches jsonb;
+begin
+  perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
+  perform rag.check_graph(query_text, top_k, hops, relation_types);
+  scope := rag.scope_of(filters);
+  select * into settings from rag.settings;
+  prefer := nullif(prefer, '{}');
+  if legs in ('hybrid', 'hierarchical') and not rag.are_words_wanted(scope) then
+    legs := 'semantic';
+  end if;
+  if query_vector is not null then
+    needle := rag.needle(query_vector);
+  end if;
+
+  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k);
+  started := clock_timestamp();
+  seeds := rag.link(query_text, scope);
+  reach := rag.reach(seeds, scope, needle, hops, relation_types, pool);
+  more := rag.hits_of(array(
+    select place from unnest(reach.chunks) as place
+    where not exists (
+      select from unnest(found.hits) as hit
+      where hit.org_id = place.org_id and hit.document_id = place.document_id and hit.ordinal = place.ordinal)),
+    needle, scope);
+  more := rag.score_reached(more,
+    case when legs = 'semantic' then null else rag.question(query_text, scope) end, needle, scope, legs);
+  joined := rag.join_graph(found.hits || more, reach.chunks,
+    case when cardinality(reach.chunks) = 0 then 0 when mode = 'graph' then settings.graph_share
+      else settings.graph_enhancement end, pool);
+  graph_ms := rag.milliseconds_since(started);
+  -- (Fading and preferring keep which chunks there are, and lose the graph's scores: these are found again by chunk.)
+  more := joined.joined;
+  if half_life_days is not null then
+    more := rag.fade(more, half_life_days);
+  end if;
+  if prefer is not null then
+    more := rag.prefer(more, prefer);
+  end if;
+  more := more[:top_k];
+  if expand_context > 0 then
+    more := rag.widen(more, expand_context);
+  end if;
+  select coalesce(jsonb_agg(to_jsonb(shown) || jsonb_build_object('graph_score', coalesce(graphed.score, 0),
+      'graph_sourced', coalesce(graphed.score, 0) > 0 and not exists (
+        select from unnest((found.hits)[:top_k]) as hit where hit.chunk_id = shown.chunk_id))), '[]')
+    into matches
+  from rag.show(more, found.exact, found.considered, found.vector_ms, found.lexical_ms) as shown
+  cross join lateral (
+    select max(joined.graph_scores[place])
+    from generate_subscripts(joined.joined, 1) as place
+    where joined.joined[place].chunk_id = shown.chunk_id
+  ) as graphed (score);
+  return rag.show_graph(seeds, reach.neighbours, scope)
+    || jsonb_build_object('matches', matches, 'complete', reach.complete, 'graph_ms', graph_ms);
+end;
+$$;
+
+-- Raises PT400, with the name of what is wrong in detail.
+create function rag.check_graph(query_text text, top_k integer, hops integer, relation_types text[])
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_top_k(top_k);
+  if coalesce(query_text, '') = '' then
+    raise exception 'the graph needs query_text' using errcode = 'PT400', detail = 'missing_text';
+  elsif hops is null or hops not between 1 and 2 then
+    raise exception 'hops must be 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
+  elsif cardinality(relation_types) > 50 then
+    raise exception 'at most 50 types of relations' using errcode = 'PT400', detail = 'invalid_relation_types';
+  end if;
+end;
+$$;
+
+revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
+  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
+  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.check_graph(text, integer, integer, text[]),
+  public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
+    text[]) from public, anon, service_role;
+grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
+  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
+  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.check_graph(text, integer, integer, text[]),
+  public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
+    text[]) to authenticated;
+
+-- The graph around documents: what they name, how that is related, and, going on from there, what other documents that
+-- the caller sees say of it. For /v1/contents.
+
+-- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first.
+create function rag.entities_of(org_id uuid, document_id uuid, wanted integer)
+returns rag.seed[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return array(
+    select (entities_of.org_id, named.entity, max(named.weight), null, null)::rag.seed
+    from (
+      (select subjects.entity, 1 + subjects.weight as weight
+      from rag.subjects
+      where subjects.org_id = entities_of.org_id and subjects.document_id = entities_of.document_id
+        and subjects.weight >= 0.9)
+      union all
+      (select mentions.entity, mentions.weight
+      from rag.mentions
+      where mentions.org_id = entities_of.org_id and mentions.document_id = entities_of.document_id
+      order by mentions.ordinal, mentions.weight desc
+      limit 1000)
+    ) as named
+    group by named.entity
+    order by max(named.weight) desc, named.entity
+    limit wanted);
+end;
+$$;
+
+-- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is null.
+create function rag.edges_at(org_id uuid, entities text[], scope rag.scope, document_id uuid, wanted integer)
+returns jsonb[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  return array(
+    select jsonb_build_object('type', stated.type, 'from', replace(stated.subject, ' ', '_'),
+      'to', replace(stated.object, ' ', '_'), 'org_id', edges_at.org_id,
+      'confidence', round(stated.confidence::numeric, 4), 'evidence', stated.evidence)
+    from (
+      select said.subject, said.type, said.object,
+        least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence))))) as confidence,
+        (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
+      from (
+        -- An edge between two of them is found at both ends.
+        select distinct found.*
+        from (select distinct entity from unnest(edges_at.entities) as entity) as ends
+        cross join lateral (
+          (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
+            relations.ordinal
+          from rag.relations
+          where relations.org_id = edges_at.org_id and relations.subject = ends.entity
+            and (edges_at.document_id is null or relations.document_id = edges_at.document_id)
+            and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          order by relations.confidence desc
+          limit 50)
+          union all
+          (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
+            relations.ordinal
+          from rag.relations
+          where relations.org_id = edges_at.org_id and relations.object = ends.entity
+            and (edges_at.document_id is null or relations.document_id = edges_at.document_id)
+            and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          order by relations.confidence desc
+          limit 50)
+          offset 0
+        ) as found
+      ) as said
+      join rag.chunks on chunks.org_id = edges_at.org_id and chunks.document_id = said.document_id
+        and chunks.ordinal = said.ordinal
+      group by said.subject, said.type, said.object
+      order by 4 desc, 1, 2, 3
+      limit wanted
+    ) as stated);
+end;
+$$;
+
+-- What a document is about and what it names beside that, where no edge is stated: named together.
+create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.scope, hops integer)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  seeds rag.seed[] := rag.entities_of(org_id, document_id, 32);
+  reached text[] := array(select seed.entity from unnest(seeds) as seed);
+  edges jsonb[] := rag.edges_at(org_id, reached, scope, case when hops = 0 then document_id end, 64);
+  further rag.neighbour[] := '{}';
+begin
+  for hop in 1..greatest(1, hops) loop
+    reached := reached || array(
+      select distinct ends.entity
+      from unnest(edges) as edge
+      cross join lateral (values (edge ->> 'from'), (edge ->> 'to')) as named (id)
+      cross join lateral (select replace(named.id, '_', ' ')) as ends (entity)
+      where ends.entity <> all (reached));
+    exit when hop >= hops;
+    edges := rag.edges_at(org_id, reached[:128], scope, null, 128);
+  end loop;
+  further := array(
+    select (org_id, entity, 0.1, null, null, null)::rag.neighbour
+    from unnest(reached) as entity
+    where not exists (select from unnest(seeds) as seed where seed.entity = entity));
+  return jsonb_build_object('entities', rag.show_entities(seeds, further), 'edges', to_jsonb(edges),
+    'evidence', coalesce((
+      select jsonb_agg(distinct id)
+      from unnest(edges) as edge
+      cross join lateral jsonb_array_elements_text(edge -> 'evidence') as id), '[]'));
+end;
+$$;
+
+-- The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id:
+-- {entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as well, 2
+-- what they say of that. At most a hundred documents.
+create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
+  hops integer default 1)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+declare
+  scope rag.scope;
+begin
+  if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
+    raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
+  elsif document_ids is null or cardinality(document_ids) > 100 then
+    raise exception 'document_ids must be at most 100' using errcode = 'PT400', detail = 'invalid_ids';
+  elsif hops is null or hops not between 0 and 2 then
+    raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
+  end if;
+  scope.org_ids := array[org_id];
+  scope.collection_ids := case when collection_id is not null then array[collection_id] end;
+  return coalesce((
+    select jsonb_object_agg(present.id, rag.graph_of_document(org_id, present.id, scope, hops))
+    from rag.documents as present
+    where present.org_id = rag_graph_of.org_id and present.id = any (document_ids)
+      and (collection_id is null or present.collection_id = rag_graph_of.collection_id)), '{}');
+end;
+$$;
+
+revoke all on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
+  rag.graph_of_document(uuid, uuid, rag.scope, integer), public.rag_graph_of(uuid, uuid[], uuid, integer)
+  from public, anon, service_role;
+grant execute on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
+  rag.graph_of_document(uuid, uuid, rag.scope, integer), public.rag_graph_of(uuid, uuid[], uuid, integer)
+  to authenticated;
+
+-- Documents that were there before are named by their titles from now on; of their texts, whoever asks for it
+-- (rag_build_graph) has the worker read them.
+insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
+select documents.org_id, documents.id, found.entity, documents.collection_id, documents.owner_id, found.name, found.weight,
+  heard.sound, reverse(heard.sound)
+from rag.documents
+cross join lateral rag.names_of_title(documents.title) as found
+cross join lateral (select rag.sound(found.entity)) as heard (sound)
+where rag.is_graphed(documents.org_id, documents.collection_id);
+
+insert into rag.extractions (org_id, document_id, collection_id, owner_id, level)
+select documents.org_id, documents.id, documents.collection_id, documents.owner_id, 0
+from rag.documents
+where documents.status = 'completed' and rag.is_graphed(documents.org_id, documents.collection_id);
