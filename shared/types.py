@@ -169,8 +169,9 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What documents say of two entities of an org, by their ids; it reads forward (OWNED_BY), and RELATED_TO is said
-    of what is only named together. `confidence` is 0..1; `evidence` are the ids of the chunks that say it."""
+    """What documents say of two entities of an org, by their ids; it reads forward (OWNED_BY), and RELATED_TO
+    is said of what is only named together. `confidence` is 0..1; `evidence` are the ids of the chunks that
+    say it."""
 
     type: str
     source: str
