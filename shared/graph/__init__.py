@@ -1,1 +1,1 @@
-"""What documents name, and what they say of it: found without a model, asked in one call."""
+"""What texts name and how they say it is related: read without a model, and asked after."""

@@ -38,6 +38,17 @@ LAYERS = (
     ("graph.asked", "graph.read", "graph.context"),
     ("embed", "remember", "chunk", "match", "policy", "extract"),
     (
+        "graph.evidence",
+        "graph.nouns",
+        "graph.spots",
+        "graph.dates",
+        "graph.kinds",
+        "graph.marks",
+        "graph.stopped",
+    ),
+    ("graph.runs", "graph.quoted", "graph.unspaced", "graph.titles", "graph.aliases", "graph.lines"),
+    ("graph.relations", "graph.extract"),
+    (
         "routing.periods",
         "routing.dates",
         "routing.relative",
