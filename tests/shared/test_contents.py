@@ -172,3 +172,5 @@ def test_graphs_come_as_long_as_there_is_room(
     first, second = found(core, people, ids, hops=1).documents
     assert (first.graph, first.truncated) == (whole[0].graph, False)
     assert (second.graph, second.truncated) == (Graph(), True)
+    monkeypatch.setattr("shared.contents.GRAPHS_AT_ONCE", 1)
+    assert found(core, people, ids, hops=1).documents == (first, second)
