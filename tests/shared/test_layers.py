@@ -46,7 +46,7 @@ LAYERS = (
         "graph.stopped",
     ),
     ("graph.runs", "graph.quoted", "graph.unspaced", "graph.titles", "graph.aliases", "graph.lines"),
-    ("graph.relations", "graph.extract"),
+    ("graph.relations", "graph.extract", "graph.rows"),
     (
         "routing.periods",
         "routing.dates",
@@ -101,6 +101,7 @@ LAYERS = (
     ("chat.asked", "chat.replies", "chat.reading", "chat.gateway"),
     ("uploads", "removals", "snapshots.persist", "snapshots.loading", "snapshots.load"),
     ("jobs", "prepare", "work"),
+    ("graph.reply", "graph.model", "graph.reading", "graph.build"),
     ("webhooks", "deliver"),
     ("pipeline", "chat.complete", "metrics", "retrieval", "alike"),
     ("answers.prompt", "answers.compose", "answers.answer", "answers.once"),
@@ -113,7 +114,7 @@ LAYERS = (
 ORDER = [module for layer in LAYERS for module in layer]
 # Slow to import, and not needed by every process; and who may import it when it is.
 LAZY = {
-    "openai": {"embed", "generate", "moderate", "patience", "transcribe", "routing.rewrite"},
+    "openai": {"embed", "generate", "moderate", "patience", "transcribe", "routing.rewrite", "graph.model"},
     "mangum": {"app"},
     "supabase": set[str](),
     "fsspec": {"snapshots.store"},
