@@ -18,8 +18,8 @@ as $$
 $$;
 
 -- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
--- question's, 64 at most; capitals: those of them that look like a part of a name. One common word in small letters
--- is hardly meant as a name.
+-- question's, 64 at most; capitals: those of them that look like a part of a name. What has none is less surely meant
+-- as one.
 create function rag.link_exactly(words text[], capitals text[], scope rag.scope)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
@@ -29,39 +29,45 @@ declare
   seeds rag.seed[] := '{}';
   taken boolean[];
   at_org uuid;
-  gram record;
+  named record;
 begin
-  for gram in
+  for named in
     with gram as (
       select start, size, array_to_string(words[start:start + size - 1], ' ') as entity
       from generate_series(1, cardinality(words)) as start
       cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
     )
     select org.id as org_id, gram.start, gram.size, gram.entity,
-      case when gram.size > 1 then 1.0 when gram.entity = any (capitals) then 0.8 else 0.4 end as weight
+      case when gram.size > 1 then 1.0 else 0.8 end
+        * case when capitals && string_to_array(gram.entity, ' ') then 1 else 0.5 end as weight
     from gram
     cross join unnest(scope.org_ids) as org (id)
+    -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
+    cross join lateral (
+      (select from rag.subjects
+      where subjects.org_id = org.id and subjects.entity = gram.entity
+        and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+      limit 1)
+      union all
+      (select from rag.mentions
+      where mentions.org_id = org.id and mentions.entity = gram.entity
+        and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+      limit 1)
+      limit 1 offset 0
+    ) as known
     where length(gram.entity) between 2 and 200
       and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
-      and (exists (
-          select from rag.subjects
-          where subjects.org_id = org.id and subjects.entity = gram.entity
-            and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids)))
-        or exists (
-          select from rag.mentions
-          where mentions.org_id = org.id and mentions.entity = gram.entity
-            and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))))
     order by org.id, gram.size desc, gram.start
   loop
-    if gram.org_id is distinct from at_org then
-      at_org := gram.org_id;
+    if named.org_id is distinct from at_org then
+      at_org := named.org_id;
       taken := array_fill(false, array[cardinality(words)]);
     end if;
-    continue when true = any (taken[gram.start:gram.start + gram.size - 1]);
-    for place in gram.start..gram.start + gram.size - 1 loop
+    continue when true = any (taken[named.start:named.start + named.size - 1]);
+    for place in named.start..named.start + named.size - 1 loop
       taken[place] := true;
     end loop;
-    seeds := seeds || (gram.org_id, gram.entity, gram.weight, gram.start, gram.start + gram.size - 1)::rag.seed;
+    seeds := seeds || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed;
   end loop;
   return seeds;
 end;
@@ -80,39 +86,43 @@ declare
   beyond constant text := chr(1114111);
   -- What a mistake at one end leaves of the other.
   kept constant integer := greatest(2, (2 * length(heard) + 2) / 3);
+  near text[];
 begin
   if length(heard) < 2 then
     return;
   end if;
+  near := array(
+    (select named.entity from rag.subjects as named
+    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 100)
+    union
+    (select named.entity from rag.mentions as named
+    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 200)
+    union
+    (select named.entity from rag.subjects as named
+    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 100)
+    union
+    (select named.entity from rag.mentions as named
+    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 200));
   return query
-  select near.entity, max(case
-    -- A part of a name, whole words of it: a surname, a first name.
-    when starts_with(near.entity, alike.name || ' ') or right(near.entity, length(alike.name) + 1) = ' ' || alike.name
-      then 0.75
-    else rag.likeness(near.entity, alike.name) end)
+  select found.entity, max(found.likeness)
   from (
-    (select named.entity from rag.subjects as named
-      where named.org_id = alike.org_id and named.sound >= left(heard, kept)
-        and named.sound < left(heard, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 100)
-    union
-    (select named.entity from rag.mentions as named
-      where named.org_id = alike.org_id and named.sound >= left(heard, kept)
-        and named.sound < left(heard, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 200)
-    union
-    (select named.entity from rag.subjects as named
-      where named.org_id = alike.org_id and named.ending >= left(tail, kept)
-        and named.ending < left(tail, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 100)
-    union
-    (select named.entity from rag.mentions as named
-      where named.org_id = alike.org_id and named.ending >= left(tail, kept)
-        and named.ending < left(tail, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 200)
-  ) as near
-  group by near.entity
-  order by 2 desc, near.entity
+    select found.entity, found.likeness from rag.likenesses(alike.name, near) as found
+    union all
+    -- A part of a name, whole words of it: a surname, a first name.
+    select whole, 0.75
+    from unnest(near) as whole
+    where starts_with(whole, alike.name || ' ') or right(whole, length(alike.name) + 1) = ' ' || alike.name
+  ) as found
+  group by found.entity
+  order by 2 desc, 1
   limit wanted;
 end;
 $$;
@@ -147,7 +157,7 @@ begin
         name := array_to_string(words[start:start + size - 1], ' ');
         continue when length(name) < 4;
         tried := tried + 1;
-        exit when tried > 24;
+        exit when tried > 12;
         select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
         continue when not found or best.likeness < 0.6;
         for place in start..start + size - 1 loop
