@@ -3,7 +3,8 @@
 
 -- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
 -- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
--- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms, lexical_ms: how long each leg took; the words' one orders both.
+-- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
+-- lexical_ms: how long each leg took; the words' one orders both.
 create function rag.find(needle extensions.halfvec, query_text text, scope rag.scope, mode text, fusion text,
   wanted integer, shown integer, reached rag.hit[] default '{}', out hits rag.hit[], out exact boolean,
   out considered integer, out complete boolean, out vector_ms real, out lexical_ms real)
