@@ -20,7 +20,8 @@ _KEYED = re.compile(
 _ITEM = re.compile(r"[ \t]{0,12}[-*][ \t]+(?P<value>[^\n:]{2,80})$")
 _HEADING = re.compile(r"#{1,6}[ \t]+(?P<text>[^\n]{2,120})$")
 _OWNED = re.compile(
-    r"(?P<path>[/*.\w][^\s#@]{0,120})[ \t]+(?P<owners>(?:[\w.+-]{0,64}@[\w./-]{2,80}[ \t]*){1,8})$"
+    r"(?P<path>(?=\S*[/*.])[/*.\w][^\s#@]{0,120})[ \t]+"
+    r"(?P<owners>(?:[\w.+-]{0,64}@[\w./-]{1,80}\w[ \t]*){1,8})$"
 )
 _RULE = re.compile(r"\|?[ \t:|-]*-{2,}[ \t:|-]*$")
 _PARTED = re.compile(r"(?:,| and |;| und | et | y |\s/\s|<br>)")

@@ -11,7 +11,7 @@ from shared.graph.kinds import HONORIFICS, RANKS, SERVICES, TEAMS, kind_of
 from shared.graph.nouns import MOST_LETTERS
 from shared.graph.spots import Spot
 from shared.graph.stopped import ACTS, COMMON, CONNECTORS, DEMONYMS, ENDLESS, IS, ROLE_NOUNS, WHOLE
-from shared.graph.tokens import POSSESSIVE, Evidence, Token
+from shared.graph.tokens import POSSESSIVE, UNIT, Evidence, Token
 
 _INITIAL = re.compile(r"\A[^\W\d_]\Z|\A(?:[^\W\d_]\.)+[^\W\d_]\Z")
 _INITIAL_BEHIND = re.compile(r"\. ?\w")
@@ -19,6 +19,8 @@ _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd n
 _FIRST_OF_A_NAME = re.compile(r"\s*(?:[^\s\w]|\Z|\n)|\s+(?:of|and|was|is|in|the|who|on|to|by|as|from|at)\b")
 NUMERAL = re.compile(r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})")
 _NUMBER = re.compile(r"\d{1,3}[A-Za-z]?")
+# More words than this are no name, but a list of something.
+_MOST_WORDS = 24
 _HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
 
 
@@ -46,7 +48,7 @@ class Runs:
     def _end(self, place: int) -> int:
         """Behind the last token of the run that begins there."""
         end = place + 1
-        while end < len(self._tokens):
+        while end < min(len(self._tokens), place + _MOST_WORDS):
             behind = self._between(end - 1)
             token, before = self._tokens[end], self._tokens[end - 1]
             if behind not in {" ", "\u00a0", " & "} and not self._abbreviated(before, behind, token):
@@ -137,7 +139,13 @@ class Runs:
         """Whether one capitalised word is a name."""
         token = self._tokens[place]
         word = POSSESSIVE.sub("", token.text)
-        if token.folded in COMMON or token.folded in DEMONYMS or len(word) < 2 or _NUMBER.fullmatch(word):
+        if (
+            token.folded in COMMON
+            or token.folded in DEMONYMS
+            or len(word) < 2
+            or UNIT.fullmatch(word)
+            or _NUMBER.fullmatch(word)
+        ):
             return False
         if kind == "person":
             return True
