@@ -86,6 +86,8 @@ class Ends:
                 before -= 1
             # X, once called Y, bought Z: it is X that did.
             closes = token == "," and not passive and not nominal and self._head not in {None, before}  # noqa: S105
+            # Prepared by X, approved by Y: X is not what Y approved.
+            closes = closes or (token == "," and self._clause.token(before - 1) in {"by", "with"})  # noqa: S105
             if self._clause.named(before) and not closes:
                 return End((self._tokens[before],), 0.95)
         return self._from_head(back, passive=passive or nominal, copula=copula)

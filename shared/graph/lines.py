@@ -12,6 +12,7 @@ from shared.graph.kinds import kind_of, kind_of_identifier
 from shared.graph.marks import marks_of
 from shared.graph.nouns import is_name
 from shared.graph.spots import HIDDEN, Spot
+from shared.graph.stopped import COMMON
 
 _KEYED = re.compile(
     r"[ \t>*-]{0,12}(?:\*\*|__)?(?P<key>[^\W\d_][\w -]{1,28}?)(?:\*\*|__)?[ \t]{0,4}[:=](?:\*\*|__)?"
@@ -164,6 +165,8 @@ def _item(name: str, start: int, key: Key) -> Spot | None:
         return Spot(start, start + len(name), name, marks[0].kind)
     cased = [word for word in words if word[0].isalpha() and word[0] != word[0].swapcase()]
     small = [word for word in cased if word[0].islower()]
+    if small and words[0] in COMMON:
+        return None
     if len(words) == 1 and small and key.type not in _PLAIN:
         return None
     if (

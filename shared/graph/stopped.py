@@ -58,7 +58,7 @@ COMMON = frozenset(
     sino no es son era eran fue fueron ha han había yo tú él ella nosotros ellos ellas mi tu su nuestro
     nuestra este esta estos estas ese esa esos esas aquel aquella quien cual cuando donde como porque
     con sin para por en entre hacia desde hasta durante según también muy más menos aquí allí hoy ayer
-    mañana gracias hola cada todo toda todos todas
+    mañana gracias hola cada todo toda todos todas welche welcher welches welchen
     """.split()  # noqa: SIM905
 ) | frozenset(MONTHS)  # fmt: skip
 # Where somebody is from is no name of anything.

@@ -10,8 +10,9 @@ from shared.graph.stopped import COMMON, GERMAN, SMALL
 
 WORD = re.compile(r"[^\W_]+(?:[’'\-.&][^\W_]+|[\u0300-\u036f]+)*")
 POSSESSIVE = re.compile(r"[’'][sS]?$")
+ELISION = frozenset("'’")
 UNIT = re.compile(r"[kMGTPmn]?(?:Wh|Wp|W|Hz|Pa|iB|Bq|bps|bit)")
-_OPENS = re.compile(r"(?:[.!?:;…。|•*#>\[(\n\t\"“„«‘]|^)[\s*_#>\"“„«‘(\[–—\d.)|-]*$|[–—]\s*$|\n\s*[-+]\s+$")
+_OPENS = re.compile(r"(?:[.!?:;…。|•*#§>\[(\n\t\"“„«‘]|^)[\s*_#§>\"“„«‘(\[–—\d.)|-]*$|[–—]\s*$|\n\s*[-+]\s+$")
 # How far back the beginning of a sentence is looked for.
 _BACK = 12
 
@@ -67,6 +68,9 @@ def tokens_of(text: str) -> list[Token]:
         shouted = shouted or _titled(letters)
         for word in words:
             said, first, last = word[0], word.start(), word.end()
+            if said[1:2] in ELISION and said[0] in "lLd" and len(said) > 3:
+                # L'assistance is one word less than O'Neill is.
+                said, first = said[2:], first + 2
             capital = said[0].isupper()
             folded = said.casefold()
             if "’" in said or "'" in said:

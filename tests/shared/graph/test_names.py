@@ -29,6 +29,10 @@ NAMED = [
     ("Είδαμε τον Νίκο Καζαντζάκη.", ["Νίκο Καζαντζάκη"]),
     ("Michael Curtiz was born there. Later Curtiz left.", ["Michael Curtiz"]),
     ("During World War II it stood.", ["World War II"]),
+    ("Install the Frostline app.", ["Frostline app"]),
+    ("Above 8 °C. Rosa Keane rejects it.", ["Rosa Keane"]),
+    ("Nous aimons l'Irlande et L’assistance de Halden.", ["Irlande", "Halden"]),
+    ("Dies ist nicht gut, und die Uhr ist alt. Öffnen Sie Frostline Cloud.", ["Frostline Cloud"]),
 ]
 QUOTED = [
     ('They saw "The Straw Hat" again.', ["The Straw Hat"]),
@@ -56,7 +60,8 @@ NONE = [
     "Milk above eight degrees.",
     "I think so. Yes. No. Thanks, best regards", "An American writer and an Irish farmer.",
     "He said: \"I don't know.\"",
-    "# Safety First And Last Of All", "- Check the tank\n- Open the valve", "| Step | Medium | Time |",
+    "# Safety First And Last Of All",
+    "## § 3 Exclusions", "- Check the tank\n- Open the valve", "| Step | Medium | Time |",
     "3.9 GWh, 410 kWp and 5 MHz", "", " \n\t", "42", "…", "and/or 24/7 km/h",
     "Der Fahrer prüft die Temperatur und das Licht.",
     "ユーザーのデータ", "วันนี้อากาศดี", "اليوم الطقس جميل", "We will. You may. They can't.",
