@@ -167,6 +167,20 @@ as $$
   where collections.org_id = is_graphed.org_id and collections.id = is_graphed.collection_id;
 $$;
 
+-- What a document's title names.
+create function rag.add_subjects(document rag.documents)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
+  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name, found.weight,
+    heard.sound, reverse(heard.sound)
+  from rag.names_of_title(document.title) as found
+  cross join lateral (select rag.sound(found.entity)) as heard (sound)
+  where rag.is_graphed(document.org_id, document.collection_id)
+  on conflict do nothing;
+$$;
+
 create function rag.index_subjects()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -175,12 +189,7 @@ begin
   if tg_op = 'UPDATE' then
     delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
   end if;
-  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
-  select new.org_id, new.id, found.entity, new.collection_id, new.owner_id, found.name, found.weight, heard.sound,
-    reverse(heard.sound)
-  from rag.names_of_title(new.title) as found
-  cross join lateral (select rag.sound(found.entity)) as heard (sound)
-  where rag.is_graphed(new.org_id, new.collection_id);
+  perform rag.add_subjects(new);
   if tg_op = 'UPDATE' then
     perform rag.read_again(new.org_id, new.id);
   end if;
@@ -197,8 +206,10 @@ create trigger index_subjects_of_changed_documents
   when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
   execute function rag.index_subjects();
 
-revoke all on function rag.is_graphed(uuid, uuid), rag.index_subjects() from public, anon, service_role;
-grant execute on function rag.is_graphed(uuid, uuid), rag.index_subjects() to authenticated;
+revoke all on function rag.is_graphed(uuid, uuid), rag.add_subjects(rag.documents), rag.index_subjects()
+  from public, anon, service_role;
+grant execute on function rag.is_graphed(uuid, uuid), rag.add_subjects(rag.documents), rag.index_subjects()
+  to authenticated;
 
 -- Which names stand in which chunks: the evidence that an entity is there at all. Rows come with the chunks
 -- (55_ingest.sql), or from the worker when nobody has looked yet (72_extract.sql), and go with them.
@@ -312,7 +323,7 @@ create policy "a bound key stays in its collection" on rag.relations
 
 grant select, insert, update, delete on rag.relations to authenticated;
 
--- Mentions and relations follow their document, should it go to another collection or owner.
+-- Mentions, relations and how far they are read follow their document, should it go to another collection or owner.
 create function rag.move_names()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -322,6 +333,9 @@ begin
   where mentions.org_id = new.org_id and mentions.document_id = new.id;
   update rag.relations set collection_id = new.collection_id, owner_id = new.owner_id
   where relations.org_id = new.org_id and relations.document_id = new.id;
+  update rag.extractions
+  set collection_id = new.collection_id, owner_id = new.owner_id, user_id = coalesce(auth.uid(), user_id), lease = null
+  where extractions.org_id = new.org_id and extractions.document_id = new.id;
   return null;
 end;
 $$;
@@ -344,6 +358,18 @@ as $$
       select from rag.subjects
       where subjects.org_id = is_named.org_id and subjects.document_id = is_named.document_id
         and subjects.entity = is_named.entity);
+$$;
+
+-- Relations of a document one of whose ends nothing in it names any more are nobody's.
+create function rag.forget_loose_relations(org_id uuid, document_id uuid)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  delete from rag.relations
+  where relations.org_id = forget_loose_relations.org_id and relations.document_id = forget_loose_relations.document_id
+    and exists (
+      select from (values (relations.subject), (relations.object)) as ends (entity)
+      where not rag.is_named(relations.org_id, relations.document_id, ends.entity));
 $$;
 
 -- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
@@ -413,10 +439,10 @@ begin
 end;
 $$;
 
-revoke all on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.insert_names(uuid, uuid, jsonb, integer)
-  from public, anon, service_role;
-grant execute on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.insert_names(uuid, uuid, jsonb, integer)
-  to authenticated;
+revoke all on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
+  rag.insert_names(uuid, uuid, jsonb, integer) from public, anon, service_role;
+grant execute on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
+  rag.insert_names(uuid, uuid, jsonb, integer) to authenticated;
 
 -- How far the reading of a document for names has come: one row for each document with chunks, of a collection whose
 -- documents go into the graph. Most are read where they are brought, by the rules, and done at once. What nobody has
@@ -448,9 +474,6 @@ create table rag.extractions (
   primary key (org_id, document_id),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
-
--- rag_claim_extractions: of each org what is due, by how far it has come.
-create index extractions_due on rag.extractions (org_id, level, due_at);
 
 alter table rag.extractions enable row level security;
 alter table rag.extractions force row level security;
@@ -506,11 +529,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  delete from rag.relations
-  where relations.org_id = read_again.org_id and relations.document_id = read_again.document_id
-    and exists (
-      select from (values (relations.subject), (relations.object)) as ends (entity)
-      where not rag.is_named(relations.org_id, relations.document_id, ends.entity));
+  perform rag.forget_loose_relations(read_again.org_id, read_again.document_id);
   update rag.extractions
   set level = 0, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, user_id = coalesce(auth.uid(), user_id)
   where extractions.org_id = read_again.org_id and extractions.document_id = read_again.document_id;
@@ -558,6 +577,62 @@ begin
   where rag.is_graphed(stored.org_id, stored.collection_id);
 end;
 $$;
+
+-- What the graph reached is scored with what the legs bring.
+drop function rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer);
+-- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
+-- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
+-- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
+-- lexical_ms: how long each leg took; the words' one orders both.
+create function rag.find(needle extensions.halfvec, query_text text, scope rag.scope, mode text, fusion text,
+  wanted integer, shown integer, reached rag.hit[] default '{}', out hits rag.hit[], out exact boolean,
+  out considered integer, out complete boolean, out vector_ms real, out lexical_ms real)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  started timestamptz := clock_timestamp();
+  -- The words find a subject too, which then takes the place of something else.
+  spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
+  by_words rag.scope := scope;
+  near rag.hit[];
+  asked rag.question;
+  documents rag.reference[];
+begin
+  considered := 0;
+  if mode <> 'keyword' then
+    select nearest.hits, nearest.exact, nearest.considered into near, exact, considered
+    from rag.nearest(needle, scope, wanted) as nearest;
+    vector_ms := rag.milliseconds_since(started);
+    hits := near;
+  end if;
+  if mode <> 'semantic' then
+    started := clock_timestamp();
+    asked := rag.question(query_text, scope);
+    -- Left out afterwards: as a condition it would have every document of the org looked at.
+    by_words.without_document := null;
+    documents := array(
+      select (document.org_id, document.document_id)::rag.reference
+      from unnest(rag.documents_with(asked, by_words, 4 * wanted + spare)) as document
+      where document.document_id is distinct from scope.without_document);
+    hits := rag.score(asked,
+      documents || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near || reached) as hit),
+      near || reached, needle, scope, mode, fusion, wanted + spare, shown, false);
+    if mode = 'hierarchical' then
+      hits := rag.score(asked, rag.best_documents(hits, shown), null, needle, scope, mode, fusion, wanted, shown,
+        true);
+    end if;
+    lexical_ms := rag.milliseconds_since(started);
+  end if;
+  complete := coalesce(cardinality(case when mode = 'keyword' then hits else near end), 0) < wanted;
+end;
+$$;
+
+revoke all on function
+  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[])
+  from public, anon, service_role;
+grant execute on function
+  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[])
+  to authenticated;
 
 -- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
 -- exactly before what sounds alike. Every look-up is an equality or a range in an index, so row security costs nothing
@@ -875,7 +950,8 @@ as $$
 begin
   return array(
     with place as materialized (
-      select strongest.*
+      -- As columns: a bound that is computed where it is compared does not reach the index under row security.
+      select strongest.*, coalesce(strongest.ordinal, 0) as from_ordinal, coalesce(strongest.ordinal, 3) as to_ordinal
       from (
         select best.*, row_number() over (partition by best.ordinal is null order by best.weight desc, best.document_id)
           as turn
@@ -891,7 +967,7 @@ begin
         select mentions.ordinal, mentions.entity, mentions.weight
         from rag.mentions
         where mentions.org_id = place.org_id and mentions.document_id = place.document_id
-          and mentions.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and mentions.ordinal between place.from_ordinal and place.to_ordinal
         order by mentions.ordinal, mentions.weight desc
         limit 60
       ) as found
@@ -907,7 +983,7 @@ begin
         cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
           as ends (entity, other)
         where relations.org_id = place.org_id and relations.document_id = place.document_id
-          and relations.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and relations.ordinal between place.from_ordinal and place.to_ordinal
           and exists (
             select from unnest(seeds) as seed
             where seed.org_id = relations.org_id and seed.entity = ends.other)
@@ -1169,8 +1245,8 @@ grant execute on function rag.show_entities(rag.seed[], rag.neighbour[]),
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
--- The legs' hits and the chunks that the graph reached, ordered together, `wanted` at most: of a score the graph's share
--- is how surely the chunk was reached, the rest what the legs give it, 0 to 1 both.
+-- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely the
+-- chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
@@ -1213,49 +1289,39 @@ begin
 end;
 $$;
 
--- The chunks as hits without scores, as far as the scope allows them.
-create function rag.hits_of(reached rag.reached[], needle extensions.halfvec, scope rag.scope)
+-- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
+-- one without any of the words has none, and was reached all the same.
+create function rag.hits_reached(reached rag.reached[], known rag.hit[], query_text text,
+  needle extensions.halfvec, scope rag.scope, mode text)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   hits rag.hit[];
-begin
-  execute format($query$
-    select array_agg((found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start,
-      found.span_end, case when $3 is not null then
-        greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) $3))) end, null, null)::rag.hit)
-    from unnest($2) as place (at_org, at_document, at_ordinal, weight)
-    cross join lateral (
-      select *
-      from rag.chunks
-      where org_id = at_org and document_id = at_document and ordinal = at_ordinal and %s
-      offset 0
-    ) as found
-  $query$, rag.chunk_conditions(scope)) into hits using scope, reached, needle;
-  return coalesce(hits, '{}');
-end;
-$$;
-
--- What the legs give to chunks that they did not bring: as if they had been among the candidates.
-create function rag.score_reached(hits rag.hit[], asked rag.question, needle extensions.halfvec, scope rag.scope,
-  mode text)
-returns rag.hit[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
   scored rag.hit[];
 begin
+  hits := array(
+    select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
+      case when needle is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) needle))) end, null, null)::rag.hit
+    from unnest(reached) as place
+    cross join lateral (
+      select chunks.*
+      from rag.chunks
+      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+        and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
+      offset 0
+    ) as found
+    where not exists (select from unnest(known) as hit where hit.chunk_id = found.id));
   if cardinality(hits) = 0 then
     return hits;
   end if;
-  scored := rag.score(asked,
+  scored := rag.score(case when mode <> 'semantic' then rag.question(query_text, scope) end,
     array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
     hits, needle, scope, mode, 'mean', 0, 0, false);
-  -- By word alone a chunk without one of the words has no score; it was reached all the same.
   return scored || array(
     select hit from unnest(hits) as hit
-    where not exists (select from unnest(scored) as known where known.chunk_id = hit.chunk_id));
+    where not exists (select from unnest(scored) as other where other.chunk_id = hit.chunk_id));
 end;
 $$;
 
@@ -1289,7 +1355,6 @@ declare
   found record;
   seeds rag.seed[];
   reach record;
-  more rag.hit[];
   hits rag.hit[];
   started timestamptz;
   graph_ms real;
@@ -1306,21 +1371,22 @@ begin
     needle := rag.needle(query_vector);
   end if;
 
-  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k);
   started := clock_timestamp();
   seeds := rag.link(query_text, scope);
   reach := rag.reach(seeds, scope, needle, hops, relation_types, pool);
-  more := rag.hits_of(array(
-    select place from unnest(reach.chunks) as place
-    where not exists (
-      select from unnest(found.hits) as hit
-      where hit.org_id = place.org_id and hit.document_id = place.document_id and hit.ordinal = place.ordinal)),
-    needle, scope);
-  more := rag.score_reached(more,
-    case when legs = 'semantic' then null else rag.question(query_text, scope) end, needle, scope, legs);
-  hits := rag.join_graph(found.hits || more, reach.chunks,
-    case when cardinality(reach.chunks) = 0 then 0 else settings.graph_share end, pool);
   graph_ms := rag.milliseconds_since(started);
+  -- Both legs score what was reached among their own candidates, as if they had brought it.
+  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k, array(
+    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.hit
+    from unnest(reach.chunks) as place
+    where legs = 'hybrid'));
+  hits := found.hits;
+  if legs <> 'hybrid' and cardinality(reach.chunks) > 0 then
+    hits := hits || rag.hits_reached(reach.chunks, hits, query_text, needle, scope, legs);
+  end if;
+  if cardinality(reach.chunks) > 0 then
+    hits := rag.join_graph(hits, reach.chunks, settings.graph_share, pool);
+  end if;
   if half_life_days is not null then
     hits := rag.fade(hits, half_life_days);
   end if;
@@ -1356,15 +1422,13 @@ $$;
 
 revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
   rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
-  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
-  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) from public, anon, service_role;
 grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
   rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
-  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
-  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) to authenticated;
@@ -1532,3 +1596,434 @@ insert into rag.extractions (org_id, document_id, collection_id, owner_id, level
 select documents.org_id, documents.id, documents.collection_id, documents.owner_id, 0
 from rag.documents
 where documents.status = 'completed' and rag.is_graphed(documents.org_id, documents.collection_id);
+
+-- Reading documents for names, by the worker (sql/72).
+
+-- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
+-- (42_extractions.sql). It claims them under its own role, and reads each in the name of its user, with a token that
+-- names the lease (rag.held_lease): a part of its chunks at a time, each part kept as soon as it is read. So whatever
+-- dies, and wherever, another goes on behind the last part; and who brings the document anew, retitles it or deletes it
+-- takes the lease away. A document of a collection that left the graph is not read: what was read of it goes.
+
+-- rag_claim_extractions: which orgs have some to read, and of each what is due.
+create index extractions_due on rag.extractions (level, org_id, due_at)
+  where level < 2 and user_id is not null and due_at is not null;
+
+-- rag.held_extraction
+create index extractions_by_lease on rag.extractions (org_id, lease) where lease is not null;
+
+-- rag.read_collection
+create index extractions_by_collection on rag.extractions (org_id, collection_id);
+
+-- No user's own token names a lease: only the worker's for one document does.
+create policy "documents are read in the name of who asks" on rag.extractions
+  as restrictive for all to authenticated
+  using (true)
+  with check (user_id = (select auth.uid()) and (lease is null or lease = (select rag.held_lease())));
+
+create policy "the worker claims what is to be read" on rag.extractions
+  for select to rag_worker using (true);
+
+create policy "the worker leases what is to be read" on rag.extractions
+  for update to rag_worker using (true) with check (lease is not null or due_at is null);
+
+grant select (org_id, document_id, owner_id, user_id, level, attempts, due_at, lease, error_code, error_message)
+  on rag.extractions to rag_worker;
+grant update (attempts, due_at, lease, error_code, error_message, updated_at) on rag.extractions to rag_worker;
+
+-- Documents that are to be read, leased: by the rules, and with_model those too that only the rules have read. Of every
+-- org as many as of any other, those first that wait longest. A lease that has run out is nobody's: its document is
+-- claimed again, alone, since it may be what its worker died of. One that nobody ever got on with, sixteen times, is
+-- given up. as_admin: it is read for somebody else, as only an admin may.
+create function public.rag_claim_extractions(
+  wanted integer default 1, lease_seconds integer default 60, with_model boolean default false
+)
+returns table (org_id uuid, document_id uuid, user_id uuid, as_admin boolean, lease uuid, attempts integer)
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+declare
+  below constant smallint := case when with_model then 2 else 1 end;
+begin
+  if wanted is null or wanted not between 1 and 100
+    or lease_seconds is null or lease_seconds not between 5 and 3600
+  then
+    raise exception 'so many documents, or so long, nobody may have' using errcode = 'PT400', detail = 'invalid_claim';
+  end if;
+  return query
+  with recursive busy (level, org_id) as (
+    -- The next org with some, by the index: there may be many documents and few orgs.
+    (select extractions.level, extractions.org_id
+    from rag.extractions
+    where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
+      and extractions.level < below
+    order by extractions.level, extractions.org_id
+    limit 1)
+    union all
+    select found.level, found.org_id
+    from busy
+    cross join lateral (
+      select extractions.level, extractions.org_id
+      from rag.extractions
+      where extractions.level < 2 and extractions.user_id is not null and extractions.due_at is not null
+        and extractions.level < below and (extractions.level, extractions.org_id) > (busy.level, busy.org_id)
+      order by extractions.level, extractions.org_id
+      limit 1
+    ) as found
+  ), due as materialized (
+    select found.*, row_number() over (
+      partition by found.org_id order by found.level, found.due_at, found.document_id) as turn
+    from busy
+    cross join lateral (
+      select extractions.org_id, extractions.document_id, extractions.level, extractions.due_at,
+        extractions.lease is not null as is_left_behind
+      from rag.extractions
+      where extractions.level < 2 and extractions.user_id is not null and extractions.level = busy.level
+        and extractions.org_id = busy.org_id and extractions.due_at <= clock_timestamp()
+      order by extractions.due_at
+      limit wanted
+    ) as found
+  ), locked as materialized (
+    select extractions.org_id, extractions.document_id
+    from (
+      select due.*
+      from due
+      where due.is_left_behind or not exists (select from due as dead where dead.is_left_behind)
+      order by due.turn, due.due_at, due.document_id
+      limit 4 * wanted
+    ) as due
+    cross join lateral (
+      select extractions.org_id, extractions.document_id
+      from rag.extractions
+      where extractions.org_id = due.org_id and extractions.document_id = due.document_id
+        and extractions.due_at <= clock_timestamp()
+      for update skip locked
+    ) as extractions
+    limit case when exists (select from due where due.is_left_behind) then 1 else wanted end
+  ), claimed as (
+    update rag.extractions
+    set attempts = case when ended.is_given_up then extractions.attempts else extractions.attempts + 1 end,
+      lease = case when not ended.is_given_up then gen_random_uuid() end,
+      due_at = case when not ended.is_given_up then clock_timestamp() + make_interval(secs => lease_seconds) end,
+      error_code = case when ended.is_given_up then 'reading_failed' else extractions.error_code end,
+      error_message = case when ended.is_given_up then 'Nobody could finish reading this document.'
+        else extractions.error_message end,
+      updated_at = clock_timestamp()
+    from locked
+    join rag.extractions as present on present.org_id = locked.org_id and present.document_id = locked.document_id
+    cross join lateral (select present.lease is not null and present.attempts >= 16) as ended (is_given_up)
+    where extractions.org_id = locked.org_id and extractions.document_id = locked.document_id
+    returning extractions.org_id, extractions.document_id, extractions.owner_id, extractions.user_id,
+      extractions.lease, extractions.attempts
+  )
+  select claimed.org_id, claimed.document_id, claimed.user_id, coalesce(claimed.owner_id <> claimed.user_id, false),
+    claimed.lease, claimed.attempts
+  from claimed
+  join due on due.org_id = claimed.org_id and due.document_id = claimed.document_id
+  where claimed.lease is not null
+  order by due.turn, due.due_at, due.document_id;
+end;
+$$;
+
+-- The reading of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, brought anew,
+-- retitled or deleted, or it is not the user's to see any more.
+create function rag.held_extraction()
+returns rag.extractions
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  held rag.extractions;
+begin
+  -- The document first, as everybody who deletes or replaces one locks it.
+  perform from rag.documents
+  join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
+  where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
+  for no key update of documents;
+  select * into held
+  from rag.extractions
+  where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease()
+  for update;
+  if not found then
+    raise exception 'the lease of this reading is lost' using errcode = 'PT409', detail = 'lease_lost';
+  end if;
+  return held;
+end;
+$$;
+
+-- What there is to read next: who has read the document before (level), its title, and its chunks from `first` on,
+-- `most` of them: {content, names}, names being those that are known of it, {name, said}. Nothing for a document whose
+-- collection left the graph: then nothing of it is left there either.
+create function public.rag_open_extraction(most integer default 100)
+returns table (document_id uuid, level smallint, title text, first integer, chunks jsonb)
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_column
+declare
+  held constant rag.extractions := rag.held_extraction();
+begin
+  if most is null or most not between 1 and 1000 then
+    raise exception 'most must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_most';
+  elsif not rag.is_graphed(held.org_id, held.collection_id) then
+    perform rag.forget_names(held.org_id, held.document_id);
+    return;
+  end if;
+  if held.level = 0 and held.next_ordinal = 0 then
+    perform rag.add_subjects(documents)
+    from rag.documents
+    where documents.org_id = held.org_id and documents.id = held.document_id;
+  end if;
+  return query
+  select held.document_id, held.level, documents.title, held.next_ordinal, coalesce(part.chunks, '[]')
+  from rag.documents
+  cross join lateral (
+    select jsonb_agg(jsonb_build_object('content', stored.content, 'names', known.names)
+      order by stored.ordinal) as chunks
+    from rag.chunks as stored
+    cross join lateral (
+      select coalesce(jsonb_agg(jsonb_build_object('name', mentions.name, 'said', mentions.said)), '[]') as names
+      from rag.mentions
+      where mentions.org_id = stored.org_id and mentions.document_id = stored.document_id
+        and mentions.ordinal = stored.ordinal
+    ) as known
+    where stored.org_id = held.org_id and stored.document_id = held.document_id
+      and stored.ordinal >= held.next_ordinal and stored.ordinal < held.next_ordinal + most
+  ) as part
+  where documents.org_id = held.org_id and documents.id = held.document_id;
+end;
+$$;
+
+-- What the chunks from `first` on name and relate (names and relations, as rag_put_document takes them), in the place
+-- of what was known of them; a chunk without names keeps what it has. model: which one has read them; none: the rules.
+-- What it cost, in tokens. code, message: why one of them could not be read. Whether there are more: the lease then
+-- lasts so much longer, and ends otherwise.
+create function public.rag_keep_extraction(
+  first integer, chunks jsonb, model text default null, prompt_tokens bigint default 0,
+  completion_tokens bigint default 0, code text default null, message text default null,
+  lease_seconds integer default 300
+)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_variable
+declare
+  held constant rag.extractions := rag.held_extraction();
+  behind constant integer := first + jsonb_array_length(chunks);
+  read constant integer[] := array(
+    select (first + item.place - 1)::integer
+    from jsonb_array_elements(chunks) with ordinality as item (body, place)
+    where jsonb_typeof(item.body -> 'names') = 'array');
+  is_more constant boolean := exists (
+    select from rag.chunks as stored
+    where stored.org_id = held.org_id and stored.document_id = held.document_id and stored.ordinal >= behind);
+begin
+  if first is distinct from held.next_ordinal then
+    raise exception 'other chunks are next' using errcode = 'PT409', detail = 'out_of_turn';
+  end if;
+  delete from rag.relations
+  where relations.org_id = held.org_id and relations.document_id = held.document_id
+    and relations.ordinal = any (read);
+  delete from rag.mentions
+  where mentions.org_id = held.org_id and mentions.document_id = held.document_id and mentions.ordinal = any (read);
+  perform rag.insert_names(held.org_id, held.document_id, chunks, first);
+  if not is_more then
+    perform rag.forget_loose_relations(held.org_id, held.document_id);
+  end if;
+  update rag.extractions as known
+  set next_ordinal = case when is_more then behind else 0 end,
+    level = case when is_more then held.level when model is null then 1 else 2 end,
+    model = coalesce(rag_keep_extraction.model, held.model),
+    prompt_tokens = held.prompt_tokens + rag_keep_extraction.prompt_tokens,
+    completion_tokens = held.completion_tokens + rag_keep_extraction.completion_tokens,
+    lease = case when is_more then held.lease end,
+    due_at = case when is_more then clock_timestamp() + make_interval(secs => lease_seconds) else clock_timestamp() end,
+    -- It went on.
+    attempts = 0,
+    -- What it had to wait for is over; what could not be read stays unread.
+    error_code = coalesce(code, case when held.error_code = 'unreadable_reply' then held.error_code end),
+    error_message = coalesce(message, case when held.error_code = 'unreadable_reply' then held.error_message end),
+    updated_at = clock_timestamp()
+  where known.org_id = held.org_id and known.document_id = held.document_id;
+  return is_more;
+end;
+$$;
+
+-- It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and the
+-- row says so. Without a code nothing is wrong: it is left for another turn.
+create function public.rag_fail_extraction(
+  code text default null, message text default null, retry_seconds integer default null,
+  prompt_tokens bigint default 0, completion_tokens bigint default 0
+)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  held constant rag.extractions := rag.held_extraction();
+begin
+  update rag.extractions as known
+  set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
+    due_at = case when code is null then clock_timestamp()
+      else clock_timestamp() + make_interval(secs => retry_seconds) end,
+    prompt_tokens = held.prompt_tokens + rag_fail_extraction.prompt_tokens,
+    completion_tokens = held.completion_tokens + rag_fail_extraction.completion_tokens,
+    error_code = coalesce(code, held.error_code), error_message = coalesce(message, held.error_message),
+    updated_at = clock_timestamp()
+  where known.org_id = held.org_id and known.document_id = held.document_id;
+end;
+$$;
+
+-- Have a collection's documents read in the caller's name, as far as the caller sees them: those that nobody has asked
+-- for yet, and those that were given up; `again`: all of them, from the beginning. How many. PT409 for a collection
+-- that is not in the graph.
+create function public.rag_build_graph(collection_id uuid, again boolean default false)
+returns bigint
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_variable
+declare
+  home constant rag.collections := rag.collection_of(collection_id);
+begin
+  if not rag.has_scope('documents:write') then
+    raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
+  elsif not rag.is_graphed(home.org_id, home.id) then
+    raise exception 'the collection''s documents are kept out of the graph'
+      using errcode = 'PT409', detail = 'graph_off';
+  end if;
+  return rag.read_collection(home, coalesce(again, false));
+end;
+$$;
+
+create function rag.read_collection(home rag.collections, again boolean)
+returns bigint
+language plpgsql volatile security invoker set search_path = ''
+as $$
+#variable_conflict use_variable
+declare
+  asked bigint;
+begin
+  insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
+  select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), 0
+  from rag.documents
+  where documents.org_id = home.org_id and documents.collection_id = home.id
+  -- In one order, so that of two who ask for the same one waits for the other.
+  order by documents.id
+  on conflict (org_id, document_id) do update
+  set level = case when again then 0 else known.level end,
+    next_ordinal = case when again then 0 else known.next_ordinal end,
+    user_id = excluded.user_id, attempts = 0, due_at = now(), lease = null, error_code = null, error_message = null,
+    updated_at = now()
+  where again or known.user_id is null or known.due_at is null;
+  get diagnostics asked = row_count;
+  return asked;
+end;
+$$;
+
+-- A collection came into the graph or left it, as far as the caller sees its documents. It is the worker that reads
+-- them, and that forgets what was read; of a few documents it is forgotten at once.
+create function rag.follow_switch(home rag.collections, was_graphed boolean)
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  at_once constant integer := 200;
+  is_graphed constant boolean := rag.is_graphed(home.org_id, home.id);
+begin
+  if not rag.has_scope('documents:write') then
+    if is_graphed is distinct from was_graphed then
+      raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
+    end if;
+    return;
+  end if;
+  perform rag.read_collection(home, not is_graphed);
+  if not is_graphed then
+    perform rag.forget_names(few.org_id, few.document_id)
+    from (
+      select extractions.org_id, extractions.document_id
+      from rag.extractions
+      where extractions.org_id = home.org_id and extractions.collection_id = home.id
+      limit at_once
+    ) as few;
+  end if;
+end;
+$$;
+
+-- Take a document out of the graph.
+create function rag.forget_names(org_id uuid, document_id uuid)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  delete from rag.relations
+  where relations.org_id = forget_names.org_id and relations.document_id = forget_names.document_id;
+  delete from rag.mentions
+  where mentions.org_id = forget_names.org_id and mentions.document_id = forget_names.document_id;
+  delete from rag.subjects
+  where subjects.org_id = forget_names.org_id and subjects.document_id = forget_names.document_id;
+  delete from rag.extractions
+  where extractions.org_id = forget_names.org_id and extractions.document_id = forget_names.document_id;
+$$;
+
+revoke all on function public.rag_claim_extractions(integer, integer, boolean)
+  from public, anon, authenticated, service_role;
+grant execute on function public.rag_claim_extractions(integer, integer, boolean) to rag_worker;
+
+revoke all on function rag.held_extraction(), public.rag_open_extraction(integer),
+  public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
+  public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
+  rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
+  rag.forget_names(uuid, uuid)
+  from public, anon, service_role;
+grant execute on function rag.held_extraction(), public.rag_open_extraction(integer),
+  public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
+  public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
+  rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
+  rag.forget_names(uuid, uuid)
+  to authenticated;
+
+-- Collections join the graph and leave it.
+create or replace function public.rag_update_collection(
+  collection_id uuid, name text default null, description text default null, metadata jsonb default null,
+  config jsonb default null
+)
+returns setof rag.collection
+language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
+as $$
+#variable_conflict use_variable
+declare
+  present rag.collections := rag.collection_of(collection_id);
+  was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
+  changed rag.collections;
+begin
+  perform rag.check_name(name);
+  if config ? 'embedding_model'
+    and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
+    and (rag.shown(present)).document_count > 0
+  then
+    raise exception 'its documents are embedded by another model'
+      using errcode = 'PT409', detail = 'collection_not_empty';
+  end if;
+  begin
+    update rag.collections as renewed
+    set name = coalesce(rag_update_collection.name, renewed.name),
+      description = coalesce(rag_update_collection.description, renewed.description),
+      metadata = coalesce(rag_update_collection.metadata, renewed.metadata),
+      config = jsonb_strip_nulls(renewed.config || coalesce(rag_update_collection.config, '{}')),
+      updated_at = clock_timestamp()
+    where renewed.org_id = present.org_id and renewed.id = present.id
+    returning renewed.* into changed;
+  exception when unique_violation then
+    raise exception 'there is a collection of that name already'
+      using errcode = 'PT409', detail = 'duplicate_collection';
+  end;
+  if changed.id is null then
+    raise exception 'this key may not change collections' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  if config ? 'enable_knowledge_graph' then
+    perform rag.follow_switch(changed, was_graphed);
+  end if;
+  return next rag.shown(changed);
+end;
+$$;
