@@ -1,8 +1,8 @@
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
--- The legs' hits and the chunks that the graph reached, ordered together, `wanted` at most: of a score the graph's share
--- is how surely the chunk was reached, the rest what the legs give it, 0 to 1 both.
+-- The legs' hits and the chunks that the graph reached, ordered together, `wanted` at most: of a score the graph's
+-- share is how surely the chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
@@ -33,7 +33,7 @@ as $$
 begin
   return (
     select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
-      'graph_sourced', place.weight > 0 and not exists (
+      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
         select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
     from rag.show(shown, exact, considered, vector_ms, lexical_ms) as row_shown
     left join lateral (
@@ -113,7 +113,7 @@ language plpgsql stable security invoker set search_path = ''
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  pool constant integer := greatest(20, 2 * top_k);
+  pool constant integer := greatest(20, 2 * least(top_k, 300));
   legs text := case mode when 'graph' then 'hybrid' else mode end;
   needle extensions.halfvec(1536);
   scope rag.scope;
@@ -140,7 +140,7 @@ begin
 
   found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k);
   started := clock_timestamp();
-  seeds := rag.link(query_text, scope);
+  seeds := rag.seeds_within(rag.link(query_text, scope), scope, 24, settings.mentions_read);
   reach := rag.reach(seeds, scope, needle, hops, relation_types, pool);
   more := rag.hits_of(array(
     select place from unnest(reach.chunks) as place
