@@ -33,7 +33,7 @@ as $$
 begin
   return (
     select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
-      'graph_sourced', place.weight > 0 and not exists (
+      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
         select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
     from rag.show(shown, exact, considered, vector_ms, lexical_ms) as row_shown
     left join lateral (
@@ -103,7 +103,7 @@ language plpgsql stable security invoker set search_path = ''
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  pool constant integer := greatest(20, 2 * top_k);
+  pool constant integer := greatest(20, 2 * least(top_k, 300));
   legs text := case mode when 'graph' then 'hybrid' else mode end;
   needle extensions.halfvec(1536);
   scope rag.scope;
@@ -128,7 +128,7 @@ begin
   end if;
 
   started := clock_timestamp();
-  seeds := rag.link(query_text, scope);
+  seeds := rag.seeds_within(rag.link(query_text, scope), scope, 24, settings.mentions_read);
   reach := rag.reach(seeds, scope, needle, hops, relation_types, pool);
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.

@@ -102,7 +102,7 @@ begin
     select (org_id, entity, 0.1, null, null, null)::rag.neighbour
     from unnest(reached) as entity
     where not exists (select from unnest(seeds) as seed where seed.entity = entity));
-  return jsonb_build_object('entities', rag.show_entities(seeds, further), 'edges', to_jsonb(edges),
+  return jsonb_build_object('entities', rag.show_entities(seeds, further, scope), 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(distinct id)
       from unnest(edges) as edge
