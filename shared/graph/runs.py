@@ -198,7 +198,11 @@ class Runs:
             spot = self._spot(begin, stop, kind)
             if spot is not None:
                 yield spot
-        if len(parts) == 1:
+        if len(parts) > 1:
+            # Rosa Keane of Brightwater may be called so as well.
+            if (spot := self._spot(first, end, kind, nested=True)) is not None:
+                yield spot
+        else:
             of = [place for place in range(first + 1, end - 1) if self._tokens[place].text == "of"]
             # What a name is of is a name too: Duke of Tuscany.
             if of:

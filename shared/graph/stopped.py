@@ -82,7 +82,7 @@ DEMONYMS = frozenset(
 CONNECTORS = frozenset(
     """
     of the de la del della di da do dos das du des le von van der den zu zur y bin ibn al el ben av af
-    för
+    för mac nic ap ó
     """.split()  # noqa: SIM905
 )
 # Words of titles that need no capital.
@@ -124,7 +124,8 @@ WHOLE = (
     )
 ) - {"cooperative", "instruments", "company", "inc", "group", "ltd", "gmbh", "corp", "llc"}
 # What follows a name with a capital of its own, and is no part of it.
-ENDLESS = frozenset(MONTHS) - {"may", "june", "mar"} | frozenset(
+# (Some months are first names.)
+ENDLESS = frozenset(MONTHS) - {"april", "may", "june", "august", "mar"} | frozenset(
     """
     i a an the and or but if in on at as is are was were he she it we they monday tuesday wednesday
     thursday friday saturday sunday

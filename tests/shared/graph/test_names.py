@@ -16,7 +16,7 @@ NAMED = [
     ("They met John F. Kennedy there.", ["John F. Kennedy"]),
     ("He was abbot of St. Maurice's Abbey.", ["St. Maurice's Abbey"]),
     ("It fell to Lothair II of Lotharingia.", ["Lothair II of Lotharingia", "Lotharingia"]),
-    ("She met Rosa Keane of Brightwater.", ["Rosa Keane", "Brightwater"]),
+    ("She met Rosa Keane of Brightwater.", ["Rosa Keane of Brightwater", "Rosa Keane", "Brightwater"]),
     ("She works at the Ministry of Health.", ["Ministry of Health", "Health"]),
     ("They asked Dr. Smith and Mrs Jones.", ["Smith", "Jones"]),
     ("Every driver of Halden left.", ["Halden"]),
