@@ -237,6 +237,16 @@ def test_what_the_names_in_a_question_lead_to_is_found_and_it_is_said_how(
     assert body["usage"]["stages"]["graph"] > 0
 
 
+def test_documents_that_are_simply_brought_are_read_for_names(home: Workspace):
+    """Nothing says what the pager is for, but that its team owns the gateway stands elsewhere."""
+    home.put("Northwind Gateway", "The Northwind Gateway is owned by the Kestrel team. It depends on Harbor.")
+    pager = home.put("Kestrel team", "Eleven people in two rooms. Dial 4411 when it is urgent.")
+    body = home.search("Whom do I call about the Northwind Gateway, and who owns it?", **EXPLAINED)
+    assert pager in {result["documentId"] for result in body["results"][:2]}
+    edges = {(edge["from"], edge["type"], edge["to"]) for edge in body["rationale"]["graph"]["edges"]}
+    assert ("northwind_gateway", "OWNED_BY", "kestrel_team") in edges
+
+
 @pytest.mark.parametrize("mode", ["hybrid", "knowledge", "neural", "keyword", "fast"])
 def test_no_other_mode_asks_the_graph(told: Workspace, mode: str):
     body = told.search(graphing.QUESTION, mode=mode, topK=3, **EXPLAINED)
