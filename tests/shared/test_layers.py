@@ -37,6 +37,17 @@ LAYERS = (
     ("splitting.document_types", "splitting.grammars", "splitting.plan", "splitting.split"),
     ("embed", "remember", "chunk", "match", "policy", "extract"),
     (
+        "graph.evidence",
+        "graph.nouns",
+        "graph.spots",
+        "graph.dates",
+        "graph.kinds",
+        "graph.marks",
+        "graph.stopped",
+    ),
+    ("graph.runs", "graph.quoted", "graph.unspaced", "graph.titles", "graph.aliases", "graph.lines"),
+    ("graph.relations", "graph.extract"),
+    (
         "routing.periods",
         "routing.dates",
         "routing.relative",

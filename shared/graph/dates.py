@@ -1,0 +1,64 @@
+"""Days and months of a year, in the usual spellings, named as in 2025-09-22. A year alone is no name."""
+
+import re
+from datetime import date
+
+from shared.graph.spots import Spot
+
+_SPELLED = (
+    "january jan januar jänner janvier enero", "february feb februar février febrero",
+    "march mar märz mars marzo", "april apr avril abril", "may mai mayo", "june jun juni juin junio",
+    "july jul juli juillet julio", "august aug août agosto", "september sept sep septembre septiembre",
+    "october oct oktober okt octobre octubre", "november nov novembre noviembre",
+    "december dec dezember dez décembre diciembre",
+)  # fmt: skip
+MONTHS = {name: number for number, names in enumerate(_SPELLED, 1) for name in names.split()}
+_MONTH = rf"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\.?"
+_YEAR = r"(?P<year>1\d{3}|20\d\d)"
+# With a month spelled out and a day, it may be before the year 1000.
+_ANY_YEAR = r"(?P<year>1\d{3}|20\d\d|[3-9]\d\d)"
+_DAY = r"(?P<day>3[01]|[12]\d|0?[1-9])"
+_FORMS = [
+    re.compile(rf"(?<![\w/.-]){form}(?![\w/-])(?!\.\d)", re.IGNORECASE)
+    for form in (
+        rf"{_YEAR}(?P<mark>[-/])(?P<number>0[1-9]|1[0-2])(?P=mark)(?P<day>3[01]|[12]\d|0[1-9])(?:T[\d:.]{{2,16}}Z?)?",
+        rf"{_DAY}(?:st|nd|rd|th|er|º|\.)?\s?(?:(?:of|de)\s|-)?{_MONTH}(?:,?\s|\sde\s|-){_ANY_YEAR}",
+        rf"{_MONTH}\s{_DAY}(?:st|nd|rd|th)?,?\s{_ANY_YEAR}",
+        rf"{_DAY}\.\s?(?P<number>1[0-2]|0?[1-9])\.\s?{_YEAR}",
+        rf"{_DAY}/(?P<number>1[0-2]|0?[1-9])/{_YEAR}",
+        rf"(?P<number>1[0-2]|0?[1-9])/{_DAY}/{_YEAR}",
+        rf"{_YEAR}年(?P<number>1[0-2]|0?[1-9])月(?P<day>3[01]|[12]\d|0?[1-9])日",
+        rf"{_MONTH}(?:\s|\sde\s){_ANY_YEAR}",
+    )
+]
+# Where no form can match, none is tried.
+_YEARS = re.compile(r"\d{3}")
+
+
+def dates_of(text: str) -> list[Spot]:
+    if not _YEARS.search(text):
+        return []
+    found: list[Spot] = []
+    taken: list[tuple[int, int]] = []
+    for form in _FORMS:
+        for match in form.finditer(text):
+            name = _named(match)
+            if name and not any(match.start() < end and start < match.end() for start, end in taken):
+                found.append(Spot(match.start(), match.end(), name, "date"))
+                taken.append(match.span())
+    return found
+
+
+def _named(match: re.Match[str]) -> str | None:
+    """None for the 31st of February, and for 3/4/2025, which says no month."""
+    said = match.groupdict()
+    month = int(said["number"]) if said.get("number") else MONTHS[said["month"].lower()]
+    if not said.get("day"):
+        return f"{int(said['year']):04}-{month:02}"
+    day = int(said["day"])
+    if "/" in match[0] and "mark" not in said and day <= 12 and day != month:
+        return None
+    try:
+        return date(int(said["year"]), month, day).isoformat()
+    except ValueError:
+        return None

@@ -1,0 +1,55 @@
+"""When two spellings are one name, and whether a text names something: by folded comparison.
+
+The same folding as rag.fold_name: case, accents, punctuation, a leading article and a trailing parenthesis
+do not count.
+"""
+
+import re
+import unicodedata
+
+from shared.words import unspaced
+
+_PARENTHESIS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*\Z")
+_ARTICLE = re.compile(r"\A(?:the|an?) (?=.)")
+# Accents only: the signs of Indic scripts are vowels, and those of kana make other letters.
+_ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]+")
+_HANGUL = re.compile("[\uac00-\ud7a3]")
+
+
+def fold(name: str) -> str:
+    """The name as it is compared."""
+    folded = _letters(_PARENTHESIS.sub("", name))
+    return _ARTICLE.sub("", folded)
+
+
+def occurs(name: str, text: str) -> bool:
+    """Whether the text names it, in whole words where the script has spaces."""
+    return found_in(name, folded_text(text))
+
+
+def folded_text(text: str) -> str:
+    """A text to look up many names in."""
+    return f" {_letters(text)} "
+
+
+def found_in(name: str, folded: str) -> bool:
+    """Whether a folded text names it."""
+    sought = fold(name)
+    if not sought:
+        return False
+    if unspaced(sought) or _HANGUL.search(sought):
+        return sought in folded
+    return f" {sought} " in folded
+
+
+def _letters(text: str) -> str:
+    if text.isascii():
+        kept = text.lower()
+    else:
+        parted = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+        kept = unicodedata.normalize("NFC", parted).casefold()
+    return " ".join("".join([one if one.isalnum() or _is_mark(one) else " " for one in kept]).split())
+
+
+def _is_mark(one: str) -> bool:
+    return one > "\u036f" and unicodedata.category(one)[0] == "M"

@@ -1,0 +1,128 @@
+"""What the chunks of one document name, and how they say it is related. Pure, and linear in the text."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from shared.graph.aliases import Short
+from shared.graph.dates import dates_of
+from shared.graph.evidence import fold
+from shared.graph.lines import lines_of
+from shared.graph.marks import marks_of
+from shared.graph.nouns import MOST_NAMES, MOST_RELATIONS, Name, Named, Relation, is_name
+from shared.graph.quoted import quoted_of
+from shared.graph.relations import relations_of
+from shared.graph.runs import Evidence, Runs, tokens_of
+from shared.graph.spots import Spot, hide
+from shared.graph.titles import subject_of
+from shared.graph.unspaced import unspaced_of
+
+_SURROGATES = re.compile("[\ud800-\udfff\ue000-\uf8ff]")
+# Longer ones are no chunks: what is behind is not read.
+_MOST_LETTERS = 500_000
+
+
+def extract(title: str, chunks: Sequence[str]) -> list[Named]:
+    """One for each chunk. The order of names is the text's, that of relations as they are said."""
+    title = _readable(title)
+    texts = [_readable(chunk) for chunk in chunks]
+    subject = subject_of(title, texts[0] if texts else "")
+    surely = [_sure(text, subject) for text in texts]
+    hidden = [hide(text, spots) for text, spots in zip(texts, surely, strict=True)]
+    tokens = [tokens_of(text) for text in hidden]
+    evidence = Evidence.of(tokens, subject.name if subject else "")
+    found: list[list[Spot]] = []
+    for text, spots, words in zip(hidden, surely, tokens, strict=True):
+        read = [*Runs(text, words, evidence).spots(), *unspaced_of(text)]
+        found.append(_apart([*spots, *read]))
+    short = Short((spot for spots in found for spot in spots), subject)
+    return [
+        _named(text, [_resolved(spot, short) for spot in spots], subject, first=place == 0)
+        for place, (text, spots) in enumerate(zip(texts, found, strict=True))
+    ]
+
+
+def _readable(text: str) -> str:
+    """As long, without half characters, and without those that stand for names in sentences."""
+    return _SURROGATES.sub("\ufffd", text[:_MOST_LETTERS])
+
+
+def _sure(text: str, subject: Spot | None) -> list[Spot]:
+    """What is named by its form, by the title, or within quotation marks."""
+    spots = dates_of(text)
+    rest = hide(text, spots)
+    spots += lines_of(rest)
+    rest = hide(text, spots)
+    spots += marks_of(rest)
+    rest = hide(text, spots)
+    if subject is not None:
+        spots += _titled(rest, subject)
+        rest = hide(text, spots)
+    return [*spots, *quoted_of(rest)]
+
+
+def _titled(text: str, subject: Spot) -> Iterable[Spot]:
+    """Where the text says the title as it stands."""
+    pattern = re.compile(rf"(?<![^\W_]){re.escape(subject.name)}(?![^\W_])")
+    return [Spot(found.start(), found.end(), subject.name, subject.kind) for found in pattern.finditer(text)]
+
+
+def _apart(spots: list[Spot]) -> list[Spot]:
+    """In the order of the text; those with nothing of a name, and those within others, are left out."""
+    kept: list[Spot] = []
+    reached = 0
+    for spot in sorted(spots, key=lambda spot: (spot.start, -spot.end)):
+        if not is_name(spot.name) or (spot.start < reached and not spot.nested):
+            continue
+        reached = max(reached, spot.end)
+        kept.append(spot)
+    return kept
+
+
+def _resolved(spot: Spot, short: Short) -> Spot:
+    whole = short.whole(spot)
+    kind = spot.kind if whole.kind == "name" else whole.kind
+    return replace(spot, name=whole.name, kind=kind)
+
+
+def _named(text: str, spots: list[Spot], subject: Spot | None, *, first: bool) -> Named:
+    relations, kinds = relations_of(text, spots, subject)
+    names: dict[str, list[Spot]] = {}
+    for spot in spots:
+        names.setdefault(fold(spot.name), []).append(spot)
+    title = fold(subject.name) if subject else ""
+    kept = dict(list(names.items())[:MOST_NAMES])
+    return Named(
+        tuple(_name(text, folded, said, kinds, folded == title, first) for folded, said in kept.items()),
+        tuple(_bounded(relations, kept.keys() | {title})),
+    )
+
+
+def _bounded(relations: Iterable[Relation], names: set[str]) -> list[Relation]:
+    """Each once, at its surest, and between names that are kept."""
+    best: dict[tuple[str, str, str], Relation] = {}
+    for relation in relations:
+        subject, other = fold(relation.subject), fold(relation.object)
+        if subject == other or not {subject, other} <= names:
+            continue
+        key = (subject, relation.type, other)
+        if key not in best or best[key].confidence < relation.confidence:
+            best[key] = relation
+    return list(best.values())[:MOST_RELATIONS]
+
+
+def _name(
+    text: str, folded: str, spots: list[Spot], kinds: dict[str, str], titled: bool, first: bool
+) -> Name:
+    said = tuple(dict.fromkeys(text[spot.start : spot.end] for spot in spots))
+    kind = spots[0].kind if spots[0].kind != "name" else kinds.get(folded, "name")
+    return Name(spots[0].name, kind, said[:20], _weight(spots, kind, titled, first))
+
+
+def _weight(spots: list[Spot], kind: str, titled: bool, first: bool) -> float:
+    """The title weighs most; then what is said early and often; dates, which many texts share, little."""
+    if titled:
+        return 1.0
+    early = 0.2 if spots[0].start < 200 else 0.1 * (spots[0].start < 600)
+    weight = 0.3 + early + 0.1 * min(3, len(spots) - 1) + 0.1 * first
+    return min(1.0, weight) * (0.4 if kind == "date" else 0.6 if spots[0].nested else 1.0)

@@ -1,0 +1,267 @@
+"""Names in scripts with case: runs of capitalised words, with small words such as of and von inside.
+
+What a sentence begins with is a name only where the document shows it elsewhere within a sentence, or more
+capitalised words follow. Headings in capitals and shouted sentences tell nothing.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from shared.graph.kinds import HONORIFICS, ORGANIZATIONS, RANKS, SERVICES, TEAMS, kind_of
+from shared.graph.nouns import MOST_LETTERS
+from shared.graph.spots import Spot
+from shared.graph.stopped import COMMON, CONNECTORS, DEMONYMS, GERMAN
+
+WORD = re.compile(r"[^\W_]+(?:[’'\-.&][^\W_]+|[\u0300-\u036f]+)*")
+_POSSESSIVE = re.compile(r"[’'][sS]?$")
+_OPENS = re.compile(r"(?:[.!?:;…。|•*#>\[(\n\t\"“„«‘]|^)[\s*_#>\"“„«‘(\[–—\d.)|-]*$|[–—]\s*$|\n\s*[-+]\s+$")
+# How far back the beginning of a sentence is looked for.
+_BACK = 12
+_INITIAL = re.compile(r"\A[^\W\d_]\Z|\A(?:[^\W\d_]\.)+[^\W\d_]\Z")
+_ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd no vs".split())  # noqa: SIM905
+NUMERAL = re.compile(r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})")
+_NUMBER = re.compile(r"\d{1,4}[A-Za-z]?")
+_HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of a text; `opens`: a sentence may begin with it."""
+
+    text: str
+    start: int
+    end: int
+    capital: bool
+    opens: bool
+    shouted: bool
+
+    @property
+    def folded(self) -> str:
+        return _POSSESSIVE.sub("", self.text).replace("’", "'").casefold()
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What a document shows of its words: which it writes small, which with a capital within sentences."""
+
+    small: set[str] = field(default_factory=set)
+    capital: Counter[str] = field(default_factory=Counter)
+    german: bool = False
+
+    @classmethod
+    def of(cls, texts: Sequence[Sequence[Token]], known: str = "") -> "Evidence":
+        evidence = cls()
+        german = total = 0
+        for tokens in texts:
+            for token in tokens:
+                total += 1
+                if not token.capital:
+                    evidence.small.add(token.folded)
+                    german += token.text in GERMAN
+                elif not token.opens and not token.shouted:
+                    evidence.capital[token.folded] += 1
+        for word in WORD.findall(known):
+            if word.casefold() not in COMMON and word[:1].isupper():
+                evidence.capital[word.casefold()] += 1
+        evidence.german = german >= 2 and german > 0.06 * total
+        return evidence
+
+    def shows(self, word: str) -> bool:
+        return word in self.capital
+
+
+def tokens_of(text: str) -> list[Token]:
+    found: list[Token] = []
+    for start, end in _lines(text):
+        words = list(WORD.finditer(text, start, end))
+        letters = [word[0] for word in words if len(word[0]) > 1 and not word[0].isdigit()]
+        shouted = len(letters) > 2 and sum(map(str.isupper, letters)) > 0.6 * len(letters)
+        shouted = shouted or _titled(letters)
+        for word in words:
+            first = word.start()
+            capital = word[0][0].isupper()
+            opens = capital and _OPENS.search(text, max(0, first - _BACK), first) is not None
+            found.append(Token(word[0], first, word.end(), capital, opens or first == start, shouted))
+    return found
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for line in re.finditer(r"\n", text):
+        yield start, line.start()
+        start = line.end()
+    yield start, len(text)
+
+
+def _titled(words: list[str]) -> bool:
+    """A line of which all words but small ones have capitals: of four or more."""
+    long = [word for word in words if word.casefold() not in CONNECTORS | COMMON]
+    return len(words) > 3 and len(long) > 2 and all(word[0].isupper() for word in long)
+
+
+class Runs:
+    """The names of one text, given its tokens and what the whole document shows."""
+
+    def __init__(self, text: str, tokens: list[Token], evidence: Evidence) -> None:
+        self._text = text
+        self._tokens = tokens
+        self._evidence = evidence
+
+    def spots(self) -> Iterator[Spot]:
+        place = 0
+        while place < len(self._tokens):
+            if not self._tokens[place].capital:
+                place += 1
+                continue
+            end = self._end(place)
+            yield from self._spots(place, end)
+            place = end
+
+    def _between(self, place: int) -> str:
+        return self._text[self._tokens[place].end : self._tokens[place + 1].start]
+
+    def _end(self, place: int) -> int:
+        """Behind the last token of the run that begins there."""
+        end = place + 1
+        while end < len(self._tokens):
+            behind = self._between(end - 1)
+            token, before = self._tokens[end], self._tokens[end - 1]
+            abbreviated = before.folded in _ABBREVIATED or _INITIAL.match(before.text)
+            if (
+                behind not in {" ", "\u00a0"}
+                and not (behind in {". ", "."} and abbreviated)
+                and behind != " & "
+            ):
+                break
+            if (
+                before.text.endswith(("'s", "’s"))
+                and self._evidence.shows(before.folded)
+                and end - place == 1
+            ):
+                break
+            if token.capital or (_NUMBER.fullmatch(token.text) and behind == " "):
+                end += 1
+                continue
+            joined = self._joined(end)
+            if joined is None:
+                break
+            end = joined
+        return end
+
+    def _joined(self, place: int) -> int | None:
+        """Behind the capitalised word that up to three connectors lead to."""
+        for end in range(place, min(place + 3, len(self._tokens) - 1)):
+            if self._tokens[end].text not in CONNECTORS or self._between(end) != " ":
+                return None
+            if self._tokens[end + 1].capital:
+                return end + 2
+        return None
+
+    def _spots(self, first: int, end: int) -> Iterator[Spot]:
+        kind = ""
+        shouted = self._tokens[first].shouted
+        # Titles before persons, and what sentences begin with, are no part of the name.
+        while first < end:
+            token = self._tokens[first]
+            if token.folded in HONORIFICS and first + 1 < end:
+                kind = "person"
+            elif not self._stripped(token, first, end):
+                break
+            first += 1
+        while first < end and not self._ends(first, self._tokens[end - 1], end):
+            end -= 1
+        if first >= end or (shouted and not self._shown(first, end)):
+            return
+        if first + 1 == end and not self._stands(first, kind):
+            return
+        if end < len(self._tokens) and self._tokens[end].text in _HEADS and self._between(end - 1) == " ":
+            end += 1
+        yield from self._named(first, end, kind)
+
+    @staticmethod
+    def _ends(first: int, token: Token, end: int) -> bool:
+        """Whether a run of more than a word may end with it: Lothair I does, and Studio 54."""
+        if end - first > 1 and (_NUMBER.fullmatch(token.text) or NUMERAL.fullmatch(token.text)):
+            return True
+        return token.capital and token.folded not in COMMON
+
+    def _stripped(self, token: Token, first: int, end: int) -> bool:
+        """Whether a word at the front of a run is none of the name."""
+        folded = token.folded
+        if not token.capital:
+            return True
+        if folded in COMMON:
+            # Within a sentence, "When the Stars Go Blue" is called so; The and A are left out anyway.
+            return token.opens or first + 1 >= end or folded in {"the", "a", "an"} or len(token.text) == 1
+        return (
+            token.opens
+            and first + 1 < end
+            and folded in self._evidence.small
+            and not self._evidence.shows(folded)
+            and folded not in RANKS
+        )
+
+    def _shown(self, first: int, end: int) -> bool:
+        """Whether the document writes all words of it with capitals within sentences."""
+        words = [token.folded for token in self._tokens[first:end] if token.capital]
+        return all(self._evidence.shows(word) for word in words)
+
+    def _stands(self, place: int, kind: str) -> bool:
+        """Whether one capitalised word is a name."""
+        token = self._tokens[place]
+        word = _POSSESSIVE.sub("", token.text)
+        if token.folded in COMMON | DEMONYMS or len(word) < 2 or _NUMBER.fullmatch(word):
+            return False
+        if kind == "person":
+            return True
+        if word.isupper() and (len(word) > 5 or token.shouted) and token.opens:
+            return self._evidence.shows(token.folded)
+        if self._evidence.german and not token.shouted:
+            return word.isupper() or not word[1:].islower()
+        if not token.opens:
+            return True
+        if self._evidence.shows(token.folded):
+            return True
+        return (word.isupper() or not word[1:].islower()) and not token.shouted
+
+    def _named(self, first: int, end: int, kind: str) -> Iterator[Spot]:
+        parts = self._parts(first, end)
+        for begin, stop in parts:
+            spot = self._spot(begin, stop, kind)
+            if spot is not None:
+                yield spot
+        if len(parts) == 1:
+            of = [place for place in range(first + 1, end - 1) if self._tokens[place].text == "of"]
+            # What a name is of is a name too: Duke of Tuscany.
+            if of:
+                begin = of[-1] + 1 + (self._tokens[of[-1] + 1].text == "the")
+                if (spot := self._spot(begin, end, "", nested=True)) is not None:
+                    yield spot
+
+    def _parts(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Rosa Keane of Brightwater are two names; Ministry of Health and Duke of York are one."""
+        for place in range(first + 1, end - 1):
+            if self._tokens[place].text != "of" or place - first < 2:
+                continue
+            words = [token.folded for token in self._tokens[first:place]]
+            whole = {*words} & (ORGANIZATIONS | RANKS) - {
+                "cooperative",
+                "instruments",
+                "company",
+                "inc",
+                "group",
+            }
+            if not whole and not self._tokens[place - 1].text.isupper():
+                return [(first, place), (place + 1 + (self._tokens[place + 1].text == "the"), end)]
+        return [(first, end)]
+
+    def _spot(self, first: int, end: int, kind: str, nested: bool = False) -> Spot | None:
+        if first >= end:
+            return None
+        start, stop = self._tokens[first].start, self._tokens[end - 1].end
+        said = _POSSESSIVE.sub("", self._text[start:stop])
+        if not 1 < len(said) <= MOST_LETTERS:
+            return None
+        return Spot(start, start + len(said), said, kind or kind_of(said), nested)
