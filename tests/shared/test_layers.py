@@ -35,6 +35,7 @@ LAYERS = (
     ("sandbox", "kinds", "transcribe", "convert", "fetch"),
     ("splitting.marks", "splitting.parts", "splitting.legal", "splitting.academic", "splitting.questions"),
     ("splitting.document_types", "splitting.grammars", "splitting.plan", "splitting.split"),
+    ("graph.asked", "graph.read", "graph.context"),
     ("embed", "remember", "chunk", "match", "policy", "extract"),
     (
         "graph.evidence",
