@@ -29,9 +29,9 @@ declare
   seeds rag.seed[] := '{}';
   taken boolean[];
   at_org uuid;
-  gram record;
+  named record;
 begin
-  for gram in
+  for named in
     with gram as (
       select start, size, array_to_string(words[start:start + size - 1], ' ') as entity
       from generate_series(1, cardinality(words)) as start
@@ -41,27 +41,32 @@ begin
       case when gram.size > 1 then 1.0 when gram.entity = any (capitals) then 0.8 else 0.4 end as weight
     from gram
     cross join unnest(scope.org_ids) as org (id)
+    -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
+    cross join lateral (
+      (select from rag.subjects
+      where subjects.org_id = org.id and subjects.entity = gram.entity
+        and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+      limit 1)
+      union all
+      (select from rag.mentions
+      where mentions.org_id = org.id and mentions.entity = gram.entity
+        and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+      limit 1)
+      limit 1 offset 0
+    ) as known
     where length(gram.entity) between 2 and 200
       and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
-      and (exists (
-          select from rag.subjects
-          where subjects.org_id = org.id and subjects.entity = gram.entity
-            and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids)))
-        or exists (
-          select from rag.mentions
-          where mentions.org_id = org.id and mentions.entity = gram.entity
-            and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))))
     order by org.id, gram.size desc, gram.start
   loop
-    if gram.org_id is distinct from at_org then
-      at_org := gram.org_id;
+    if named.org_id is distinct from at_org then
+      at_org := named.org_id;
       taken := array_fill(false, array[cardinality(words)]);
     end if;
-    continue when true = any (taken[gram.start:gram.start + gram.size - 1]);
-    for place in gram.start..gram.start + gram.size - 1 loop
+    continue when true = any (taken[named.start:named.start + named.size - 1]);
+    for place in named.start..named.start + named.size - 1 loop
       taken[place] := true;
     end loop;
-    seeds := seeds || (gram.org_id, gram.entity, gram.weight, gram.start, gram.start + gram.size - 1)::rag.seed;
+    seeds := seeds || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed;
   end loop;
   return seeds;
 end;

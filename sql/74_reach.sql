@@ -4,9 +4,9 @@
 -- steps read a bounded number of rows, so an entity in every document costs no more than another; and each begins only
 -- while there is time.
 
--- A chunk on its way, or with ordinal null all of a document; and where it comes from.
+-- A chunk on its way, or with ordinal null all of a document; and the entity that leads there most surely.
 create type rag.reached as (
-  org_id uuid, document_id uuid, ordinal integer, weight double precision
+  org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text
 );
 
 -- An entity that stands with a seed: how strongly, by which chunk, and as what.
@@ -32,7 +32,7 @@ as $$
 begin
   return array(
     with about as materialized (
-      select seed.org_id, found.document_id, null::integer as ordinal,
+      select seed.org_id, found.document_id, null::integer as ordinal, seed.entity,
         -- Of several documents with that title each is meant less.
         seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
       from unnest(seeds) as seed
@@ -45,7 +45,7 @@ begin
         limit subjects_each
       ) as found
     ), named as materialized (
-      select seed.org_id, found.document_id, found.ordinal,
+      select seed.org_id, found.document_id, found.ordinal, seed.entity,
         mention_share * seed.weight * (0.5 + 0.5 * found.weight)
           * rag.rarity(count(*) over (partition by seed.org_id, seed.entity)) as weight
       from unnest(seeds) as seed
@@ -60,7 +60,8 @@ begin
     )
     select (found.org_id, found.document_id, found.ordinal,
       -- What several lead to is worth more: as if each were a chance of its own.
-      1 - exp(sum(ln(1 - least(0.98, found.weight)))))::rag.reached
+      1 - exp(sum(ln(1 - least(0.98, found.weight)))),
+      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.reached
     from (select * from about union all select * from named) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
@@ -107,6 +108,7 @@ begin
       where strongest.turn <= 16
     ), named as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
+        place.entity as seed,
         0.35 + 0.35 * found.weight as strength
       from place
       cross join lateral (
@@ -119,6 +121,7 @@ begin
       ) as found
     ), related as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
+        place.entity as seed,
         case when found.type = any (relation_types) then 0.75 + 0.25 * found.confidence
           else 0.5 + 0.3 * found.confidence end as strength
       from place
@@ -136,21 +139,13 @@ begin
       ) as found
     ), way as (
       select distinct on (ways.org_id, ways.entity) ways.org_id, ways.entity,
-        ways.place_weight * ways.strength as weight, ways.document_id, ways.ordinal
+        ways.place_weight * ways.strength as weight, ways.seed, ways.document_id, ways.ordinal
       from (select * from named union all select * from related) as ways
       where not exists (
         select from unnest(seeds) as seed where seed.org_id = ways.org_id and seed.entity = ways.entity)
       order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
     )
-    select (way.org_id, way.entity, way.weight, (
-        -- Which of the seeds it stands with: one that the document is about, or one that it names.
-        select seed.entity
-        from unnest(seeds) as seed
-        where seed.org_id = way.org_id
-          and rag.is_named(way.org_id, way.document_id, seed.entity)
-        order by seed.weight desc, seed.entity
-        limit 1
-      ), way.document_id, way.ordinal)::rag.neighbour
+    select (way.org_id, way.entity, way.weight, way.seed, way.document_id, way.ordinal)::rag.neighbour
     from (select * from way order by way.weight desc, way.entity limit 64) as way
     order by way.weight desc, way.entity);
 end;
@@ -186,7 +181,8 @@ begin
       union all
       select place.org_id, place.document_id, place.ordinal, place.weight from place where place.ordinal is not null
     )
-    select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))))::rag.reached
+    select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))),
+      null)::rag.reached
     from chunk as found
     group by found.org_id, found.document_id, found.ordinal
     order by sum(found.weight) desc, found.document_id, found.ordinal

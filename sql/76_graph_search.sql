@@ -39,15 +39,13 @@ begin
     select array_agg((found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start,
       found.span_end, case when $3 is not null then
         greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) $3))) end, null, null)::rag.hit)
-    from unnest($2) as place
+    from unnest($2) as place (at_org, at_document, at_ordinal, weight)
     cross join lateral (
-      select chunks.*
+      select *
       from rag.chunks
-      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
-        and chunks.ordinal = place.ordinal
+      where org_id = at_org and document_id = at_document and ordinal = at_ordinal and %s
       offset 0
     ) as found
-    where %s
   $query$, rag.chunk_conditions(scope)) into hits using scope, reached, needle;
   return coalesce(hits, '{}');
 end;

@@ -576,9 +576,9 @@ declare
   seeds rag.seed[] := '{}';
   taken boolean[];
   at_org uuid;
-  gram record;
+  named record;
 begin
-  for gram in
+  for named in
     with gram as (
       select start, size, array_to_string(words[start:start + size - 1], ' ') as entity
       from generate_series(1, cardinality(words)) as start
@@ -588,27 +588,32 @@ begin
       case when gram.size > 1 then 1.0 when gram.entity = any (capitals) then 0.8 else 0.4 end as weight
     from gram
     cross join unnest(scope.org_ids) as org (id)
+    -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
+    cross join lateral (
+      (select from rag.subjects
+      where subjects.org_id = org.id and subjects.entity = gram.entity
+        and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+      limit 1)
+      union all
+      (select from rag.mentions
+      where mentions.org_id = org.id and mentions.entity = gram.entity
+        and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+      limit 1)
+      limit 1 offset 0
+    ) as known
     where length(gram.entity) between 2 and 200
       and (gram.size > 1 or gram.entity ~ '\D' and rag.words(config, gram.entity) <> '')
-      and (exists (
-          select from rag.subjects
-          where subjects.org_id = org.id and subjects.entity = gram.entity
-            and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids)))
-        or exists (
-          select from rag.mentions
-          where mentions.org_id = org.id and mentions.entity = gram.entity
-            and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))))
     order by org.id, gram.size desc, gram.start
   loop
-    if gram.org_id is distinct from at_org then
-      at_org := gram.org_id;
+    if named.org_id is distinct from at_org then
+      at_org := named.org_id;
       taken := array_fill(false, array[cardinality(words)]);
     end if;
-    continue when true = any (taken[gram.start:gram.start + gram.size - 1]);
-    for place in gram.start..gram.start + gram.size - 1 loop
+    continue when true = any (taken[named.start:named.start + named.size - 1]);
+    for place in named.start..named.start + named.size - 1 loop
       taken[place] := true;
     end loop;
-    seeds := seeds || (gram.org_id, gram.entity, gram.weight, gram.start, gram.start + gram.size - 1)::rag.seed;
+    seeds := seeds || (named.org_id, named.entity, named.weight, named.start, named.start + named.size - 1)::rag.seed;
   end loop;
   return seeds;
 end;
@@ -764,9 +769,9 @@ grant execute on function rag.capitals(text), rag.link_exactly(text[], text[], r
 -- steps read a bounded number of rows, so an entity in every document costs no more than another; and each begins only
 -- while there is time.
 
--- A chunk on its way, or with ordinal null all of a document; and where it comes from.
+-- A chunk on its way, or with ordinal null all of a document; and the entity that leads there most surely.
 create type rag.reached as (
-  org_id uuid, document_id uuid, ordinal integer, weight double precision
+  org_id uuid, document_id uuid, ordinal integer, weight double precision, entity text
 );
 
 -- An entity that stands with a seed: how strongly, by which chunk, and as what.
@@ -792,7 +797,7 @@ as $$
 begin
   return array(
     with about as materialized (
-      select seed.org_id, found.document_id, null::integer as ordinal,
+      select seed.org_id, found.document_id, null::integer as ordinal, seed.entity,
         -- Of several documents with that title each is meant less.
         seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
       from unnest(seeds) as seed
@@ -805,7 +810,7 @@ begin
         limit subjects_each
       ) as found
     ), named as materialized (
-      select seed.org_id, found.document_id, found.ordinal,
+      select seed.org_id, found.document_id, found.ordinal, seed.entity,
         mention_share * seed.weight * (0.5 + 0.5 * found.weight)
           * rag.rarity(count(*) over (partition by seed.org_id, seed.entity)) as weight
       from unnest(seeds) as seed
@@ -820,7 +825,8 @@ begin
     )
     select (found.org_id, found.document_id, found.ordinal,
       -- What several lead to is worth more: as if each were a chance of its own.
-      1 - exp(sum(ln(1 - least(0.98, found.weight)))))::rag.reached
+      1 - exp(sum(ln(1 - least(0.98, found.weight)))),
+      (array_agg(found.entity order by found.weight desc, found.entity))[1])::rag.reached
     from (select * from about union all select * from named) as found
     group by found.org_id, found.document_id, found.ordinal);
 end;
@@ -867,6 +873,7 @@ begin
       where strongest.turn <= 16
     ), named as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
+        place.entity as seed,
         0.35 + 0.35 * found.weight as strength
       from place
       cross join lateral (
@@ -879,6 +886,7 @@ begin
       ) as found
     ), related as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
+        place.entity as seed,
         case when found.type = any (relation_types) then 0.75 + 0.25 * found.confidence
           else 0.5 + 0.3 * found.confidence end as strength
       from place
@@ -896,21 +904,13 @@ begin
       ) as found
     ), way as (
       select distinct on (ways.org_id, ways.entity) ways.org_id, ways.entity,
-        ways.place_weight * ways.strength as weight, ways.document_id, ways.ordinal
+        ways.place_weight * ways.strength as weight, ways.seed, ways.document_id, ways.ordinal
       from (select * from named union all select * from related) as ways
       where not exists (
         select from unnest(seeds) as seed where seed.org_id = ways.org_id and seed.entity = ways.entity)
       order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
     )
-    select (way.org_id, way.entity, way.weight, (
-        -- Which of the seeds it stands with: one that the document is about, or one that it names.
-        select seed.entity
-        from unnest(seeds) as seed
-        where seed.org_id = way.org_id
-          and rag.is_named(way.org_id, way.document_id, seed.entity)
-        order by seed.weight desc, seed.entity
-        limit 1
-      ), way.document_id, way.ordinal)::rag.neighbour
+    select (way.org_id, way.entity, way.weight, way.seed, way.document_id, way.ordinal)::rag.neighbour
     from (select * from way order by way.weight desc, way.entity limit 64) as way
     order by way.weight desc, way.entity);
 end;
@@ -946,7 +946,8 @@ begin
       union all
       select place.org_id, place.document_id, place.ordinal, place.weight from place where place.ordinal is not null
     )
-    select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))))::rag.reached
+    select (found.org_id, found.document_id, found.ordinal, 1 - exp(sum(ln(1 - least(0.98, found.weight)))),
+      null)::rag.reached
     from chunk as found
     group by found.org_id, found.document_id, found.ordinal
     order by sum(found.weight) desc, found.document_id, found.ordinal
@@ -1194,15 +1195,13 @@ begin
     select array_agg((found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start,
       found.span_end, case when $3 is not null then
         greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) $3))) end, null, null)::rag.hit)
-    from unnest($2) as place
+    from unnest($2) as place (at_org, at_document, at_ordinal, weight)
     cross join lateral (
-      select chunks.*
+      select *
       from rag.chunks
-      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
-        and chunks.ordinal = place.ordinal
+      where org_id = at_org and document_id = at_document and ordinal = at_ordinal and %s
       offset 0
     ) as found
-    where %s
   $query$, rag.chunk_conditions(scope)) into hits using scope, reached, needle;
   return coalesce(hits, '{}');
 end;
