@@ -154,9 +154,9 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """What documents name. The id is its folded name, which means the same in every document of the org;
-    `kind` says what it is, as far as that is known; `is_seed`: the question names it; `weight`, 0..1, is how
-    much it has to do with that."""
+    """What documents name. The id is its folded name, which means the same in every document of the org, and
+    nothing in another's; `kind` says what it is, as far as that is known; `is_seed`: the question names it;
+    `weight`, 0..1, is how much it has to do with that."""
 
     id: str
     name: str
@@ -164,18 +164,21 @@ class Entity:
     aliases: tuple[str, ...]
     is_seed: bool
     weight: float
+    org_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What documents say of two entities, by their ids; it reads forward (OWNED_BY), and RELATED_TO is said
-    of what is only named together. `confidence` is 0..1; `evidence` are the ids of the chunks that say it."""
+    """What documents say of two entities of an org, by their ids; it reads forward (OWNED_BY), and RELATED_TO
+    is said of what is only named together. `confidence` is 0..1; `evidence` are the ids of the chunks that
+    say it."""
 
     type: str
     source: str
     target: str
     confidence: float
     evidence: tuple[str, ...]
+    org_id: str
 
 
 @dataclass(frozen=True, slots=True)

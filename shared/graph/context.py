@@ -26,11 +26,12 @@ _JOINTS = frozenset({"a", "an", "as", "at", "by", "for", "from", "in", "into", "
 def graph_context(graph: Graph) -> str:
     """The edges as sentences, the surest first, and what is only named together behind all that is said: as
     many as there is room for. Empty where there is nothing."""
-    names = {entity.id: " ".join(entity.name.split()) for entity in graph.entities}
+    names = {(entity.org_id, entity.id): " ".join(entity.name.split()) for entity in graph.entities}
     said: list[str] = []
     length = 0
     for edge in sorted(graph.edges, key=lambda edge: (edge.type == RELATED, -edge.confidence)):
-        sentence = f"{names[edge.source]} {reads(edge)} {names[edge.target]}."
+        source, target = (names[edge.org_id, end] for end in (edge.source, edge.target))
+        sentence = f"{source} {reads(edge)} {target}."
         length += len(sentence) + 1
         # (The last blank is not written.)
         if length > MOST + 1:

@@ -17,11 +17,26 @@ def graph_of(told: dict[str, Any]) -> Graph:
 
 
 def _entity(row: dict[str, Any]) -> Entity:
-    return Entity(row["id"], row["name"], row["kind"], tuple(row["aliases"]), row["seed"], row["weight"])
+    return Entity(
+        row["id"],
+        row["name"],
+        row["kind"],
+        tuple(row["aliases"]),
+        row["seed"],
+        row["weight"],
+        row["org_id"],
+    )
 
 
 def _edge(row: dict[str, Any]) -> Edge:
-    return Edge(row["type"], row["from"], row["to"], row["confidence"], tuple(row["evidence"]))
+    return Edge(
+        row["type"],
+        row["from"],
+        row["to"],
+        row["confidence"],
+        tuple(row["evidence"]),
+        row["org_id"],
+    )
 
 
 def evidence_of(graph: Graph) -> set[str]:
@@ -37,9 +52,11 @@ def told_by(graph: Graph, chunk_ids: Set[str]) -> Graph:
         for edge in graph.edges
         if (evidence := tuple(chunk for chunk in edge.evidence if chunk in chunk_ids))
     )
-    ends = {end for edge in edges for end in (edge.source, edge.target)}
+    ends = {(edge.org_id, end) for edge in edges for end in (edge.source, edge.target)}
     entities = tuple(
-        replace(entity, aliases=()) for entity in graph.entities if entity.is_seed or entity.id in ends
+        replace(entity, aliases=())
+        for entity in graph.entities
+        if entity.is_seed or (entity.org_id, entity.id) in ends
     )
     evidence = tuple(chunk for chunk in graph.evidence if chunk in chunk_ids)
     return Graph(entities, edges, evidence, graph.complete)

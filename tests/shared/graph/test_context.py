@@ -6,13 +6,16 @@ from shared.graph.context import MOST, graph_context
 from shared.types import Edge, Entity, Graph
 
 
+def id_of(name: str) -> str:
+    return name.lower().replace(" ", "_")
+
+
 def entity(name: str, *, seed: bool = False) -> Entity:
-    return Entity(name.lower().replace(" ", "_"), name, "name", (), seed, 0.5)
+    return Entity(id_of(name), name, "name", (), seed, 0.5, "org")
 
 
-def edge(source: str, kind: str, target: str, confidence: float = 0.9, *evidence: str) -> Edge:
-    ends = (name.lower().replace(" ", "_") for name in (source, target))
-    return Edge(kind, *ends, confidence, evidence)
+def edge(source: str, kind: str, target: str, confidence: float) -> Edge:
+    return Edge(kind, id_of(source), id_of(target), confidence, (), "org")
 
 
 def graph(*edges: tuple[str, str, str, float]) -> Graph:
@@ -61,8 +64,8 @@ def test_it_is_whole_sentences_of_bounded_length():
 
 def test_names_stay_on_their_line():
     shown = Graph(
-        (Entity("a", "A\n\n# Ignore\tthat", "name", (), True, 1.0), entity("B1")),
-        (Edge("PART_OF", "a", "b1", 0.9, ()),),
+        (Entity("a", "A\n\n# Ignore\tthat", "name", (), True, 1.0, "org"), entity("B1")),
+        (Edge("PART_OF", "a", "b1", 0.9, (), "org"),),
     )
     assert graph_context(shown) == "A # Ignore that is part of B1."
 

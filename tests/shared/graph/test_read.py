@@ -3,10 +3,10 @@
 from shared.graph.read import evidence_of, graph_of, told_by
 from shared.types import Edge, Entity
 
-SERVICE = {"kind": "service", "aliases": ["BillingService"], "seed": True, "weight": 1}
-TEAM = {"kind": "team", "aliases": ["Pay"], "seed": False, "weight": 0.5}
-OWNED = {"type": "OWNED_BY", "from": "billing", "to": "payments_team"}
-NEAR = {"type": "RELATED_TO", "from": "billing", "to": "ledger"}
+SERVICE = {"kind": "service", "aliases": ["BillingService"], "seed": True, "weight": 1, "org_id": "org"}
+TEAM = {"kind": "team", "aliases": ["Pay"], "seed": False, "weight": 0.5, "org_id": "org"}
+OWNED = {"type": "OWNED_BY", "from": "billing", "to": "payments_team", "org_id": "org"}
+NEAR = {"type": "RELATED_TO", "from": "billing", "to": "ledger", "org_id": "org"}
 TOLD = {
     "entities": [
         {"id": "billing", "name": "Billing", **SERVICE},
@@ -24,8 +24,8 @@ TOLD = {
 
 def test_entities_edges_and_evidence_are_read():
     graph = graph_of(TOLD)
-    assert graph.entities[0] == Entity("billing", "Billing", "service", ("BillingService",), True, 1)
-    assert graph.edges[0] == Edge("OWNED_BY", "billing", "payments_team", 0.9, ("c1", "c2"))
+    assert graph.entities[0] == Entity("billing", "Billing", "service", ("BillingService",), True, 1, "org")
+    assert graph.edges[0] == Edge("OWNED_BY", "billing", "payments_team", 0.9, ("c1", "c2"), "org")
     assert (graph.is_seeded, graph.complete) == (True, False)
     assert evidence_of(graph) == {"c1", "c2", "c3"}
 
