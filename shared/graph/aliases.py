@@ -27,6 +27,9 @@ _ALIASES = re.compile(
 )
 
 
+_OPENING = 8
+
+
 class Short:
     """The longer names of one document, by their first and last words."""
 
@@ -36,9 +39,12 @@ class Short:
         # A full name comes before its short form: the order of the text is that of the keys.
         self._first: dict[str, int] = {}
         self._spelled: dict[str, Spot] = {}
+        self._same: dict[str, Spot] = {}
         for spot in [subject] if subject else []:
             self._add(spot, -1)
         for place, spot in enumerate(spots):
+            if place == 0 and subject is not None and spot.start < _OPENING and _is_full(spot, subject):
+                self._same[fold(spot.name)] = subject
             self._add(spot, place)
 
     def _add(self, spot: Spot, place: int) -> None:
@@ -63,7 +69,7 @@ class Short:
     def whole(self, spot: Spot) -> Spot:
         """What it stands for: itself, spelled as first, or the one longer name it begins or ends."""
         folded = fold(spot.name)
-        same = self._spelled.get(folded, spot)
+        same = self._same.get(folded) or self._spelled.get(folded, spot)
         if spot.kind in _PLACES:
             return same
         longer = {
@@ -75,11 +81,18 @@ class Short:
         return next(iter(longer.values())) if len(longer) == 1 else same
 
 
+def _is_full(spot: Spot, subject: Spot) -> bool:
+    """Whether what a text opens with is what its title names, in full: Joseph Bradley Story for Joe Story."""
+    full, title = fold(spot.name).split(), fold(_HEAD.split(subject.name, maxsplit=1)[0]).split()
+    opened = fold(_HEAD.split(spot.name, maxsplit=1)[0]).split()
+    return len(title) > 1 and (set(title) <= set(full) or title[-1] == opened[-1] or title == opened)
+
+
 def aliases_of(skeleton: str, spots: dict[str, Spot]) -> Iterator[Relation]:
     """The aliases that a sentence tells, each of its names a letter of its own."""
     for match in _ALIASES.finditer(skeleton):
         whole, other = spots[match["whole"]], spots[match["other"]]
-        bare = skeleton[match.end("whole") : match.start("other")].strip() == "("
+        bare = skeleton[match.end("whole") : match.start("other")].strip() in {"(", "( the"}
         if bare and not (match["closed"] and _shortens(other.name, whole.name)):
             continue
         if {"date", "email"} & {whole.kind, other.kind}:

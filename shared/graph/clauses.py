@@ -1,6 +1,6 @@
 """Sentences as relations are read in them: small words, and a letter of its own for each thing named.
 
-He, she, it, his and "the film" stand for what the sentence before was about, or else for the document's title.
+He, she, it, his and "the film" stand for what the sentence before was about, or else for the title.
 """
 
 import re
@@ -8,22 +8,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from shared.graph.spots import Spot
-from shared.sentences import sentences
+from shared.sentences import Sentence, sentences
 
 FIRST = 0xE000
 # More things than this are no sentence.
 _MOST = 200
-_TOKEN = re.compile(r"[’']s\b|[^\W_]+(?:-\s?[^\W_]+|[’']t\b)*|[^\w\s]")
-_PERSONS = frozenset({"he", "she"})
+_LONGEST = 2000
+_TOKEN = re.compile(r"[’']s\b|[^\W_]+(?:-[^\W_]+|[’']t\b)*|[^\w\s]")
 _POSSESSIVES = frozenset({"his", "her", "its", "their"})
-_THINGS = frozenset({"it", "this", "they"})
+_SUBJECTS = frozenset({"he", "she", "it", "this", "they"})
 # The film, this service: of a kind that the title may be.
 _KINDS = {
     noun: kinds
     for nouns, kinds in (
-        ("film movie song album book novel series show play opera game single episode documentary story poem track",
+        ("film movie song album book novel series show play opera game single episode documentary story poem",
          {"work", "name", "person", "place", "organization", "identifier"}),
-        ("service system api database queue library package module repository", {"service", "identifier", "name"}),
+        ("service system api database queue library package module repository",
+         {"service", "identifier", "name"}),
         ("team squad group", {"team"}),
         ("company band organisation organization firm", {"organization", "name"}),
         ("village town city river island mountain district", {"place", "name"}),
@@ -33,9 +34,19 @@ _KINDS = {
 }  # fmt: skip
 
 
+_MEANING = _SUBJECTS | _POSSESSIVES | _KINDS.keys()
+_ARTICLES = frozenset(
+    """
+    the a an our der die das le la les l el los las un une una ein eine
+    """.split()  # noqa: SIM905
+)
+_OPENING = _ARTICLES | frozenset('" * # - “ _ > ` dr mr mrs ms'.split())  # noqa: SIM905
+_PREPOSITIONS = frozenset("of by for in on at to from with and or de du des del von".split())  # noqa: SIM905
+
+
 @dataclass(slots=True)
 class Clause:
-    """Tokens, small, and what each letter of the private area stands for; `implied` were not named themselves."""
+    """Small tokens, and what each letter of the private area stands for; `implied` ones are pronouns."""
 
     tokens: list[str] = field(default_factory=list)
     names: dict[str, Spot] = field(default_factory=dict)
@@ -60,7 +71,12 @@ class Clause:
         if "," in self.tokens[:12]:
             comma = self.tokens.index(",")
             place = comma + 1 if not any(map(self.named, range(comma))) else 0
-        while self.token(place) in {"the", "a", "an", "our", '"', "*", "#", "-", "“", "_", "dr", "mr", ">"}:
+        while self.token(place) in _OPENING:
+            place += 1
+        # The service Frostline; nothing else may stand there.
+        for _ in range(2 if self.token(place - 1) in _ARTICLES else 0):
+            if self.named(place) or not self.token(place).isalpha() or self.token(place) in _PREPOSITIONS:
+                break
             place += 1
         return place if self.named(place) else None
 
@@ -71,7 +87,7 @@ def clauses_of(text: str, spots: Sequence[Spot], subject: Spot | None) -> Iterat
     waiting = next(places, None)
     before: Spot | None = None
     reached = 0
-    for sentence in sentences(text):
+    for sentence in _sentences(text):
         if "\n\n" in text[reached : sentence.start]:
             before = None
         inside: list[Spot] = []
@@ -89,6 +105,17 @@ def clauses_of(text: str, spots: Sequence[Spot], subject: Spot | None) -> Iterat
         before = clause.names[clause.tokens[head]] if head is not None else None
 
 
+def _sentences(text: str) -> Iterator[Sentence]:
+    """In pieces, since what has no end takes the segmenter long."""
+    start = 0
+    for line in text.splitlines(keepends=True):
+        for begin in range(0, len(line), _LONGEST):
+            piece = line[begin : begin + _LONGEST]
+            for sentence in sentences(piece):
+                yield Sentence(start + sentence.start, start + sentence.end, sentence.heading)
+            start += len(piece)
+
+
 def _clause(
     text: str, start: int, end: int, spots: list[Spot], before: Spot | None, subject: Spot | None
 ) -> Clause:
@@ -96,7 +123,9 @@ def _clause(
     for spot in spots:
         _words(clause, text[start : spot.start], before, subject)
         if spot.kind == "date":
-            clause.tokens.append("0")
+            # Born on the first of May in Limerick: born in Limerick.
+            if clause.tokens[-1:] == ["on"]:
+                clause.tokens.pop()
         else:
             clause.add(spot)
         start = spot.end
@@ -106,10 +135,13 @@ def _clause(
 
 def _words(clause: Clause, text: str, before: Spot | None, subject: Spot | None) -> None:
     """The words between names; pronouns that stand for a name are names."""
-    for token in _TOKEN.findall(text):
-        word = token.lower().replace("’", "'").replace("- ", "-")
+    for word in _TOKEN.findall(text.lower().replace("’", "'").replace("- ", "-")):
+        if word not in _MEANING:
+            if not (word.isdigit() and clause.tokens[-1:] in (["born"], ["died"])):
+                clause.tokens.append(word)
+            continue
         opens = not clause.tokens or (len(clause.tokens) < 12 and clause.tokens[-1] == ",")
-        if word in _PERSONS | _THINGS and opens and not clause.names:
+        if word in _SUBJECTS and opens and not clause.names:
             meant = _meant(word, before, subject)
         elif word in _POSSESSIVES:
             head = clause.head()

@@ -1,6 +1,7 @@
 """Days and months of a year, in the usual spellings, named as in 2025-09-22. A year alone is no name."""
 
 import re
+from collections.abc import Iterator
 from datetime import date
 
 from shared.graph.spots import Spot
@@ -31,22 +32,36 @@ _FORMS = [
         rf"{_MONTH}(?:\s|\sde\s){_ANY_YEAR}",
     )
 ]
-# Where no form can match, none is tried.
-_YEARS = re.compile(r"\d{3}")
+# Forms are tried around what may be a year only.
+_YEARS = re.compile(r"\d{3,4}")
+_AROUND = 32
+_LONGEST = 1000
 
 
 def dates_of(text: str) -> list[Spot]:
-    if not _YEARS.search(text):
-        return []
     found: list[Spot] = []
-    taken: list[tuple[int, int]] = []
-    for form in _FORMS:
-        for match in form.finditer(text):
-            name = _named(match)
-            if name and not any(match.start() < end and start < match.end() for start, end in taken):
-                found.append(Spot(match.start(), match.end(), name, "date"))
-                taken.append(match.span())
+    for begin, end in _windows(text):
+        taken: list[tuple[int, int]] = []
+        for form in _FORMS:
+            for match in form.finditer(text, begin, end):
+                name = _named(match)
+                if name and not any(match.start() < end and start < match.end() for start, end in taken):
+                    found.append(Spot(match.start(), match.end(), name, "date"))
+                    taken.append(match.span())
     return found
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """What is around years, apart from each other, and none of it long."""
+    begin = end = 0
+    for year in _YEARS.finditer(text):
+        if year.start() - _AROUND > end or end - begin > _LONGEST:
+            if end:
+                yield begin, end
+            begin = max(end, year.start() - _AROUND)
+        end = year.end() + _AROUND
+    if end:
+        yield begin, min(end, len(text))
 
 
 def _named(match: re.Match[str]) -> str | None:

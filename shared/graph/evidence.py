@@ -6,6 +6,7 @@ do not count.
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from shared.words import unspaced
 
@@ -13,9 +14,11 @@ _PARENTHESIS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*\Z")
 _ARTICLE = re.compile(r"\A(?:the|an?) (?=.)")
 # Accents only: the signs of Indic scripts are vowels, and those of kana make other letters.
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]+")
+_APART = re.compile(r"[\W_]+")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
 
 
+@lru_cache(8192)
 def fold(name: str) -> str:
     """The name as it is compared."""
     folded = _letters(_PARENTHESIS.sub("", name))
@@ -44,12 +47,12 @@ def found_in(name: str, folded: str) -> bool:
 
 def _letters(text: str) -> str:
     if text.isascii():
-        kept = text.lower()
-    else:
-        parted = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-        kept = unicodedata.normalize("NFC", parted).casefold()
-    return " ".join("".join([one if one.isalnum() or _is_mark(one) else " " for one in kept]).split())
+        return " ".join(_APART.sub(" ", text.lower()).split())
+    parted = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    kept = unicodedata.normalize("NFC", parted).casefold()
+    return " ".join(_APART.sub(_mark, kept).split())
 
 
-def _is_mark(one: str) -> bool:
-    return one > "\u036f" and unicodedata.category(one)[0] == "M"
+def _mark(found: re.Match[str]) -> str:
+    """Vowel signs belong to their letters."""
+    return "".join(one if unicodedata.category(one)[0] == "M" else " " for one in found[0])

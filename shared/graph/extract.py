@@ -7,14 +7,16 @@ from dataclasses import replace
 from shared.graph.aliases import Short
 from shared.graph.dates import dates_of
 from shared.graph.evidence import fold
-from shared.graph.lines import lines_of
+from shared.graph.lines import Told, lines_of
 from shared.graph.marks import marks_of
 from shared.graph.nouns import MOST_NAMES, MOST_RELATIONS, Name, Named, Relation, is_name
 from shared.graph.quoted import quoted_of
 from shared.graph.relations import relations_of
-from shared.graph.runs import Evidence, Runs, tokens_of
+from shared.graph.runs import Runs
 from shared.graph.spots import Spot, hide
+from shared.graph.telling import told_by
 from shared.graph.titles import subject_of
+from shared.graph.tokens import Evidence, tokens_of
 from shared.graph.unspaced import unspaced_of
 
 _SURROGATES = re.compile("[\ud800-\udfff\ue000-\uf8ff]")
@@ -27,7 +29,9 @@ def extract(title: str, chunks: Sequence[str]) -> list[Named]:
     title = _readable(title)
     texts = [_readable(chunk) for chunk in chunks]
     subject = subject_of(title, texts[0] if texts else "")
-    surely = [_sure(text, subject) for text in texts]
+    dates = [dates_of(text) for text in texts]
+    told = [lines_of(hide(text, spots)) for text, spots in zip(texts, dates, strict=True)]
+    surely = [_sure(*each, subject) for each in zip(texts, dates, told, strict=True)]
     hidden = [hide(text, spots) for text, spots in zip(texts, surely, strict=True)]
     tokens = [tokens_of(text) for text in hidden]
     evidence = Evidence.of(tokens, subject.name if subject else "")
@@ -37,8 +41,8 @@ def extract(title: str, chunks: Sequence[str]) -> list[Named]:
         found.append(_apart([*spots, *read]))
     short = Short((spot for spots in found for spot in spots), subject)
     return [
-        _named(text, [_resolved(spot, short) for spot in spots], subject, first=place == 0)
-        for place, (text, spots) in enumerate(zip(texts, found, strict=True))
+        _named(text, [_resolved(spot, short) for spot in spots], lines, short, subject, first=place == 0)
+        for place, (text, spots, lines) in enumerate(zip(texts, found, told, strict=True))
     ]
 
 
@@ -47,11 +51,9 @@ def _readable(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text[:_MOST_LETTERS])
 
 
-def _sure(text: str, subject: Spot | None) -> list[Spot]:
-    """What is named by its form, by the title, or within quotation marks."""
-    spots = dates_of(text)
-    rest = hide(text, spots)
-    spots += lines_of(rest)
+def _sure(text: str, dates: list[Spot], told: list[Told], subject: Spot | None) -> list[Spot]:
+    """What is named by its form, by a line of its own, by the title, or within quotation marks."""
+    spots = [*dates, *(spot for line in told for spot in (line.subject, *line.objects) if spot is not None)]
     rest = hide(text, spots)
     spots += marks_of(rest)
     rest = hide(text, spots)
@@ -63,8 +65,12 @@ def _sure(text: str, subject: Spot | None) -> list[Spot]:
 
 def _titled(text: str, subject: Spot) -> Iterable[Spot]:
     """Where the text says the title as it stands."""
-    pattern = re.compile(rf"(?<![^\W_]){re.escape(subject.name)}(?![^\W_])")
-    return [Spot(found.start(), found.end(), subject.name, subject.kind) for found in pattern.finditer(text)]
+    start = text.find(subject.name)
+    while start >= 0:
+        end = start + len(subject.name)
+        if not (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()):
+            yield Spot(start, end, subject.name, subject.kind)
+        start = text.find(subject.name, end)
 
 
 def _apart(spots: list[Spot]) -> list[Spot]:
@@ -82,11 +88,16 @@ def _apart(spots: list[Spot]) -> list[Spot]:
 def _resolved(spot: Spot, short: Short) -> Spot:
     whole = short.whole(spot)
     kind = spot.kind if whole.kind == "name" else whole.kind
+    if whole.name == spot.name and kind == spot.kind:
+        return spot
     return replace(spot, name=whole.name, kind=kind)
 
 
-def _named(text: str, spots: list[Spot], subject: Spot | None, *, first: bool) -> Named:
+def _named(
+    text: str, spots: list[Spot], lines: list[Told], short: Short, subject: Spot | None, *, first: bool
+) -> Named:
     relations, kinds = relations_of(text, spots, subject)
+    relations += told_by(lines, spots, short, subject)
     names: dict[str, list[Spot]] = {}
     for spot in spots:
         names.setdefault(fold(spot.name), []).append(spot)

@@ -1,6 +1,7 @@
 """Of what kind a name is, by its own words: suffixes of companies, heads such as team, titles of persons."""
 
 import re
+from functools import lru_cache
 
 ORGANIZATIONS = frozenset(
     """
@@ -42,7 +43,7 @@ HONORIFICS = frozenset(
 RANKS = frozenset(
     """
     king queen emperor empress prince princess duke duchess count countess earl baron baroness bishop
-    archbishop pope saint captain colonel general major lieutenant sergeant president senator judge
+    archbishop pope captain colonel general major lieutenant sergeant president senator judge
     """.split()  # noqa: SIM905
 )
 _HEADS = (
@@ -54,15 +55,18 @@ _HEADS = (
 )
 _WORD = re.compile(r"[^\W_]+")
 _NUMERAL = re.compile(r"(?=[IVX])(?:X{0,2}(?:IX|IV|V?I{0,3}))")
+# World War II, Phase IV.
+_COUNTED = frozenset("war wars phase part type class tier volume chapter mark olympics stage level".split())  # noqa: SIM905
 _OF = frozenset({"of", "for", "de", "der", "du", "für", "des"})
 
 
+@lru_cache(8192)
 def kind_of(name: str) -> str:
     """By its words alone: name, where they do not tell."""
     words = [word.lower() for word in _WORD.findall(name)]
     if not words:
         return "name"
-    last = words[-1].removesuffix("s") if words[-1] not in ORGANIZATIONS | PLACES else words[-1]
+    last = words[-1].removesuffix("s")
     for heads, kind in _HEADS:
         if len(words) > 1 and (last in heads or words[-1] in heads):
             return kind
@@ -71,10 +75,12 @@ def kind_of(name: str) -> str:
             return "organization"
         if word in _OF and words[place - 1] in PLACES:
             return "place"
+    if words[0] in {"mount", "lake", "river", "saint", "gulf", "cape", "port"} and len(words) > 1:
+        return "place"
+    if not _COUNTED.isdisjoint(words):
+        return "name"
     if words[0] in RANKS or _NUMERAL.fullmatch(name.rsplit(" ", 1)[-1]):
         return "person"
-    if words[0] in {"mount", "lake", "river", "saint"} and len(words) > 1:
-        return "place"
     if len(words) > 1 and re.search(r"\b[A-Z]\. ", name):
         return "person"
     return "name"

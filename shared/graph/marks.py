@@ -20,12 +20,16 @@ _MARKS = re.compile(
       (?:service|services|api|db|database|worker|gateway|server|team|squad|queue|job|proxy|cache|store|app
         |backend|frontend|ui|sdk|cli|cluster|bucket|topic|lambda|bot|operator|controller)(?![\w-]))
   | (?P<camel>(?<![\w.-])(?:[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,6}
-      |[a-z]{1,20}(?:[A-Z][a-z0-9]{1,30}){1,6})(?![\w-]))
+      |[a-z]{1,20}(?:[A-Z][a-z0-9]{1,30}){1,6}(?!:))(?![\w-]))
   | (?P<model>(?<![\w.-])(?:[A-Z]{1,6}-?\d{1,8}[A-Z]{0,2}|[A-Z][a-z]{2,20}-\d{1,6})(?![\w-]))
     """,
     re.VERBOSE | re.ASCII,
 )
+# Most words are none, which is soon seen.
+_WORD = re.compile(r"\S+")
+_MARKED = re.compile(r"[@_/`\d]|[a-z][A-Z]|[a-z]-[a-z]|\w\.[a-z]")
 _CODE = re.compile(r"[\w@./:$*-]{2,80}(?:\(\))?")
+_UNIT = re.compile(r"[kMGTPmn]?(?:Wh|Wp|W|Hz|Pa|iB|Bq|bps|bit)")
 _LETTER = re.compile(r"[^\W\d_]")
 # Both sides of a slash are words: and/or, km/h, 24/7.
 _REAL_PATH = re.compile(r"\A\.{0,2}/|/.*/|[\w-]\.\w{1,8}\Z|/\Z|_")
@@ -33,8 +37,12 @@ _REAL_PATH = re.compile(r"\A\.{0,2}/|/.*/|[\w-]\.\w{1,8}\Z|/\Z|_")
 
 def marks_of(text: str) -> list[Spot]:
     """URLs are taken but name nothing: their name is empty."""
-    found = (_spot(mark, str(mark.lastgroup)) for mark in _MARKS.finditer(text))
-    return [spot for spot in found if spot is not None]
+    found: list[Spot] = []
+    for word in _WORD.finditer(text):
+        if _MARKED.search(word[0]):
+            spots = (_spot(mark, str(mark.lastgroup)) for mark in _MARKS.finditer(text, *word.span()))
+            found += [spot for spot in spots if spot is not None]
+    return found
 
 
 def _spot(mark: re.Match[str], form: str) -> Spot | None:
@@ -58,6 +66,6 @@ def _spot(mark: re.Match[str], form: str) -> Spot | None:
                 return None
             return Spot(mark.start(), mark.start() + len(trimmed), trimmed, "identifier")
         case "camel":
-            return spot_of(mark, "name")
+            return None if _UNIT.fullmatch(said) else spot_of(mark, "name")
         case _:
             return spot_of(mark, kind_of_identifier(said))

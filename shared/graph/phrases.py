@@ -13,7 +13,7 @@ UNSURE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """`rest`: for each word behind the first, what it may be. Forward: what stands before it is the subject."""
+    """`rest`: for each word behind the first, what it may be. Forward: its subject stands before it."""
 
     type: str
     rest: tuple[frozenset[str], ...]
@@ -58,6 +58,7 @@ def _roles() -> Mapping[str, Role]:
 
 PHRASES = _phrases()
 NOUNS = _roles()
+TRIGGERS = frozenset(PHRASES) | frozenset(noun.split("-")[-1] for noun in NOUNS) | frozenset(NOUNS)
 
 
 def phrase_at(tokens: list[str], place: int) -> tuple[Phrase, int] | None:

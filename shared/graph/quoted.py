@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from shared.graph.kinds import kind_of
-from shared.graph.runs import WORD
 from shared.graph.spots import Spot
 from shared.graph.stopped import COMMON, SMALL
+from shared.graph.tokens import WORD
 from shared.words import unspaced
 
 _INSIDE = 80

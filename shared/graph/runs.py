@@ -5,100 +5,21 @@ capitalised words follow. Headings in capitals and shouted sentences tell nothin
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
-from shared.graph.kinds import HONORIFICS, ORGANIZATIONS, RANKS, SERVICES, TEAMS, kind_of
+from shared.graph.kinds import HONORIFICS, RANKS, SERVICES, TEAMS, kind_of
 from shared.graph.nouns import MOST_LETTERS
 from shared.graph.spots import Spot
-from shared.graph.stopped import COMMON, CONNECTORS, DEMONYMS, GERMAN
+from shared.graph.stopped import ACTS, COMMON, CONNECTORS, DEMONYMS, ENDLESS, IS, ROLE_NOUNS, WHOLE
+from shared.graph.tokens import POSSESSIVE, Evidence, Token
 
-WORD = re.compile(r"[^\W_]+(?:[’'\-.&][^\W_]+|[\u0300-\u036f]+)*")
-_POSSESSIVE = re.compile(r"[’'][sS]?$")
-_OPENS = re.compile(r"(?:[.!?:;…。|•*#>\[(\n\t\"“„«‘]|^)[\s*_#>\"“„«‘(\[–—\d.)|-]*$|[–—]\s*$|\n\s*[-+]\s+$")
-# How far back the beginning of a sentence is looked for.
-_BACK = 12
 _INITIAL = re.compile(r"\A[^\W\d_]\Z|\A(?:[^\W\d_]\.)+[^\W\d_]\Z")
+_INITIAL_BEHIND = re.compile(r"\. ?\w")
 _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd no vs".split())  # noqa: SIM905
+_FIRST_OF_A_NAME = re.compile(r"\s*(?:[^\s\w]|\Z|\n)|\s+(?:of|and|was|is|in|the|who|on|to|by|as|from|at)\b")
 NUMERAL = re.compile(r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})")
-_NUMBER = re.compile(r"\d{1,4}[A-Za-z]?")
+_NUMBER = re.compile(r"\d{1,3}[A-Za-z]?")
 _HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A word of a text; `opens`: a sentence may begin with it."""
-
-    text: str
-    start: int
-    end: int
-    capital: bool
-    opens: bool
-    shouted: bool
-
-    @property
-    def folded(self) -> str:
-        return _POSSESSIVE.sub("", self.text).replace("’", "'").casefold()
-
-
-@dataclass(slots=True)
-class Evidence:
-    """What a document shows of its words: which it writes small, which with a capital within sentences."""
-
-    small: set[str] = field(default_factory=set)
-    capital: Counter[str] = field(default_factory=Counter)
-    german: bool = False
-
-    @classmethod
-    def of(cls, texts: Sequence[Sequence[Token]], known: str = "") -> "Evidence":
-        evidence = cls()
-        german = total = 0
-        for tokens in texts:
-            for token in tokens:
-                total += 1
-                if not token.capital:
-                    evidence.small.add(token.folded)
-                    german += token.text in GERMAN
-                elif not token.opens and not token.shouted:
-                    evidence.capital[token.folded] += 1
-        for word in WORD.findall(known):
-            if word.casefold() not in COMMON and word[:1].isupper():
-                evidence.capital[word.casefold()] += 1
-        evidence.german = german >= 2 and german > 0.06 * total
-        return evidence
-
-    def shows(self, word: str) -> bool:
-        return word in self.capital
-
-
-def tokens_of(text: str) -> list[Token]:
-    found: list[Token] = []
-    for start, end in _lines(text):
-        words = list(WORD.finditer(text, start, end))
-        letters = [word[0] for word in words if len(word[0]) > 1 and not word[0].isdigit()]
-        shouted = len(letters) > 2 and sum(map(str.isupper, letters)) > 0.6 * len(letters)
-        shouted = shouted or _titled(letters)
-        for word in words:
-            first = word.start()
-            capital = word[0][0].isupper()
-            opens = capital and _OPENS.search(text, max(0, first - _BACK), first) is not None
-            found.append(Token(word[0], first, word.end(), capital, opens or first == start, shouted))
-    return found
-
-
-def _lines(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for line in re.finditer(r"\n", text):
-        yield start, line.start()
-        start = line.end()
-    yield start, len(text)
-
-
-def _titled(words: list[str]) -> bool:
-    """A line of which all words but small ones have capitals: of four or more."""
-    long = [word for word in words if word.casefold() not in CONNECTORS | COMMON]
-    return len(words) > 3 and len(long) > 2 and all(word[0].isupper() for word in long)
 
 
 class Runs:
@@ -128,17 +49,12 @@ class Runs:
         while end < len(self._tokens):
             behind = self._between(end - 1)
             token, before = self._tokens[end], self._tokens[end - 1]
-            abbreviated = before.folded in _ABBREVIATED or _INITIAL.match(before.text)
-            if (
-                behind not in {" ", "\u00a0"}
-                and not (behind in {". ", "."} and abbreviated)
-                and behind != " & "
-            ):
+            if behind not in {" ", "\u00a0", " & "} and not self._abbreviated(before, behind, token):
                 break
             if (
-                before.text.endswith(("'s", "’s"))
+                end == place + 1
+                and before.text.endswith(("'s", "’s"))
                 and self._evidence.shows(before.folded)
-                and end - place == 1
             ):
                 break
             if token.capital or (_NUMBER.fullmatch(token.text) and behind == " "):
@@ -149,6 +65,13 @@ class Runs:
                 break
             end = joined
         return end
+
+    @staticmethod
+    def _abbreviated(token: Token, behind: str, following: Token) -> bool:
+        """Whether the dot behind it ends no sentence: St. Maurice, J. R. R. Tolkien."""
+        if behind not in {". ", "."} or following.folded in COMMON:
+            return False
+        return token.folded in _ABBREVIATED or _INITIAL.match(token.text) is not None
 
     def _joined(self, place: int) -> int | None:
         """Behind the capitalised word that up to three connectors lead to."""
@@ -172,6 +95,8 @@ class Runs:
             first += 1
         while first < end and not self._ends(first, self._tokens[end - 1], end):
             end -= 1
+        if all(token.folded in DEMONYMS for token in self._tokens[first:end]):
+            return
         if first >= end or (shouted and not self._shown(first, end)):
             return
         if first + 1 == end and not self._stands(first, kind):
@@ -180,19 +105,19 @@ class Runs:
             end += 1
         yield from self._named(first, end, kind)
 
-    @staticmethod
-    def _ends(first: int, token: Token, end: int) -> bool:
+    def _ends(self, first: int, token: Token, end: int) -> bool:
         """Whether a run of more than a word may end with it: Lothair I does, and Studio 54."""
         if end - first > 1 and (_NUMBER.fullmatch(token.text) or NUMERAL.fullmatch(token.text)):
-            return True
-        return token.capital and token.folded not in COMMON
+            # Lothair I was; but what I did in Mallow I told nobody.
+            return token.text != "I" or _FIRST_OF_A_NAME.match(self._text, token.end) is not None
+        return token.capital and token.folded not in (ENDLESS if end - first > 1 else COMMON)
 
     def _stripped(self, token: Token, first: int, end: int) -> bool:
         """Whether a word at the front of a run is none of the name."""
         folded = token.folded
-        if not token.capital:
+        if not token.capital or (token.opens and folded in ROLE_NOUNS and first + 1 < end):
             return True
-        if folded in COMMON:
+        if folded in COMMON and not (len(folded) == 1 and _INITIAL_BEHIND.match(self._text, token.end)):
             # Within a sentence, "When the Stars Go Blue" is called so; The and A are left out anyway.
             return token.opens or first + 1 >= end or folded in {"the", "a", "an"} or len(token.text) == 1
         return (
@@ -211,8 +136,8 @@ class Runs:
     def _stands(self, place: int, kind: str) -> bool:
         """Whether one capitalised word is a name."""
         token = self._tokens[place]
-        word = _POSSESSIVE.sub("", token.text)
-        if token.folded in COMMON | DEMONYMS or len(word) < 2 or _NUMBER.fullmatch(word):
+        word = POSSESSIVE.sub("", token.text)
+        if token.folded in COMMON or token.folded in DEMONYMS or len(word) < 2 or _NUMBER.fullmatch(word):
             return False
         if kind == "person":
             return True
@@ -222,9 +147,21 @@ class Runs:
             return word.isupper() or not word[1:].islower()
         if not token.opens:
             return True
-        if self._evidence.shows(token.folded):
+        if self._evidence.shows(token.folded) or (not token.shouted and self._acts(place)):
             return True
         return (word.isupper() or not word[1:].islower()) and not token.shouted
+
+    def _acts(self, place: int) -> bool:
+        """Whether what follows is mostly said of names: owns, depends on, is a, was born."""
+        if self._tokens[place].folded in self._evidence.small or place + 1 >= len(self._tokens):
+            return False
+        behind = self._tokens[place + 1].text
+        if behind in ACTS:
+            return True
+        after = self._tokens[place + 2].text if place + 2 < len(self._tokens) else ""
+        if "," in self._between(place):
+            return behind in {"formerly", "also", "previously", "born", "son", "daughter"}
+        return behind in {"is", "was", "ist", "war", "est", "es"} and after in IS
 
     def _named(self, first: int, end: int, kind: str) -> Iterator[Spot]:
         parts = self._parts(first, end)
@@ -246,14 +183,7 @@ class Runs:
             if self._tokens[place].text != "of" or place - first < 2:
                 continue
             words = [token.folded for token in self._tokens[first:place]]
-            whole = {*words} & (ORGANIZATIONS | RANKS) - {
-                "cooperative",
-                "instruments",
-                "company",
-                "inc",
-                "group",
-            }
-            if not whole and not self._tokens[place - 1].text.isupper():
+            if WHOLE.isdisjoint(words) and not self._tokens[place - 1].text.isupper():
                 return [(first, place), (place + 1 + (self._tokens[place + 1].text == "the"), end)]
         return [(first, end)]
 
@@ -261,7 +191,7 @@ class Runs:
         if first >= end:
             return None
         start, stop = self._tokens[first].start, self._tokens[end - 1].end
-        said = _POSSESSIVE.sub("", self._text[start:stop])
+        said = POSSESSIVE.sub("", self._text[start:stop])
         if not 1 < len(said) <= MOST_LETTERS:
             return None
         return Spot(start, start + len(said), said, kind or kind_of(said), nested)

@@ -1,6 +1,8 @@
 """Words that a capital does not make a name, since sentences and headings begin with them: data."""
 
 from shared.graph.dates import MONTHS
+from shared.graph.kinds import ORGANIZATIONS, RANKS
+from shared.graph.roles import ROLES
 
 # Lists of strings would be pages long.
 
@@ -79,7 +81,8 @@ DEMONYMS = frozenset(
 # What joins capitalised words into one name.
 CONNECTORS = frozenset(
     """
-    of the de la del della di da do dos das du des le von van der den zu zur y bin ibn al el ben av af för
+    of the de la del della di da do dos das du des le von van der den zu zur y bin ibn al el ben av af
+    för
     """.split()  # noqa: SIM905
 )
 # Words of titles that need no capital.
@@ -89,5 +92,36 @@ GERMAN = frozenset(
     """
     der die das und ist nicht ein eine mit von zu den dem im sich wird werden nur für auf oder wenn bei
     sind nach
+    """.split()  # noqa: SIM905
+)
+# What a sentence says of names more than of other things, right behind its first word.
+ACTS = frozenset(
+    """
+    owns maintains depends reports relies belongs married directed wrote founded acquired succeeded
+    joined said says told asked replied studied graduated attended lived resides starred composed
+    manages leads supervises wurde gehört hängt appartient dépend pertenece depende does doesn't may
+    might will
+    """.split()  # noqa: SIM905
+)
+IS = frozenset("a an the one born named owned run part ein eine der die das un une le la una el".split())  # noqa: SIM905
+# Daughter of Boso, said first: who Boso's daughter is, is said elsewhere.
+ROLE_NOUNS = frozenset(noun for sides in ROLES.values() for side in sides for noun in side.split())
+# Before "of", these are of one name with what follows: Ministry of Health, House of Commons.
+WHOLE = (
+    ORGANIZATIONS
+    | RANKS
+    | frozenset(
+        """
+    house war wars battle treaty order fund gulf isle tower kingdom republic duchy award prize festival
+    day king cup hall field fields garden gardens lord lady art arts book song land son sons city centre
+    center gate valley
+    """.split()  # noqa: SIM905
+    )
+) - {"cooperative", "instruments", "company", "inc", "group", "ltd", "gmbh", "corp", "llc"}
+# What follows a name with a capital of its own, and is no part of it.
+ENDLESS = frozenset(MONTHS) - {"may", "june", "mar"} | frozenset(
+    """
+    i a an the and or but if in on at as is are was were he she it we they monday tuesday wednesday
+    thursday friday saturday sunday
     """.split()  # noqa: SIM905
 )

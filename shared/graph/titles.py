@@ -5,9 +5,9 @@ import re
 from shared.graph.evidence import fold
 from shared.graph.kinds import kind_of, kind_of_identifier
 from shared.graph.nouns import is_name
-from shared.graph.runs import WORD
 from shared.graph.spots import Spot
 from shared.graph.stopped import COMMON, SMALL
+from shared.graph.tokens import WORD
 
 _PARENTHESIS = re.compile(r"(?<=\S)\s*[(（]([^()（）]{0,80})[)）]\s*\Z")
 # Behind what a text begins with, these say that it is what the text is about.
