@@ -107,8 +107,9 @@ def _graph(asked: Asked, rules: list[Rule]) -> bool:
     types = relations_asked(asked.text)
     if not types and not connects(asked.text):
         return False
-    what = f"a relation ({', '.join(types)})" if types else "how things are connected"
-    rules.append(Rule("graph", f"The question asks about {what}: what is known of its names counts as well."))
+    which = f" ({', '.join(types)})" if types else ""
+    because = f"The question asks how things are related{which}: what is known of its names counts as well."
+    rules.append(Rule("graph", because))
     return True
 
 
