@@ -1,4 +1,5 @@
-"""ingest: the worker. A schedule calls it; it does what waits, documents and webhooks, for as long as it may.
+"""ingest: the worker. A schedule calls it; it does what waits, documents, webhooks and the graph, for as long
+as it may.
 
 EventBridge invokes it with an event of its own; Cloud Scheduler, pg_cron with pg_net, and the local stack
 call it over HTTP, with the worker's token.
@@ -16,6 +17,7 @@ from shared.callers import Core, pipeline_of_process, worker_only
 from shared.deliver import Courier
 from shared.dialects import platform as wire
 from shared.dialects.webhooks import message_of
+from shared.graph.build import Builder
 from shared.jobs import Done, Jobs
 from shared.removals import remove_due
 from shared.work import Worker
@@ -28,13 +30,15 @@ app = create_app(wire, "ingest", searches=False, errors=(401, 404, 500, 503))
 
 
 class Report(BaseModel):
-    """What one call did, of documents and of webhooks. `idle`: nothing was left that was due."""
+    """What one call did, of documents and of webhooks, and how many documents it read for names besides.
+    `idle`: nothing was left that was due."""
 
     completed: int
     failed: int
     postponed: int
     delivered: int
     undelivered: int
+    read: int
     idle: bool
 
 
@@ -48,15 +52,18 @@ def _work(core: Core) -> Report:
     jobs = Jobs(core.database, signer)
     worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage)
     courier = Courier(core.database, signer, core.networks, message_of)
-    # Beside each other: documents do not wait for slow receivers, nor these for long documents.
+    builder = Builder(jobs, core.graph_model)
+    # Beside each other: documents do not wait for slow receivers or models, nor these for long documents.
     finished = Event()
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(2) as beside:
         delivering = beside.submit(courier.deliver_until, finished, BUDGET_SECONDS)
+        reading = beside.submit(builder.build_until, finished, BUDGET_SECONDS)
         try:
             done, idle = _documents(worker)
         finally:
             finished.set()
         sent = delivering.result()
+        read, all_read = reading.result()
     if core.storage:
         remove_due(core.database, signer, core.storage)
     return Report(
@@ -65,7 +72,8 @@ def _work(core: Core) -> Report:
         postponed=done.postponed,
         delivered=sent.delivered,
         undelivered=sent.claimed - sent.delivered,
-        idle=idle,
+        read=read.completed,
+        idle=idle and all_read,
     )
 
 

@@ -177,6 +177,10 @@ class Settings(FrameSettings):
     rag_autoprompt_model: str | None = None
     rag_autoprompt_timeout_seconds: Seconds = 2
 
+    # What reads documents for names besides the rules: a model of the same gateway. Rules alone without.
+    rag_graph_model: str | None = None
+    rag_graph_timeout_seconds: Seconds = 30
+
     # Reranking, for requests that ask for it, or by default for those that do not say.
     rerank_enabled: bool = False
     rerank_provider: Literal["local", "flashrank", "cohere", "jina", "voyage", "mixedbread"] = "local"

@@ -238,6 +238,19 @@ class GenerationRefused(InvalidRequest):
     code = "generation_refused"
 
 
+class ReadingFailed(RagError):
+    """The model that reads documents for names could not."""
+
+    code = "reading_failed"
+
+
+class ReadingBusy(RagError):
+    """The model that reads documents for names is busy."""
+
+    status = 503
+    code = "reading_busy"
+
+
 class NoModel(RagError):
     """No model is configured here. With an index_name, answers are sentences extracted from its documents."""
 

@@ -15,6 +15,7 @@ from shared.clean import clean, clean_line, shows_nothing
 from shared.embed import Embedder, embed
 from shared.errors import InvalidRequest, about
 from shared.fields import Fields
+from shared.graph.rows import is_graphed, names_of
 from shared.outline import Outline
 from shared.passages import passages_of, rows_of
 from shared.postgrest import Database
@@ -73,16 +74,18 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How a collection's documents are cut into chunks, in tokens; None: as the embedder likes it."""
+    """How a collection's documents are cut into chunks, in tokens; None: as the embedder likes it. And
+    whether they are read for names."""
 
     size: int | None = None
     overlap: int | None = None
+    graphed: bool = True
 
     @classmethod
     def of_home(cls, home: Mapping[str, Any] | None) -> "Cut":
         """As the collection says; of one that is new nobody has said anything."""
         config = home["config"] if home else {}
-        return cls(config.get("chunk_size"), config.get("chunk_overlap"))
+        return cls(config.get("chunk_size"), config.get("chunk_overlap"), is_graphed(config))
 
 
 UNSAID = Cut()
@@ -136,7 +139,10 @@ def prepared(embedder: Embedder, documents: Sequence[NewDocument], cut: Cut = UN
     made = [_Prepared.of(embedder, document, number, cut) for number, document in enumerate(documents)]
     vectors = iter(embed(embedder, [passage for one in made for passage in one.passages]))
     return [
-        {**one.row, "chunks": rows_of(one.chunks, list(islice(vectors, len(one.chunks))), one.outline)}
+        {
+            **one.row,
+            "chunks": rows_of(one.chunks, list(islice(vectors, len(one.chunks))), one.outline, one.named),
+        }
         for one in made
     ]
 
@@ -149,6 +155,7 @@ class _Prepared:
     chunks: list[Chunk]
     passages: list[str]
     outline: Outline
+    named: list[dict[str, Any]] | None
 
     @classmethod
     def of(cls, embedder: Embedder, document: NewDocument, number: int, cut: Cut) -> "_Prepared":
@@ -179,7 +186,8 @@ class _Prepared:
             "content_hash": content_hash(text),
             "embedding_model": embedder.model,
         }
-        return cls(row, chunks, passages, Outline(text, headings=headings(text, plan)))
+        named = names_of(title, [item.text for item in chunks]) if cut.graphed else None
+        return cls(row, chunks, passages, Outline(text, headings=headings(text, plan)), named)
 
 
 def content_hash(text: str) -> str:

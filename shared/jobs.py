@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from shared.errors import Conflict, RagError
 from shared.postgrest import Database
@@ -70,12 +70,15 @@ class Jobs:
 
     def claim(self, wanted: int) -> list[Job]:
         """At most so many, leased. Raises a RagError."""
-        arguments = {"wanted": wanted, "lease_seconds": LEASE_SECONDS}
-        rows = self._database.call(the_worker(self._signer), "rag_claim_jobs", arguments)
+        rows = self.claimed("rag_claim_jobs", {"wanted": wanted, "lease_seconds": LEASE_SECONDS})
         return [
             Job(row["job_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], row["as_admin"])
             for row in rows
         ]
+
+    def claimed(self, function: str, arguments: Row) -> list[Row]:
+        """What the worker's role claims of this or another kind. Raises a RagError."""
+        return list(self._database.call(the_worker(self._signer), function, arguments))
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:
         """A call in the name of who brought the document, with the lease."""
@@ -123,10 +126,16 @@ class Leases:
         return lost
 
 
+class GivesUp(Protocol):
+    """Notes why a job was not done."""
+
+    def give_up(self, job: Job, code: str, message: str, pause: int | None) -> None: ...
+
+
 class Outcome:
     """What is raised while a job is done ends that job, or puts it off, and nothing else."""
 
-    def __init__(self, jobs: Jobs, job: Job) -> None:
+    def __init__(self, jobs: GivesUp, job: Job) -> None:
         self._jobs = jobs
         self._job = job
         self.became = Done()

@@ -1,7 +1,7 @@
 """A text cut into chunks, and what the embedder reads of each: with the title, and with the head of the table
 or the question that the chunk goes on with."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -79,11 +79,16 @@ class _Heads:
 
 
 def rows_of(
-    chunks: Sequence[Chunk], vectors: Sequence[Sequence[float]], outline: Outline
+    chunks: Sequence[Chunk],
+    vectors: Sequence[Sequence[float]],
+    outline: Outline,
+    named: Sequence[Mapping[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
-    """The chunks as the database takes them, each with where it stands in its document."""
+    """The chunks as the database takes them, each with where it stands in its document, and with what it
+    names, where somebody has looked."""
     return [
         {
+            **names,
             "content": item.text,
             "span_start": item.start,
             "span_end": item.end,
@@ -93,5 +98,5 @@ def rows_of(
             # As text, which is read as it stands: as JSON each number would be read twice.
             "embedding": f"[{','.join(f'{value:.5g}' for value in vector)}]",
         }
-        for item, vector in zip(chunks, vectors, strict=True)
+        for item, vector, names in zip(chunks, vectors, named or [{}] * len(chunks), strict=True)
     ]

@@ -62,6 +62,7 @@ from shared.types import (
 )
 
 if TYPE_CHECKING:
+    from shared.graph.model import GraphModel
     from shared.routing.rewrite import Rewriter
 
 log = logging.getLogger("rag")
@@ -120,6 +121,14 @@ class Pipeline:
         from shared.routing.rewrite import rewriter_for
 
         return rewriter_for(self.settings)
+
+    @cached_property
+    def graph_model(self) -> "GraphModel | None":
+        """Reads documents for names, where it is configured. Raises ConfigurationError for a model without a
+        key."""
+        from shared.graph.model import graph_model_for
+
+        return graph_model_for(self.settings)
 
     @cached_property
     def thresholds(self) -> Thresholds:
@@ -348,7 +357,16 @@ class Pipeline:
         """Close the connections; the pipeline is of no use after this."""
         self.database.close()
         # Those that were made, and hold connections: the local ones hold none.
-        names = ("embedder", "generator", "reranker", "rewriter", "moderator", "transcriber", "storage")
+        names = (
+            "embedder",
+            "generator",
+            "reranker",
+            "rewriter",
+            "graph_model",
+            "moderator",
+            "transcriber",
+            "storage",
+        )
         for part in (vars(self).get(name) for name in names):
             if isinstance(part, Closeable):
                 part.close()

@@ -15,6 +15,7 @@ from shared.convert import convert
 from shared.embed import Embedder
 from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.fetch import fetch
+from shared.graph.rows import is_graphed, names_of
 from shared.jobs import Job, Jobs
 from shared.kinds import language_of_file
 from shared.networks import Networks
@@ -32,13 +33,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What is stored of a document, and the passages still to be embedded."""
+    """What is stored of a document, what its chunks name, and the passages still to be embedded."""
 
     job: Job
     document: Row
     chunks: Sequence[Chunk]
     passages: Sequence[str]
     outline: Outline
+    named: Sequence[Row] | None
     started: float
 
 
@@ -100,7 +102,8 @@ class Preparer:
             },
         }
         outline = Outline(converted.text, converted.pages, headings(converted.text, plan))
-        return Prepared(job, document, chunks, passages, outline, started)
+        named = names_of(said["title"], [item.text for item in chunks]) if is_graphed(config) else None
+        return Prepared(job, document, chunks, passages, outline, named, started)
 
     def _original(self, job: Job, opened: Row, said: Row) -> bytes:
         """What the document is made of. What is only known now is added to what was said of it."""

@@ -97,5 +97,5 @@ class Worker:
         self._jobs.report(item.job, "storing")
         took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
         document = {**item.document, "processing_info": {**item.document["processing_info"], **took}}
-        rows = rows_of(item.chunks, vectors, item.outline)
+        rows = rows_of(item.chunks, vectors, item.outline, item.named)
         self._jobs.call(item.job, "rag_complete_job", {"document": document, "chunks": rows})

@@ -63,6 +63,20 @@ as $$
   where collections.org_id = is_graphed.org_id and collections.id = is_graphed.collection_id;
 $$;
 
+-- What a document's title names.
+create function rag.add_subjects(document rag.documents)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
+  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name, found.weight,
+    heard.sound, reverse(heard.sound)
+  from rag.names_of_title(document.title) as found
+  cross join lateral (select rag.sound(found.entity)) as heard (sound)
+  where rag.is_graphed(document.org_id, document.collection_id)
+  on conflict do nothing;
+$$;
+
 create function rag.index_subjects()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -71,12 +85,7 @@ begin
   if tg_op = 'UPDATE' then
     delete from rag.subjects where subjects.org_id = new.org_id and subjects.document_id = new.id;
   end if;
-  insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
-  select new.org_id, new.id, found.entity, new.collection_id, new.owner_id, found.name, found.weight, heard.sound,
-    reverse(heard.sound)
-  from rag.names_of_title(new.title) as found
-  cross join lateral (select rag.sound(found.entity)) as heard (sound)
-  where rag.is_graphed(new.org_id, new.collection_id);
+  perform rag.add_subjects(new);
   if tg_op = 'UPDATE' then
     perform rag.read_again(new.org_id, new.id);
   end if;
@@ -93,5 +102,7 @@ create trigger index_subjects_of_changed_documents
   when ((old.title, old.collection_id, old.owner_id) is distinct from (new.title, new.collection_id, new.owner_id))
   execute function rag.index_subjects();
 
-revoke all on function rag.is_graphed(uuid, uuid), rag.index_subjects() from public, anon, service_role;
-grant execute on function rag.is_graphed(uuid, uuid), rag.index_subjects() to authenticated;
+revoke all on function rag.is_graphed(uuid, uuid), rag.add_subjects(rag.documents), rag.index_subjects()
+  from public, anon, service_role;
+grant execute on function rag.is_graphed(uuid, uuid), rag.add_subjects(rag.documents), rag.index_subjects()
+  to authenticated;

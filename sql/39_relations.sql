@@ -51,7 +51,7 @@ create policy "a bound key stays in its collection" on rag.relations
 
 grant select, insert, update, delete on rag.relations to authenticated;
 
--- Mentions and relations follow their document, should it go to another collection or owner.
+-- Mentions, relations and how far they are read follow their document, should it go to another collection or owner.
 create function rag.move_names()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -61,6 +61,9 @@ begin
   where mentions.org_id = new.org_id and mentions.document_id = new.id;
   update rag.relations set collection_id = new.collection_id, owner_id = new.owner_id
   where relations.org_id = new.org_id and relations.document_id = new.id;
+  update rag.extractions
+  set collection_id = new.collection_id, owner_id = new.owner_id, user_id = coalesce(auth.uid(), user_id), lease = null
+  where extractions.org_id = new.org_id and extractions.document_id = new.id;
   return null;
 end;
 $$;
@@ -83,6 +86,18 @@ as $$
       select from rag.subjects
       where subjects.org_id = is_named.org_id and subjects.document_id = is_named.document_id
         and subjects.entity = is_named.entity);
+$$;
+
+-- Relations of a document one of whose ends nothing in it names any more are nobody's.
+create function rag.forget_loose_relations(org_id uuid, document_id uuid)
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  delete from rag.relations
+  where relations.org_id = forget_loose_relations.org_id and relations.document_id = forget_loose_relations.document_id
+    and exists (
+      select from (values (relations.subject), (relations.object)) as ends (entity)
+      where not rag.is_named(relations.org_id, relations.document_id, ends.entity));
 $$;
 
 -- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
@@ -149,7 +164,7 @@ begin
 end;
 $$;
 
-revoke all on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.insert_names(uuid, uuid, jsonb, integer)
-  from public, anon, service_role;
-grant execute on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.insert_names(uuid, uuid, jsonb, integer)
-  to authenticated;
+revoke all on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
+  rag.insert_names(uuid, uuid, jsonb, integer) from public, anon, service_role;
+grant execute on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
+  rag.insert_names(uuid, uuid, jsonb, integer) to authenticated;

@@ -29,9 +29,6 @@ create table rag.extractions (
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade
 );
 
--- rag_claim_extractions: of each org what is due, by how far it has come.
-create index extractions_due on rag.extractions (org_id, level, due_at);
-
 alter table rag.extractions enable row level security;
 alter table rag.extractions force row level security;
 
@@ -86,11 +83,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  delete from rag.relations
-  where relations.org_id = read_again.org_id and relations.document_id = read_again.document_id
-    and exists (
-      select from (values (relations.subject), (relations.object)) as ends (entity)
-      where not rag.is_named(relations.org_id, relations.document_id, ends.entity));
+  perform rag.forget_loose_relations(read_again.org_id, read_again.document_id);
   update rag.extractions
   set level = 0, next_ordinal = 0, attempts = 0, due_at = now(), lease = null, user_id = coalesce(auth.uid(), user_id)
   where extractions.org_id = read_again.org_id and extractions.document_id = read_again.document_id;

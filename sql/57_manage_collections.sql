@@ -158,17 +158,20 @@ as $$
 $$;
 
 -- Null leaves a field as it is. metadata takes the place of what was there; of config each key its own, and a null
--- in it takes one out. PT409 for a name that is taken, and for another embedding model once there are documents.
+-- in it takes one out. enable_knowledge_graph has its documents read, or taken out of the graph (72_extract.sql).
+-- PT409 for a name that is taken, and for another embedding model once there are documents.
 create function public.rag_update_collection(
   collection_id uuid, name text default null, description text default null, metadata jsonb default null,
   config jsonb default null
 )
 returns setof rag.collection
 language plpgsql volatile security invoker set search_path = ''
+set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
   present rag.collections := rag.collection_of(collection_id);
+  was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
   changed rag.collections;
 begin
   perform rag.check_name(name);
@@ -194,6 +197,9 @@ begin
   end;
   if changed.id is null then
     raise exception 'this key may not change collections' using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  if config ? 'enable_knowledge_graph' then
+    perform rag.follow_switch(changed, was_graphed);
   end if;
   return next rag.shown(changed);
 end;

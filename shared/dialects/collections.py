@@ -71,7 +71,7 @@ class CollectionChanges(WithMetadata):
 
 DEFAULTS = {
     "enable_hybrid_search": True,
-    "enable_knowledge_graph": False,
+    "enable_knowledge_graph": True,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from shared.errors import RagError, about
+from shared.graph.rows import is_graphed, names_of
 from shared.ingest import CHUNKS_AT_ONCE
 from shared.postgrest import Database
 from shared.snapshots.manifest import Manifest
@@ -30,6 +31,7 @@ class Loading:
         self._overwrite = overwrite
         self._collection: str | None = None
         self._model: str | None = None
+        self._graphed = True
         checked = self._ask("rag_check_load", name=index, overwrite=overwrite)
         self.org_id: str = checked["org_id"]
         self._left_behind: list[str] = checked["left_behind"]
@@ -37,6 +39,7 @@ class Loading:
         self._documents: list[Row] = []
         self._chunks = self._bytes = self._loaded = 0
         self._open: str | None = None
+        self._title = ""
         self._more: list[Row] = []
         self._missing = 0
 
@@ -44,6 +47,7 @@ class Loading:
         """Make the collection, and delete what loads of this org have left that broke off long ago."""
         self._delete(self._left_behind)
         self._model = manifest.embedding_model
+        self._graphed = is_graphed(manifest.collection.get("config"))
         self._collection = self._ask(
             "rag_begin_load",
             name=self._index,
@@ -65,7 +69,7 @@ class Loading:
         ):
             self._send()
         self._documents.append(_row(record))
-        self._missing = record.chunks
+        self._title, self._missing = record.title, record.chunks
         self._chunks += chunks
         self._bytes += size
 
@@ -91,7 +95,7 @@ class Loading:
                 "rag_load_chunks",
                 collection_id=self._collection,
                 document_id=self._open,
-                chunks=self._more,
+                chunks=self._named(self._title, self._more),
                 embedding_model=self._model,
                 last=not self._missing,
             )
@@ -101,6 +105,8 @@ class Loading:
         """The id of the last of the documents that were to be sent."""
         if not self._documents:
             return None
+        for document in self._documents:
+            document["chunks"] = self._named(document["title"], document["chunks"])
         stored = self._ask(
             "rag_load_documents",
             collection_id=self._collection,
@@ -110,6 +116,13 @@ class Loading:
         self._loaded += len(self._documents)
         self._documents, self._chunks, self._bytes = [], 0, 0
         return str(max(stored, key=lambda row: row["place"])["document_id"])
+
+    def _named(self, title: str, chunks: list[Row]) -> list[Row]:
+        """A snapshot holds no names: they are read from its texts anew."""
+        named = names_of(title, [chunk["content"] for chunk in chunks]) if self._graphed else None
+        if named is None:
+            return chunks
+        return [{**chunk, **names} for chunk, names in zip(chunks, named, strict=True)]
 
     def _delete(self, collections: Iterable[str]) -> None:
         for collection in collections:

@@ -53,7 +53,7 @@ LAYERS = (
     ),
     ("graph.runs", "graph.quoted", "graph.unspaced", "graph.titles", "graph.aliases", "graph.lines"),
     ("graph.telling", "graph.clauses", "graph.hinges", "graph.ends", "graph.relations"),
-    ("graph.extract", "graph.asked"),
+    ("graph.extract", "graph.asked", "graph.rows"),
     (
         "routing.periods",
         "routing.dates",
@@ -108,6 +108,7 @@ LAYERS = (
     ("chat.asked", "chat.replies", "chat.reading", "chat.gateway"),
     ("uploads", "removals", "snapshots.persist", "snapshots.loading", "snapshots.load"),
     ("jobs", "prepare", "work"),
+    ("graph.reply", "graph.model", "graph.reading", "graph.build"),
     ("webhooks", "deliver"),
     ("pipeline", "chat.complete", "metrics", "retrieval", "alike"),
     ("answers.prompt", "answers.compose", "answers.answer", "answers.once"),
@@ -120,7 +121,7 @@ LAYERS = (
 ORDER = [module for layer in LAYERS for module in layer]
 # Slow to import, and not needed by every process; and who may import it when it is.
 LAZY = {
-    "openai": {"embed", "generate", "moderate", "patience", "transcribe", "routing.rewrite"},
+    "openai": {"embed", "generate", "moderate", "patience", "transcribe", "routing.rewrite", "graph.model"},
     "mangum": {"app"},
     "supabase": set[str](),
     "fsspec": {"snapshots.store"},

@@ -1,0 +1,41 @@
+"""A gateway that a model of names stands behind: what it replies, and a model that asks it."""
+
+import json
+from typing import Any
+
+from shared.graph.model import GraphModel, graph_model_for
+from tests.shared.examples import opened, settings
+from tests.stand_in import Reply, StandIn
+
+SECRET = "sk-secret-7f3a"
+TOKENS = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
+
+
+def says(text: Any, usage: Any = TOKENS) -> Reply:
+    """A completion of that text."""
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    return Reply(json={**body, "usage": usage} if usage else body)
+
+
+def lists(*names: Any, relations: Any = ()) -> Reply:
+    """A completion of names, each a text or (name, kind, *said), and relations with their confidence."""
+    told = [name if isinstance(name, tuple) else (name, "name") for name in names]
+    reply = {
+        "names": [{"name": name, "kind": kind, "said": said} for name, kind, *said in told],
+        "relations": [
+            {"subject": subject, "type": type_, "object": other, "confidence": confidence}
+            for subject, type_, other, confidence in relations
+        ],
+    }
+    return says(json.dumps(reply))
+
+
+def model(api: StandIn, **fields: Any) -> GraphModel:
+    made = graph_model_for(
+        settings(
+            lovable_api_key=SECRET, rag_gateway_url=f"{api.url}/v1", rag_graph_model="small/model", **fields
+        )
+    )
+    assert made
+    return opened(made)
