@@ -21,7 +21,16 @@ OWN, OWN_SHARE, EACH = 10, 0.5, 8
 EVERYWHERE = COUNT
 REGISTER, REGISTERED, REGISTERED_EACH = 7, 10_000, 200
 REGISTER_TITLE = "Register of names"
-TYPES = ("OWNED_BY", "PART_OF", "DEPENDS_ON", "REPORTS_TO", "LOCATED_IN", "MEMBER_OF", "LED_BY")
+SAID = {
+    "OWNED_BY": "is owned by",
+    "PART_OF": "is part of",
+    "DEPENDS_ON": "depends on",
+    "REPORTS_TO": "reports to",
+    "LOCATED_IN": "is located in",
+    "MEMBER_OF": "is a member of",
+    "LED_BY": "is led by",
+}
+TYPES = tuple(SAID)
 # Between the words of a number and those of its neighbours nothing is to be alike.
 SCATTER = 1_299_709
 Numbers = NDArray[np.int64]
@@ -121,8 +130,11 @@ class NamedProse(Prose):
 
 
 def _with_names(chunk: str, naming: Naming) -> str:
-    *most, last = map(name, naming.names)
-    return f"{chunk} {', '.join(most)} and {last} were there."
+    first, second, *others = map(name, naming.names)
+    if naming.relation is None:
+        return f"{chunk} {', '.join([first, *others])} and {second} were there."
+    related = f"{chunk} {first} {SAID[naming.relation]} {second}."
+    return f"{related} {' and '.join(others)} were there." if others else related
 
 
 def misspelled(said: str, draw: np.random.Generator) -> str:
