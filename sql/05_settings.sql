@@ -27,9 +27,8 @@ create table rag.settings (
   -- How many documents of a word are read at most, those with the most of it first; of a question eight
   -- times as many.
   postings_read integer not null default 500 check (postings_read between 100 and 1000000),
-  -- How much of a score is the graph's where that is asked for (mode graph), and where it only enhances another mode.
-  graph_share real not null default 0.6 check (graph_share between 0 and 1),
-  graph_enhancement real not null default 0.5 check (graph_enhancement between 0 and 1),
+  -- How much of a score is the graph's, where it has a part in a search.
+  graph_share real not null default 0.3 check (graph_share between 0 and 1),
   -- How many chunks that name an entity are read at most, those where it is most prominent first.
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   -- After so many milliseconds the graph is followed no further.

@@ -12,7 +12,8 @@ as $$
       regexp_replace(lower(normalize(content, nfkd)),
         '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\ufe20-\ufe2f]', '', 'g'),
       'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðı', 'olddi'),
-    '[''’‘`´ʼ](?:s\M)?', '', 'g'), '(?:(?![+#])[[:punct:][:space:][:cntrl:]]|[–—·•…«»„“”‚‹›])+', ' ', 'g')), nfc);
+    '[''’‘`´ʼ](?:s\M)?', '', 'g'),
+    '(?:(?![+#])[[:punct:][:space:][:cntrl:]]|[–—·•…«»„“”‚‹›])+', ' ', 'g')), nfc);
 $$;
 
 -- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all.
@@ -34,21 +35,32 @@ as $$
     'cqzwyj', 'kksvii'), '\m[aeiou]', 'a', 'g'), '\B[aeiouh]', '', 'g'), '(.)\1+', '\1', 'g');
 $$;
 
--- How much two folded names are alike, 0 to 1: the share of their pairs of letters that they have in common (Dice, 1945).
-create function rag.likeness(one text, other text)
-returns double precision
-language sql immutable security invoker set search_path = ''
+-- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
+-- (Dice, 1945). Those that are not as long, by a third, are left out.
+create function rag.likenesses(name text, others text[])
+returns table (entity text, likeness double precision)
+language plpgsql immutable security invoker set search_path = ''
 as $$
-  with pair as (
-    select side, substr(padded, place, 2) as letters, count(*) as times
-    from (values (1, ' ' || one || ' '), (2, ' ' || other || ' ')) as names (side, padded)
-    cross join generate_series(1, length(padded) - 1) as place
+#variable_conflict use_column
+begin
+  return query
+  with mine as (
+    select substr(' ' || name || ' ', place, 2) as letters, count(*) as times
+    from generate_series(1, length(name) + 1) as place
+    group by 1
+  ), theirs as (
+    select other.entity, substr(' ' || other.entity || ' ', place, 2) as letters, count(*) as times
+    from (select distinct unnest(others) as entity) as other
+    cross join generate_series(1, length(other.entity) + 1) as place
+    where length(other.entity) between 0.75 * length(name) and 1.34 * length(name)
     group by 1, 2
   )
-  select 2.0 * coalesce(sum(least(mine.times, theirs.times)), 0) / (length(one) + length(other) + 2)
-  from pair as mine
-  join pair as theirs on theirs.letters = mine.letters and theirs.side = 2
-  where mine.side = 1;
+  select theirs.entity,
+    (2.0 * sum(least(mine.times, theirs.times)) / (length(name) + length(theirs.entity) + 2))::double precision
+  from theirs
+  join mine on mine.letters = theirs.letters
+  group by theirs.entity;
+end;
 $$;
 
 -- What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. "Incident 42:
@@ -69,15 +81,15 @@ as $$
     where named.base <> title
     union all
     select rag.entity(part), btrim(part), 0.6, place::integer
-    from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、') with ordinality
-      as parts (part, place)
+    from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、')
+      with ordinality as parts (part, place)
     where place <= 8 and part <> title
   ) as found (entity, name, weight, place)
   where length(found.entity) > 1
   group by found.entity;
 $$;
 
-revoke all on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likeness(text, text),
+revoke all on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likenesses(text, text[]),
   rag.names_of_title(text) from public, anon, service_role;
-grant execute on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likeness(text, text),
+grant execute on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likenesses(text, text[]),
   rag.names_of_title(text) to authenticated;

@@ -1,6 +1,6 @@
--- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on documents,
--- so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the documents
--- about it, and from what these name on to the documents about that.
+-- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on
+-- documents, so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the
+-- documents about it, and from what these name on to the documents about that.
 
 create table rag.subjects (
   org_id uuid not null,

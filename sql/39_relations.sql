@@ -1,5 +1,5 @@
--- What chunks say of how entities are related: one row for each edge and chunk that says so, so that an edge lives as long
--- as its evidence. That two names stand together is no row here: rag.mentions says it.
+-- What chunks say of how entities are related: one row for each edge and chunk that says so, so that an edge lives as
+-- long as its evidence. That two names stand together is no row here: rag.mentions says it.
 
 create table rag.relations (
   org_id uuid not null,
@@ -101,8 +101,8 @@ as $$
 $$;
 
 -- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
--- with that ordinal. Names that fold to nothing are none, of one entity there is one row a chunk, and relations need
--- both ends named in the document. At most 200 names and 200 relations a chunk.
+-- with that ordinal. What is no name is left out, of one entity there is one row a chunk, and relations need both ends
+-- named in the document. At most 200 names and 200 relations a chunk.
 create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -117,21 +117,24 @@ begin
   cross join lateral (
     select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(named.name) as entity,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
-      (array_agg(coalesce(named.kind, 'name') order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
+      (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
       (array(select distinct said.surface
         from unnest(array_agg(named.surfaces)) as said (surface)
         where said.surface is not null))[:20] as said,
       least(1, greatest(0, max(coalesce(named.weight, 0.5))))::real as weight
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
     cross join lateral (
-      select fields.*, entry.number, coalesce(surface.said, fields.name) as surfaces
-      from jsonb_array_elements(case jsonb_typeof(item.body -> 'names') when 'array' then item.body -> 'names' else '[]' end)
+      select fields.name, case when fields.kind ~ '^[a-z][a-z_]{0,39}$' then fields.kind else 'name' end as kind,
+        fields.weight, entry.number, coalesce(surface.said, fields.name) as surfaces
+      from jsonb_array_elements(
+        case jsonb_typeof(item.body -> 'names') when 'array' then item.body -> 'names' else '[]' end)
         with ordinality as entry (body, number)
       cross join lateral jsonb_to_record(entry.body) as fields (name text, kind text, said text[], weight real)
       left join lateral unnest(fields.said) as surface (said) on true
       where entry.number <= 200
     ) as named
     where length(named.name) between 1 and 200 and length(named.surfaces) between 1 and 200
+      and rag.shows_only(named.name) and rag.shows_only(named.surfaces)
     group by item.place, rag.entity(named.name)
   ) as folded
   cross join lateral (select rag.sound(folded.entity)) as heard (sound)
@@ -144,8 +147,8 @@ begin
     stored.owner_id, said.confidence
   from rag.documents as stored
   cross join lateral (
-    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(fields.subject) as subject, fields.type,
-      rag.entity(fields.object) as object, least(1, max(fields.confidence))::real as confidence
+    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(fields.subject) as subject,
+      fields.type, rag.entity(fields.object) as object, least(1, max(fields.confidence))::real as confidence
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
     cross join lateral (
       select entry.body
@@ -155,7 +158,7 @@ begin
       where entry.number <= 200
     ) as entry
     cross join lateral jsonb_to_record(entry.body) as fields (subject text, type text, object text, confidence real)
-    where fields.confidence > 0
+    where fields.confidence > 0 and fields.type ~ '^[A-Z][A-Z_]{1,49}$'
     group by 1, 2, 3, 4
   ) as said
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id and said.subject <> said.object

@@ -18,8 +18,8 @@ as $$
 $$;
 
 -- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
--- question's, 64 at most; capitals: those of them that look like a part of a name. One common word in small letters
--- is hardly meant as a name.
+-- question's, 64 at most; capitals: those of them that look like a part of a name. What has none is less surely meant
+-- as one.
 create function rag.link_exactly(words text[], capitals text[], scope rag.scope)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
@@ -38,7 +38,8 @@ begin
       cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
     )
     select org.id as org_id, gram.start, gram.size, gram.entity,
-      case when gram.size > 1 then 1.0 when gram.entity = any (capitals) then 0.8 else 0.4 end as weight
+      case when gram.size > 1 then 1.0 else 0.8 end
+        * case when capitals && string_to_array(gram.entity, ' ') then 1 else 0.5 end as weight
     from gram
     cross join unnest(scope.org_ids) as org (id)
     -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
@@ -85,39 +86,43 @@ declare
   beyond constant text := chr(1114111);
   -- What a mistake at one end leaves of the other.
   kept constant integer := greatest(2, (2 * length(heard) + 2) / 3);
+  near text[];
 begin
   if length(heard) < 2 then
     return;
   end if;
+  near := array(
+    (select named.entity from rag.subjects as named
+    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 100)
+    union
+    (select named.entity from rag.mentions as named
+    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 200)
+    union
+    (select named.entity from rag.subjects as named
+    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 100)
+    union
+    (select named.entity from rag.mentions as named
+    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 200));
   return query
-  select near.entity, max(case
-    -- A part of a name, whole words of it: a surname, a first name.
-    when starts_with(near.entity, alike.name || ' ') or right(near.entity, length(alike.name) + 1) = ' ' || alike.name
-      then 0.75
-    else rag.likeness(near.entity, alike.name) end)
+  select found.entity, max(found.likeness)
   from (
-    (select named.entity from rag.subjects as named
-      where named.org_id = alike.org_id and named.sound >= left(heard, kept)
-        and named.sound < left(heard, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 100)
-    union
-    (select named.entity from rag.mentions as named
-      where named.org_id = alike.org_id and named.sound >= left(heard, kept)
-        and named.sound < left(heard, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 200)
-    union
-    (select named.entity from rag.subjects as named
-      where named.org_id = alike.org_id and named.ending >= left(tail, kept)
-        and named.ending < left(tail, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 100)
-    union
-    (select named.entity from rag.mentions as named
-      where named.org_id = alike.org_id and named.ending >= left(tail, kept)
-        and named.ending < left(tail, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 200)
-  ) as near
-  group by near.entity
-  order by 2 desc, near.entity
+    select found.entity, found.likeness from rag.likenesses(alike.name, near) as found
+    union all
+    -- A part of a name, whole words of it: a surname, a first name.
+    select whole, 0.75
+    from unnest(near) as whole
+    where starts_with(whole, alike.name || ' ') or right(whole, length(alike.name) + 1) = ' ' || alike.name
+  ) as found
+  group by found.entity
+  order by 2 desc, 1
   limit wanted;
 end;
 $$;
@@ -152,7 +157,7 @@ begin
         name := array_to_string(words[start:start + size - 1], ' ');
         continue when length(name) < 4;
         tried := tried + 1;
-        exit when tried > 24;
+        exit when tried > 12;
         select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
         continue when not found or best.likeness < 0.6;
         for place in start..start + size - 1 loop

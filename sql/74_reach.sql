@@ -14,16 +14,8 @@ create type rag.neighbour as (
   org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
 );
 
--- How much an entity says that is named so often: the more common, the less; nothing tells those apart that are named
--- more often than is counted.
-create function rag.rarity(times bigint)
-returns double precision
-language sql immutable security invoker set search_path = ''
-as $$
-  select 1 / sqrt(1 + times / 24.0);
-$$;
-
--- The documents about the entities, and the chunks that name them: `each` of either an entity, `common` counted.
+-- The documents about the entities, and the chunks that name them, so many of either for each. An entity that is named
+-- more often says less; how often is counted no further than is read.
 create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer,
   mention_share double precision)
 returns rag.reached[]
@@ -47,7 +39,7 @@ begin
     ), named as materialized (
       select seed.org_id, found.document_id, found.ordinal, seed.entity,
         mention_share * seed.weight * (0.5 + 0.5 * found.weight)
-          * rag.rarity(count(*) over (partition by seed.org_id, seed.entity)) as weight
+          / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) as weight
       from unnest(seeds) as seed
       cross join lateral (
         select mentions.document_id, mentions.ordinal, mentions.weight
@@ -89,7 +81,7 @@ begin
 end;
 $$;
 
--- What stands with the seeds in the strongest of these places: the 64 entities that are worth most, each by its best
+-- What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its best
 -- way. relation_types: kinds of edges that the question asks for.
 create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], relation_types text[])
 returns rag.neighbour[]
@@ -146,7 +138,7 @@ begin
       order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
     )
     select (way.org_id, way.entity, way.weight, way.seed, way.document_id, way.ordinal)::rag.neighbour
-    from (select * from way order by way.weight desc, way.entity limit 64) as way
+    from (select * from way order by way.weight desc, way.entity limit 48) as way
     order by way.weight desc, way.entity);
 end;
 $$;
@@ -220,19 +212,19 @@ begin
     if complete then
       second := rag.within(rag.places_of(array(
         select (near.org_id, near.entity, near.weight, null, null)::rag.seed from unnest(neighbours) as near),
-        scope, 4, 16, 0.3), scope);
+        scope, 4, 12, 0.3), scope);
     end if;
   end if;
   chunks := rag.chunks_of(first || second, needle, scope, wanted);
 end;
 $$;
 
-revoke all on function rag.rarity(bigint),
+revoke all on function
   rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
   rag.neighbours_in(rag.reached[], rag.seed[], text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
   rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) from public, anon, service_role;
-grant execute on function rag.rarity(bigint),
+grant execute on function
   rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
   rag.neighbours_in(rag.reached[], rag.seed[], text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),

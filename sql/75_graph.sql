@@ -1,5 +1,5 @@
--- What a graph search shows besides chunks: the entities that had a part in it, the edges between them, and which chunks
--- say so. All of it is read under row security from rows of documents that the caller sees.
+-- What a graph search shows besides chunks: the entities that had a part in it, the edges between them, and which
+-- chunks say so. All of it is read under row security from rows of documents that the caller sees.
 
 -- The entities, by their names as documents write them most prominently, with other spellings as aliases.
 create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[])
@@ -87,7 +87,8 @@ begin
 end;
 $$;
 
--- The edges that nothing but standing together makes: from a seed to what stands with it, where no document states more.
+-- The edges that nothing but standing together makes: from a seed to what stands with it, where no document states
+-- more.
 create function rag.edges_of_neighbours(neighbours rag.neighbour[], stated jsonb[])
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''

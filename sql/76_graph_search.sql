@@ -1,29 +1,47 @@
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
--- The legs' hits and the chunks that the graph reached, ordered together: of a score the graph's share is how surely the
--- chunk was reached, the rest what the legs give it, 0 to 1 both. graph_scores: of the hits, in their order.
-create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer,
-  out joined rag.hit[], out graph_scores double precision[])
-returns record
+-- The legs' hits and the chunks that the graph reached, ordered together, `wanted` at most: of a score the graph's share
+-- is how surely the chunk was reached, the rest what the legs give it, 0 to 1 both.
+create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
+returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  with weighed as (
-    select hit.*, coalesce(place.weight, 0) as graph_score,
-      (1 - share) * coalesce(hit.score, 0) + share * coalesce(place.weight, 0) as joined_score
-    from unnest(hits) as hit
-    left join unnest(reached) as place on place.org_id = hit.org_id and place.document_id = hit.document_id
-      and place.ordinal = hit.ordinal
-  ), best as (
-    select * from weighed order by joined_score desc, chunk_id limit wanted
-  )
-  select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
+  return (
+    with weighed as (
+      select hit.*, (1 - share) * coalesce(hit.score, 0) + share * coalesce(place.weight, 0) as joined_score
+      from unnest(hits) as hit
+      left join unnest(reached) as place on place.org_id = hit.org_id and place.document_id = hit.document_id
+        and place.ordinal = hit.ordinal
+    ), best as (
+      select * from weighed order by joined_score desc, chunk_id limit wanted
+    )
+    select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
       best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.hit
-      order by best.joined_score desc, best.chunk_id),
-    array_agg(best.graph_score order by best.joined_score desc, best.chunk_id)
-    into joined, graph_scores
-  from best;
+      order by best.joined_score desc, best.chunk_id)
+    from best);
+end;
+$$;
+
+-- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
+create function rag.show_joined(shown rag.hit[], by_legs rag.hit[], reached rag.reached[], exact boolean,
+  considered integer, vector_ms real, lexical_ms real)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
+      'graph_sourced', place.weight > 0 and not exists (
+        select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
+    from rag.show(shown, exact, considered, vector_ms, lexical_ms) as row_shown
+    left join lateral (
+      select max(found.weight)
+      from unnest(reached) as found
+      where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
+        and found.ordinal = row_shown.ordinal
+    ) as place (weight) on true);
 end;
 $$;
 
@@ -63,7 +81,8 @@ begin
   if cardinality(hits) = 0 then
     return hits;
   end if;
-  scored := rag.score(asked, array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
+  scored := rag.score(asked,
+    array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
     hits, needle, scope, mode, 'mean', 0, 0, false);
   -- By word alone a chunk without one of the words has no score; it was reached all the same.
   return scored || array(
@@ -72,9 +91,10 @@ begin
 end;
 $$;
 
--- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph, or
--- one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2. relation_types: the edges that the
--- question asks for, which lead on most surely. Returns {matches, entities, edges, evidence, complete, graph_ms}.
+-- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph
+-- (hybrid's legs), or one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2.
+-- relation_types: the edges that the question asks for, which lead on most surely. Returns {matches, entities, edges,
+-- evidence, complete, graph_ms}.
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -102,10 +122,9 @@ declare
   seeds rag.seed[];
   reach record;
   more rag.hit[];
-  joined record;
+  hits rag.hit[];
   started timestamptz;
   graph_ms real;
-  matches jsonb;
 begin
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops, relation_types);
@@ -131,34 +150,22 @@ begin
     needle, scope);
   more := rag.score_reached(more,
     case when legs = 'semantic' then null else rag.question(query_text, scope) end, needle, scope, legs);
-  joined := rag.join_graph(found.hits || more, reach.chunks,
-    case when cardinality(reach.chunks) = 0 then 0 when mode = 'graph' then settings.graph_share
-      else settings.graph_enhancement end, pool);
+  hits := rag.join_graph(found.hits || more, reach.chunks,
+    case when cardinality(reach.chunks) = 0 then 0 else settings.graph_share end, pool);
   graph_ms := rag.milliseconds_since(started);
-  -- (Fading and preferring keep which chunks there are, and lose the graph's scores: these are found again by chunk.)
-  more := joined.joined;
   if half_life_days is not null then
-    more := rag.fade(more, half_life_days);
+    hits := rag.fade(hits, half_life_days);
   end if;
   if prefer is not null then
-    more := rag.prefer(more, prefer);
+    hits := rag.prefer(hits, prefer);
   end if;
-  more := more[:top_k];
+  hits := hits[:top_k];
   if expand_context > 0 then
-    more := rag.widen(more, expand_context);
+    hits := rag.widen(hits, expand_context);
   end if;
-  select coalesce(jsonb_agg(to_jsonb(shown) || jsonb_build_object('graph_score', coalesce(graphed.score, 0),
-      'graph_sourced', coalesce(graphed.score, 0) > 0 and not exists (
-        select from unnest((found.hits)[:top_k]) as hit where hit.chunk_id = shown.chunk_id))), '[]')
-    into matches
-  from rag.show(more, found.exact, found.considered, found.vector_ms, found.lexical_ms) as shown
-  cross join lateral (
-    select max(joined.graph_scores[place])
-    from generate_subscripts(joined.joined, 1) as place
-    where joined.joined[place].chunk_id = shown.chunk_id
-  ) as graphed (score);
-  return rag.show_graph(seeds, reach.neighbours, scope)
-    || jsonb_build_object('matches', matches, 'complete', reach.complete, 'graph_ms', graph_ms);
+  return rag.show_graph(seeds, reach.neighbours, scope) || jsonb_build_object('complete', reach.complete,
+    'graph_ms', graph_ms, 'matches', rag.show_joined(hits, (found.hits)[:top_k], reach.chunks, found.exact,
+      found.considered, found.vector_ms, found.lexical_ms));
 end;
 $$;
 
@@ -180,12 +187,14 @@ end;
 $$;
 
 revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
+  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
   rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
   rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) from public, anon, service_role;
 grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
+  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
   rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
   rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),

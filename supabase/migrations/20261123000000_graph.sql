@@ -2,8 +2,7 @@
 -- they have been read (sql/42), and searching by all that (sql/73 to sql/77).
 
 alter table rag.settings
-  add column graph_share real not null default 0.6 check (graph_share between 0 and 1),
-  add column graph_enhancement real not null default 0.5 check (graph_enhancement between 0 and 1),
+  add column graph_share real not null default 0.3 check (graph_share between 0 and 1),
   add column mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   add column graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000);
 
@@ -21,7 +20,8 @@ as $$
       regexp_replace(lower(normalize(content, nfkd)),
         '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\ufe20-\ufe2f]', '', 'g'),
       'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðı', 'olddi'),
-    '[''’‘`´ʼ](?:s\M)?', '', 'g'), '(?:(?![+#])[[:punct:][:space:][:cntrl:]]|[–—·•…«»„“”‚‹›])+', ' ', 'g')), nfc);
+    '[''’‘`´ʼ](?:s\M)?', '', 'g'),
+    '(?:(?![+#])[[:punct:][:space:][:cntrl:]]|[–—·•…«»„“”‚‹›])+', ' ', 'g')), nfc);
 $$;
 
 -- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all.
@@ -43,21 +43,32 @@ as $$
     'cqzwyj', 'kksvii'), '\m[aeiou]', 'a', 'g'), '\B[aeiouh]', '', 'g'), '(.)\1+', '\1', 'g');
 $$;
 
--- How much two folded names are alike, 0 to 1: the share of their pairs of letters that they have in common (Dice, 1945).
-create function rag.likeness(one text, other text)
-returns double precision
-language sql immutable security invoker set search_path = ''
+-- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
+-- (Dice, 1945). Those that are not as long, by a third, are left out.
+create function rag.likenesses(name text, others text[])
+returns table (entity text, likeness double precision)
+language plpgsql immutable security invoker set search_path = ''
 as $$
-  with pair as (
-    select side, substr(padded, place, 2) as letters, count(*) as times
-    from (values (1, ' ' || one || ' '), (2, ' ' || other || ' ')) as names (side, padded)
-    cross join generate_series(1, length(padded) - 1) as place
+#variable_conflict use_column
+begin
+  return query
+  with mine as (
+    select substr(' ' || name || ' ', place, 2) as letters, count(*) as times
+    from generate_series(1, length(name) + 1) as place
+    group by 1
+  ), theirs as (
+    select other.entity, substr(' ' || other.entity || ' ', place, 2) as letters, count(*) as times
+    from (select distinct unnest(others) as entity) as other
+    cross join generate_series(1, length(other.entity) + 1) as place
+    where length(other.entity) between 0.75 * length(name) and 1.34 * length(name)
     group by 1, 2
   )
-  select 2.0 * coalesce(sum(least(mine.times, theirs.times)), 0) / (length(one) + length(other) + 2)
-  from pair as mine
-  join pair as theirs on theirs.letters = mine.letters and theirs.side = 2
-  where mine.side = 1;
+  select theirs.entity,
+    (2.0 * sum(least(mine.times, theirs.times)) / (length(name) + length(theirs.entity) + 2))::double precision
+  from theirs
+  join mine on mine.letters = theirs.letters
+  group by theirs.entity;
+end;
 $$;
 
 -- What a title names, and how surely: itself, with and without what it has in parentheses, and its parts. "Incident 42:
@@ -78,22 +89,22 @@ as $$
     where named.base <> title
     union all
     select rag.entity(part), btrim(part), 0.6, place::integer
-    from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、') with ordinality
-      as parts (part, place)
+    from regexp_split_to_table(title, '\s*[:;|–—·•»>()（）《》「」『』]\s*|\s+[-/]\s+|,\s+|，|、')
+      with ordinality as parts (part, place)
     where place <= 8 and part <> title
   ) as found (entity, name, weight, place)
   where length(found.entity) > 1
   group by found.entity;
 $$;
 
-revoke all on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likeness(text, text),
+revoke all on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likenesses(text, text[]),
   rag.names_of_title(text) from public, anon, service_role;
-grant execute on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likeness(text, text),
+grant execute on function rag.fold(text), rag.entity(text), rag.sound(text), rag.likenesses(text, text[]),
   rag.names_of_title(text) to authenticated;
 
--- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on documents,
--- so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the documents
--- about it, and from what these name on to the documents about that.
+-- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on
+-- documents, so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the
+-- documents about it, and from what these name on to the documents about that.
 
 create table rag.subjects (
   org_id uuid not null,
@@ -259,8 +270,8 @@ create policy "a bound key stays in its collection" on rag.mentions
 
 grant select, insert, update, delete on rag.mentions to authenticated;
 
--- What chunks say of how entities are related: one row for each edge and chunk that says so, so that an edge lives as long
--- as its evidence. That two names stand together is no row here: rag.mentions says it.
+-- What chunks say of how entities are related: one row for each edge and chunk that says so, so that an edge lives as
+-- long as its evidence. That two names stand together is no row here: rag.mentions says it.
 
 create table rag.relations (
   org_id uuid not null,
@@ -362,8 +373,8 @@ as $$
 $$;
 
 -- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
--- with that ordinal. Names that fold to nothing are none, of one entity there is one row a chunk, and relations need
--- both ends named in the document. At most 200 names and 200 relations a chunk.
+-- with that ordinal. What is no name is left out, of one entity there is one row a chunk, and relations need both ends
+-- named in the document. At most 200 names and 200 relations a chunk.
 create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -378,21 +389,24 @@ begin
   cross join lateral (
     select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(named.name) as entity,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
-      (array_agg(coalesce(named.kind, 'name') order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
+      (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
       (array(select distinct said.surface
         from unnest(array_agg(named.surfaces)) as said (surface)
         where said.surface is not null))[:20] as said,
       least(1, greatest(0, max(coalesce(named.weight, 0.5))))::real as weight
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
     cross join lateral (
-      select fields.*, entry.number, coalesce(surface.said, fields.name) as surfaces
-      from jsonb_array_elements(case jsonb_typeof(item.body -> 'names') when 'array' then item.body -> 'names' else '[]' end)
+      select fields.name, case when fields.kind ~ '^[a-z][a-z_]{0,39}$' then fields.kind else 'name' end as kind,
+        fields.weight, entry.number, coalesce(surface.said, fields.name) as surfaces
+      from jsonb_array_elements(
+        case jsonb_typeof(item.body -> 'names') when 'array' then item.body -> 'names' else '[]' end)
         with ordinality as entry (body, number)
       cross join lateral jsonb_to_record(entry.body) as fields (name text, kind text, said text[], weight real)
       left join lateral unnest(fields.said) as surface (said) on true
       where entry.number <= 200
     ) as named
     where length(named.name) between 1 and 200 and length(named.surfaces) between 1 and 200
+      and rag.shows_only(named.name) and rag.shows_only(named.surfaces)
     group by item.place, rag.entity(named.name)
   ) as folded
   cross join lateral (select rag.sound(folded.entity)) as heard (sound)
@@ -405,8 +419,8 @@ begin
     stored.owner_id, said.confidence
   from rag.documents as stored
   cross join lateral (
-    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(fields.subject) as subject, fields.type,
-      rag.entity(fields.object) as object, least(1, max(fields.confidence))::real as confidence
+    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(fields.subject) as subject,
+      fields.type, rag.entity(fields.object) as object, least(1, max(fields.confidence))::real as confidence
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
     cross join lateral (
       select entry.body
@@ -416,7 +430,7 @@ begin
       where entry.number <= 200
     ) as entry
     cross join lateral jsonb_to_record(entry.body) as fields (subject text, type text, object text, confidence real)
-    where fields.confidence > 0
+    where fields.confidence > 0 and fields.type ~ '^[A-Z][A-Z_]{1,49}$'
     group by 1, 2, 3, 4
   ) as said
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id and said.subject <> said.object
@@ -584,8 +598,8 @@ as $$
 $$;
 
 -- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
--- question's, 64 at most; capitals: those of them that look like a part of a name. One common word in small letters
--- is hardly meant as a name.
+-- question's, 64 at most; capitals: those of them that look like a part of a name. What has none is less surely meant
+-- as one.
 create function rag.link_exactly(words text[], capitals text[], scope rag.scope)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
@@ -604,7 +618,8 @@ begin
       cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
     )
     select org.id as org_id, gram.start, gram.size, gram.entity,
-      case when gram.size > 1 then 1.0 when gram.entity = any (capitals) then 0.8 else 0.4 end as weight
+      case when gram.size > 1 then 1.0 else 0.8 end
+        * case when capitals && string_to_array(gram.entity, ' ') then 1 else 0.5 end as weight
     from gram
     cross join unnest(scope.org_ids) as org (id)
     -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
@@ -651,39 +666,43 @@ declare
   beyond constant text := chr(1114111);
   -- What a mistake at one end leaves of the other.
   kept constant integer := greatest(2, (2 * length(heard) + 2) / 3);
+  near text[];
 begin
   if length(heard) < 2 then
     return;
   end if;
+  near := array(
+    (select named.entity from rag.subjects as named
+    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 100)
+    union
+    (select named.entity from rag.mentions as named
+    where named.org_id = alike.org_id and named.sound >= left(heard, kept) and named.sound < left(heard, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 200)
+    union
+    (select named.entity from rag.subjects as named
+    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 100)
+    union
+    (select named.entity from rag.mentions as named
+    where named.org_id = alike.org_id and named.ending >= left(tail, kept) and named.ending < left(tail, kept) || beyond
+      and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids))
+    limit 200));
   return query
-  select near.entity, max(case
-    -- A part of a name, whole words of it: a surname, a first name.
-    when starts_with(near.entity, alike.name || ' ') or right(near.entity, length(alike.name) + 1) = ' ' || alike.name
-      then 0.75
-    else rag.likeness(near.entity, alike.name) end)
+  select found.entity, max(found.likeness)
   from (
-    (select named.entity from rag.subjects as named
-      where named.org_id = alike.org_id and named.sound >= left(heard, kept)
-        and named.sound < left(heard, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 100)
-    union
-    (select named.entity from rag.mentions as named
-      where named.org_id = alike.org_id and named.sound >= left(heard, kept)
-        and named.sound < left(heard, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 200)
-    union
-    (select named.entity from rag.subjects as named
-      where named.org_id = alike.org_id and named.ending >= left(tail, kept)
-        and named.ending < left(tail, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 100)
-    union
-    (select named.entity from rag.mentions as named
-      where named.org_id = alike.org_id and named.ending >= left(tail, kept)
-        and named.ending < left(tail, kept) || beyond
-        and (scope.collection_ids is null or named.collection_id = any (scope.collection_ids)) limit 200)
-  ) as near
-  group by near.entity
-  order by 2 desc, near.entity
+    select found.entity, found.likeness from rag.likenesses(alike.name, near) as found
+    union all
+    -- A part of a name, whole words of it: a surname, a first name.
+    select whole, 0.75
+    from unnest(near) as whole
+    where starts_with(whole, alike.name || ' ') or right(whole, length(alike.name) + 1) = ' ' || alike.name
+  ) as found
+  group by found.entity
+  order by 2 desc, 1
   limit wanted;
 end;
 $$;
@@ -718,7 +737,7 @@ begin
         name := array_to_string(words[start:start + size - 1], ' ');
         continue when length(name) < 4;
         tried := tried + 1;
-        exit when tried > 24;
+        exit when tried > 12;
         select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
         continue when not found or best.likeness < 0.6;
         for place in start..start + size - 1 loop
@@ -798,16 +817,8 @@ create type rag.neighbour as (
   org_id uuid, entity text, weight double precision, seed text, document_id uuid, ordinal integer
 );
 
--- How much an entity says that is named so often: the more common, the less; nothing tells those apart that are named
--- more often than is counted.
-create function rag.rarity(times bigint)
-returns double precision
-language sql immutable security invoker set search_path = ''
-as $$
-  select 1 / sqrt(1 + times / 24.0);
-$$;
-
--- The documents about the entities, and the chunks that name them: `each` of either an entity, `common` counted.
+-- The documents about the entities, and the chunks that name them, so many of either for each. An entity that is named
+-- more often says less; how often is counted no further than is read.
 create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer,
   mention_share double precision)
 returns rag.reached[]
@@ -831,7 +842,7 @@ begin
     ), named as materialized (
       select seed.org_id, found.document_id, found.ordinal, seed.entity,
         mention_share * seed.weight * (0.5 + 0.5 * found.weight)
-          * rag.rarity(count(*) over (partition by seed.org_id, seed.entity)) as weight
+          / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) as weight
       from unnest(seeds) as seed
       cross join lateral (
         select mentions.document_id, mentions.ordinal, mentions.weight
@@ -873,7 +884,7 @@ begin
 end;
 $$;
 
--- What stands with the seeds in the strongest of these places: the 64 entities that are worth most, each by its best
+-- What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its best
 -- way. relation_types: kinds of edges that the question asks for.
 create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], relation_types text[])
 returns rag.neighbour[]
@@ -930,7 +941,7 @@ begin
       order by ways.org_id, ways.entity, ways.place_weight * ways.strength desc, ways.document_id, ways.ordinal
     )
     select (way.org_id, way.entity, way.weight, way.seed, way.document_id, way.ordinal)::rag.neighbour
-    from (select * from way order by way.weight desc, way.entity limit 64) as way
+    from (select * from way order by way.weight desc, way.entity limit 48) as way
     order by way.weight desc, way.entity);
 end;
 $$;
@@ -1004,26 +1015,26 @@ begin
     if complete then
       second := rag.within(rag.places_of(array(
         select (near.org_id, near.entity, near.weight, null, null)::rag.seed from unnest(neighbours) as near),
-        scope, 4, 16, 0.3), scope);
+        scope, 4, 12, 0.3), scope);
     end if;
   end if;
   chunks := rag.chunks_of(first || second, needle, scope, wanted);
 end;
 $$;
 
-revoke all on function rag.rarity(bigint),
+revoke all on function
   rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
   rag.neighbours_in(rag.reached[], rag.seed[], text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
   rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) from public, anon, service_role;
-grant execute on function rag.rarity(bigint),
+grant execute on function
   rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
   rag.neighbours_in(rag.reached[], rag.seed[], text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
   rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) to authenticated;
 
--- What a graph search shows besides chunks: the entities that had a part in it, the edges between them, and which chunks
--- say so. All of it is read under row security from rows of documents that the caller sees.
+-- What a graph search shows besides chunks: the entities that had a part in it, the edges between them, and which
+-- chunks say so. All of it is read under row security from rows of documents that the caller sees.
 
 -- The entities, by their names as documents write them most prominently, with other spellings as aliases.
 create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[])
@@ -1111,7 +1122,8 @@ begin
 end;
 $$;
 
--- The edges that nothing but standing together makes: from a seed to what stands with it, where no document states more.
+-- The edges that nothing but standing together makes: from a seed to what stands with it, where no document states
+-- more.
 create function rag.edges_of_neighbours(neighbours rag.neighbour[], stated jsonb[])
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
@@ -1176,29 +1188,47 @@ grant execute on function rag.show_entities(rag.seed[], rag.neighbour[]),
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
--- The legs' hits and the chunks that the graph reached, ordered together: of a score the graph's share is how surely the
--- chunk was reached, the rest what the legs give it, 0 to 1 both. graph_scores: of the hits, in their order.
-create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer,
-  out joined rag.hit[], out graph_scores double precision[])
-returns record
+-- The legs' hits and the chunks that the graph reached, ordered together, `wanted` at most: of a score the graph's share
+-- is how surely the chunk was reached, the rest what the legs give it, 0 to 1 both.
+create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
+returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  with weighed as (
-    select hit.*, coalesce(place.weight, 0) as graph_score,
-      (1 - share) * coalesce(hit.score, 0) + share * coalesce(place.weight, 0) as joined_score
-    from unnest(hits) as hit
-    left join unnest(reached) as place on place.org_id = hit.org_id and place.document_id = hit.document_id
-      and place.ordinal = hit.ordinal
-  ), best as (
-    select * from weighed order by joined_score desc, chunk_id limit wanted
-  )
-  select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
+  return (
+    with weighed as (
+      select hit.*, (1 - share) * coalesce(hit.score, 0) + share * coalesce(place.weight, 0) as joined_score
+      from unnest(hits) as hit
+      left join unnest(reached) as place on place.org_id = hit.org_id and place.document_id = hit.document_id
+        and place.ordinal = hit.ordinal
+    ), best as (
+      select * from weighed order by joined_score desc, chunk_id limit wanted
+    )
+    select array_agg((best.org_id, best.document_id, best.ordinal, best.chunk_id, best.content, best.span_start,
       best.span_end, best.similarity, best.word_score, least(1, best.joined_score))::rag.hit
-      order by best.joined_score desc, best.chunk_id),
-    array_agg(best.graph_score order by best.joined_score desc, best.chunk_id)
-    into joined, graph_scores
-  from best;
+      order by best.joined_score desc, best.chunk_id)
+    from best);
+end;
+$$;
+
+-- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
+create function rag.show_joined(shown rag.hit[], by_legs rag.hit[], reached rag.reached[], exact boolean,
+  considered integer, vector_ms real, lexical_ms real)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  return (
+    select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
+      'graph_sourced', place.weight > 0 and not exists (
+        select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
+    from rag.show(shown, exact, considered, vector_ms, lexical_ms) as row_shown
+    left join lateral (
+      select max(found.weight)
+      from unnest(reached) as found
+      where found.org_id = row_shown.org_id and found.document_id = row_shown.document_id
+        and found.ordinal = row_shown.ordinal
+    ) as place (weight) on true);
 end;
 $$;
 
@@ -1238,7 +1268,8 @@ begin
   if cardinality(hits) = 0 then
     return hits;
   end if;
-  scored := rag.score(asked, array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
+  scored := rag.score(asked,
+    array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
     hits, needle, scope, mode, 'mean', 0, 0, false);
   -- By word alone a chunk without one of the words has no score; it was reached all the same.
   return scored || array(
@@ -1247,9 +1278,10 @@ begin
 end;
 $$;
 
--- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph, or
--- one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2. relation_types: the edges that the
--- question asks for, which lead on most surely. Returns {matches, entities, edges, evidence, complete, graph_ms}.
+-- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph
+-- (hybrid's legs), or one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2.
+-- relation_types: the edges that the question asks for, which lead on most surely. Returns {matches, entities, edges,
+-- evidence, complete, graph_ms}.
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -1277,10 +1309,9 @@ declare
   seeds rag.seed[];
   reach record;
   more rag.hit[];
-  joined record;
+  hits rag.hit[];
   started timestamptz;
   graph_ms real;
-  matches jsonb;
 begin
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops, relation_types);
@@ -1306,34 +1337,22 @@ begin
     needle, scope);
   more := rag.score_reached(more,
     case when legs = 'semantic' then null else rag.question(query_text, scope) end, needle, scope, legs);
-  joined := rag.join_graph(found.hits || more, reach.chunks,
-    case when cardinality(reach.chunks) = 0 then 0 when mode = 'graph' then settings.graph_share
-      else settings.graph_enhancement end, pool);
+  hits := rag.join_graph(found.hits || more, reach.chunks,
+    case when cardinality(reach.chunks) = 0 then 0 else settings.graph_share end, pool);
   graph_ms := rag.milliseconds_since(started);
-  -- (Fading and preferring keep which chunks there are, and lose the graph's scores: these are found again by chunk.)
-  more := joined.joined;
   if half_life_days is not null then
-    more := rag.fade(more, half_life_days);
+    hits := rag.fade(hits, half_life_days);
   end if;
   if prefer is not null then
-    more := rag.prefer(more, prefer);
+    hits := rag.prefer(hits, prefer);
   end if;
-  more := more[:top_k];
+  hits := hits[:top_k];
   if expand_context > 0 then
-    more := rag.widen(more, expand_context);
+    hits := rag.widen(hits, expand_context);
   end if;
-  select coalesce(jsonb_agg(to_jsonb(shown) || jsonb_build_object('graph_score', coalesce(graphed.score, 0),
-      'graph_sourced', coalesce(graphed.score, 0) > 0 and not exists (
-        select from unnest((found.hits)[:top_k]) as hit where hit.chunk_id = shown.chunk_id))), '[]')
-    into matches
-  from rag.show(more, found.exact, found.considered, found.vector_ms, found.lexical_ms) as shown
-  cross join lateral (
-    select max(joined.graph_scores[place])
-    from generate_subscripts(joined.joined, 1) as place
-    where joined.joined[place].chunk_id = shown.chunk_id
-  ) as graphed (score);
-  return rag.show_graph(seeds, reach.neighbours, scope)
-    || jsonb_build_object('matches', matches, 'complete', reach.complete, 'graph_ms', graph_ms);
+  return rag.show_graph(seeds, reach.neighbours, scope) || jsonb_build_object('complete', reach.complete,
+    'graph_ms', graph_ms, 'matches', rag.show_joined(hits, (found.hits)[:top_k], reach.chunks, found.exact,
+      found.considered, found.vector_ms, found.lexical_ms));
 end;
 $$;
 
@@ -1355,12 +1374,14 @@ end;
 $$;
 
 revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
+  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
   rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
   rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) from public, anon, service_role;
 grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
+  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
   rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
   rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
