@@ -169,9 +169,7 @@ def _gained(one: Measured) -> list[Figure]:
             figures.append(Figure(f"graph less {who}, {MEASURES[0]}, {about}", gain.mean, "", note=str(gain)))
     gain = beside(graph, one.runs[HYBRID], MEASURES[0])
     goal = f">= {GAIN}" if one.corpus == WHOLE else None
-    figures.append(
-        Figure(f"graph less hybrid, {MEASURES[0]}, {about}", gain.mean, "", None, goal, str(gain))
-    )
+    figures.append(Figure(f"graph less hybrid, {MEASURES[0]}, {about}", gain.mean, "", None, goal, str(gain)))
     return figures
 
 

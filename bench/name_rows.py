@@ -1,5 +1,5 @@
-"""The names of bench/names.py as rows of the graph's tables: what triggers and the ingestion would have stored
-of a shelf's documents, by COPY and a statement a table."""
+"""The names of bench/names.py as rows of the graph's tables: what triggers and the ingestion would have
+stored of a shelf's documents, by COPY and a statement a table."""
 
 from uuid import UUID
 
@@ -19,8 +19,8 @@ cross join lateral (select rag.sound(entity)) as heard (sound);
 """
 NAMING = "create temporary table naming (document_id uuid, ordinal integer, number integer, weight real)"
 RELATING = """
-create temporary table relating (document_id uuid, ordinal integer, subject integer, type text, object integer,
-  confidence real)
+create temporary table relating (document_id uuid, ordinal integer, subject integer, type text,
+  object integer, confidence real)
 """
 SUBJECTS = """
 insert into rag.subjects (org_id, document_id, entity, collection_id, name, weight, sound, ending)
@@ -31,8 +31,8 @@ cross join lateral (select rag.sound(found.entity)) as heard (sound)
 where org_id = %s
 """
 MENTIONS = """
-insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, name, kind, said, weight, sound,
-  ending)
+insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, name, kind, said, weight,
+  sound, ending)
 select %s, document_id, ordinal, entity, %s, name, kind, array[name], weight, sound, ending
 from naming
 join named using (number)
@@ -64,7 +64,10 @@ def name_rows(made: Tenants, shelf: Shelf) -> None:
 
 
 def _draft(made: Tenants, shelf: Shelf, prose: NamedProse) -> None:
-    documents = [UUID(bytes=value.tobytes()) for value in ids(shelf.org, np.arange(len(shelf.written), dtype=np.uint64))]
+    documents = [
+        UUID(bytes=value.tobytes())
+        for value in ids(shelf.org, np.arange(len(shelf.written), dtype=np.uint64))
+    ]
     namings = [
         (document_id, ordinal, naming)
         for number, (document_id, written) in enumerate(zip(documents, shelf.written, strict=True))

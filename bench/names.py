@@ -95,13 +95,17 @@ class Names:
 
     def _naming(self, draw: np.random.Generator, own: Numbers, chunk: int) -> Naming:
         count = max(2, int(draw.poisson(EACH)))
-        chosen = np.where(draw.random(count) < OWN_SHARE, own[draw.integers(OWN, size=count)], self.drawn(draw, count))
+        chosen = np.where(
+            draw.random(count) < OWN_SHARE, own[draw.integers(OWN, size=count)], self.drawn(draw, count)
+        )
         names = dict.fromkeys(map(int, chosen))
         if chunk == 0:
             names[EVERYWHERE] = None
         weights = np.round(0.3 + 0.7 * draw.random(len(names)), 2)
         relation = TYPES[int(draw.integers(len(TYPES)))] if len(names) > 1 and draw.integers(3) else None
-        return Naming(tuple(names), tuple(map(float, weights)), relation, float(round(0.5 + draw.random() / 2, 2)))
+        return Naming(
+            tuple(names), tuple(map(float, weights)), relation, float(round(0.5 + draw.random() / 2, 2))
+        )
 
 
 def _registered(chunk: int) -> Naming:

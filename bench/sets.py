@@ -2,29 +2,32 @@
 
 A set is a folder of three files: corpus.jsonl, {"id", "title", "text"} a line; queries.jsonl, {"id", "text",
 "meta"} a line; and qrels.tsv, a heading and then "query-id corpus-id score" a line, separated by tabs, for
-the questions that the corpus answers. published_rankings.json, where there is one, holds what others found in the
-first 780 documents, {"whose": {"query-id": ["corpus-id", ...]}}. meta.label may say of all questions whether they are "answerable",
-"out_of_corpus" or something else. The figures in the README are from Cranfield, 101 questions of
-2WikiMultihopQA and 3,000 of SQuAD 2.0: not ours to give away, so not kept here.
+the questions that the corpus answers. meta.label may say of all questions whether they are "answerable",
+"out_of_corpus" or something else. published_rankings.json, where there is one, holds what others found in the
+small corpus, the first 780 documents: {"whose": {"query-id": ["corpus-id", ...]}}. The figures in the README
+are from Cranfield, 101 questions of 2WikiMultihopQA and 3,000 of SQuAD 2.0: not ours to give away, so not
+kept here.
 """
 
 import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 from zlib import crc32
 
 import psycopg
 from rich.console import Console
 
-from local.corpus import ORGS, CorpusFile
-from local.ingest import authorise, core_of, put
+from local.corpus import ORGS
+from local.ingest import COLLECTION, authorise, core_of
 from local.stack import Stack
-from shared.ingest import NewDocument
+from shared.ingest import NewDocument, ingest_many
 from shared.pipeline import Pipeline
 from shared.types import Principal
 
@@ -46,8 +49,8 @@ class Item:
 
 @dataclass(frozen=True)
 class Labelled:
-    """`relevant`: by question and then by document, how much it tells, 1 or more. `published`: what others found in
-    the small corpus, by who they are and then by question."""
+    """`relevant`: by question and then by document, how much it tells, 1 or more. `published`: what others
+    found in the small corpus, by who they are and then by question."""
 
     name: str
     documents: Sequence[Item]
@@ -64,8 +67,8 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Library:
-    """A set's corpus as a user of a running stack has it; `names`: the corpus' ids by the documents'. `small`:
-    the small corpus in an org of its own, where there are published rankings of it."""
+    """A set's corpus as a user of a running stack has it; `names`: the corpus' ids by the documents';
+    `small`: the small corpus in an org of its own, where there are published rankings of it."""
 
     core: Pipeline
     reader: Principal
@@ -134,13 +137,23 @@ def ingested(labelled: Labelled, console: Console) -> Iterator[Library]:
 def _put(
     stack: Stack, core: Pipeline, items: Sequence[Item], org_id: str, reader: str, console: Console
 ) -> Library:
-    principal = authorise(stack)
+    """By hundreds, two of them at a time: while the database stores one, the next is embedded."""
+    principal = authorise(stack)(reader)
     documents = [
-        NewDocument(org_id, item.title or item.id, item.text or item.title, external_id=item.id, lang="en")
+        NewDocument(None, item.title or item.id, item.text or item.title, external_id=item.id, lang="en")
         for item in items
     ]
-    _, chunks = put(core, [(CorpusFile(document, None), reader) for document in documents], principal, console)
-    return Library(core, principal(reader), _names(stack, org_id), chunks, org_id)
+    hundreds = [documents[first : first + 100] for first in range(0, len(documents), 100)]
+
+    def put(some: Sequence[NewDocument]) -> int:
+        stored = ingest_many(core.database, core.embedder, principal, COLLECTION, some)
+        return sum(one.chunks for one in stored if one is not None)
+
+    started = perf_counter()
+    with ThreadPoolExecutor(2) as pool:
+        chunks = sum(pool.map(put, hundreds))
+    console.print(f"{len(items):,} documents, {chunks:,} chunks in {perf_counter() - started:.0f} s")
+    return Library(core, principal, _names(stack, org_id), chunks, org_id)
 
 
 def _names(stack: Stack, org_id: str) -> dict[str, str]:

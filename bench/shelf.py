@@ -53,7 +53,9 @@ def stocked(made: Tenants, org: Org, writes: type[Prose] = Prose) -> Shelf:
     prose = prose_for(made, writes)
     written = list(_written(prose, org.chunks))
     shelf = Shelf(org, prose, written)
-    made.connection.execute("insert into rag.orgs (id, name) values (%s, %s)", [org.id, f"Shelf {org.number}"])
+    made.connection.execute(
+        "insert into rag.orgs (id, name) values (%s, %s)", [org.id, f"Shelf {org.number}"]
+    )
     made.connection.execute(
         "insert into rag.collections (org_id, id, name) values (%s, %s, 'default')", [org.id, org.id]
     )
