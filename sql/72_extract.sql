@@ -338,13 +338,13 @@ begin
   end if;
   perform rag.read_collection(home, not is_graphed);
   if not is_graphed then
-    perform rag.forget_names(some.org_id, some.document_id)
+    perform rag.forget_names(few.org_id, few.document_id)
     from (
       select extractions.org_id, extractions.document_id
       from rag.extractions
       where extractions.org_id = home.org_id and extractions.collection_id = home.id
       limit at_once
-    ) as some;
+    ) as few;
   end if;
 end;
 $$;

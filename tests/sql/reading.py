@@ -1,0 +1,58 @@
+"""What is known of how far documents have been read, and of what they name."""
+
+from typing import Any
+
+from tests.actors import World
+from tests.sql.passages import passages
+
+Row = dict[str, Any]
+STATE = "level, next_ordinal, attempts, lease is not null, due_at is null, error_code"
+
+
+def named(*chunks: dict[str, list[Any]]) -> list[Row]:
+    """Chunks that somebody has read: each a text with the names in it, and what they are related by."""
+    rows: list[Row] = []
+    for chunk in chunks:
+        ((text, names),) = chunk.items()
+        relations = [name for name in names if isinstance(name, tuple)]
+        rows.append(
+            {
+                "content": text,
+                "names": [{"name": name} for name in names if isinstance(name, str)],
+                "relations": [
+                    {"subject": subject, "type": type_, "object": other, "confidence": 0.8}
+                    for subject, type_, other in relations
+                ],
+            }
+        )
+    return [
+        {**row, **passage}
+        for row, passage in zip(rows, passages([row["content"] for row in rows]), strict=True)
+    ]
+
+
+def mentions(world: World, document_id: str) -> list[tuple[int, str]]:
+    return world.sql(
+        "select ordinal, entity from rag.mentions where document_id = %s order by 1, 2", document_id
+    )
+
+
+def relations(world: World, document_id: str) -> list[tuple[int, str, str, str]]:
+    return world.sql(
+        "select ordinal, subject, type, object from rag.relations where document_id = %s order by 1, 2, 3, 4",
+        document_id,
+    )
+
+
+def state(world: World, document_id: str) -> tuple[Any, ...] | None:
+    """Level, next chunk, attempts, whether it is leased, whether it was given up, and why."""
+    rows = world.sql(f"select {STATE} from rag.extractions where document_id = %s", document_id)
+    return rows[0] if rows else None
+
+
+def graph_rows(world: World, document_id: str) -> int:
+    """Of whatever kind."""
+    tables = ("subjects", "mentions", "relations", "extractions")
+    counts = (f"(select count(*) from rag.{table} where document_id = %(id)s)" for table in tables)
+    ((number,),) = world._connection.execute(f"select {' + '.join(counts)}".encode(), {"id": document_id})
+    return int(number)
