@@ -208,15 +208,15 @@ def lines(one: Measured) -> list[dict[str, Any]]:
     ]
 
 
-def write(measured: Sequence[Measured]) -> None:
+def write(measured: Sequence[Measured], path: Path = RESULTS) -> None:
     """In the place of what was there of the same sets."""
     sets = {one.name for one in measured}
-    kept = [line for line in results() if line["set"] not in sets]
+    kept = [line for line in results(path) if line["set"] not in sets]
     told = [line for one in measured for line in lines(one)]
-    RESULTS.write_text("".join(json.dumps(line) + "\n" for line in [*kept, *told]))
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*kept, *told]))
 
 
-def results() -> list[dict[str, Any]]:
-    if not RESULTS.exists():
+def results(path: Path = RESULTS) -> list[dict[str, Any]]:
+    if not path.exists():
         return []
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text().splitlines()]

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from bench import eval_graph
 from bench.eval_graph import AUTO, GRAPH, HYBRID, SMALL, WHOLE, Measured, Run
 from bench.ranking import recalls
@@ -24,7 +22,9 @@ def measured(corpus: str) -> Measured:
     worse = run(q1=["a", "x", "y", "z", "v", "b"], q2=["x"])
     better = run(q1=["a", "b"], q2=["c"])
     runs = {HYBRID: worse, GRAPH: better, AUTO: better}
-    return Measured("two", corpus, 10, 12, runs, {"theirs": worse} if corpus == SMALL else {})
+    return Measured(
+        "two", corpus, 10, 12, runs, {"theirs": Run(worse.by_question)} if corpus == SMALL else {}
+    )
 
 
 def test_recall_counts_the_relevant_among_five_and_eight():
@@ -55,13 +55,11 @@ def test_a_router_that_always_loses_falls_short():
     assert [figure.holds for figure in figures] == [False, False]
 
 
-def test_what_is_written_down_takes_the_place_of_the_same_set_s(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(eval_graph, "RESULTS", tmp_path / "graph.jsonl")
-    eval_graph.write([measured(WHOLE)])
-    eval_graph.write([measured(SMALL), measured(WHOLE)])
-    lines = eval_graph.results()
+def test_what_is_written_down_takes_the_place_of_the_same_set_s(tmp_path: Path):
+    path = tmp_path / "graph.jsonl"
+    eval_graph.write([measured(WHOLE)], path)
+    eval_graph.write([measured(SMALL), measured(WHOLE)], path)
+    lines = eval_graph.results(path)
     assert [(line["corpus"], line["search"]) for line in lines] == [
         (SMALL, HYBRID), (SMALL, GRAPH), (SMALL, AUTO), (SMALL, "theirs"),
         (WHOLE, HYBRID), (WHOLE, GRAPH), (WHOLE, AUTO),
