@@ -91,7 +91,8 @@ as $$
 begin
   return array(
     with place as materialized (
-      select strongest.*
+      -- As columns: a bound that is computed where it is compared does not reach the index under row security.
+      select strongest.*, coalesce(strongest.ordinal, 0) as from_ordinal, coalesce(strongest.ordinal, 3) as to_ordinal
       from (
         select best.*, row_number() over (partition by best.ordinal is null order by best.weight desc, best.document_id)
           as turn
@@ -107,7 +108,7 @@ begin
         select mentions.ordinal, mentions.entity, mentions.weight
         from rag.mentions
         where mentions.org_id = place.org_id and mentions.document_id = place.document_id
-          and mentions.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and mentions.ordinal between place.from_ordinal and place.to_ordinal
         order by mentions.ordinal, mentions.weight desc
         limit 60
       ) as found
@@ -123,7 +124,7 @@ begin
         cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
           as ends (entity, other)
         where relations.org_id = place.org_id and relations.document_id = place.document_id
-          and relations.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and relations.ordinal between place.from_ordinal and place.to_ordinal
           and exists (
             select from unnest(seeds) as seed
             where seed.org_id = relations.org_id and seed.entity = ends.other)

@@ -578,6 +578,62 @@ begin
 end;
 $$;
 
+-- What the graph reached is scored with what the legs bring.
+drop function rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer);
+-- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
+-- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
+-- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
+-- lexical_ms: how long each leg took; the words' one orders both.
+create function rag.find(needle extensions.halfvec, query_text text, scope rag.scope, mode text, fusion text,
+  wanted integer, shown integer, reached rag.hit[] default '{}', out hits rag.hit[], out exact boolean,
+  out considered integer, out complete boolean, out vector_ms real, out lexical_ms real)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  started timestamptz := clock_timestamp();
+  -- The words find a subject too, which then takes the place of something else.
+  spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
+  by_words rag.scope := scope;
+  near rag.hit[];
+  asked rag.question;
+  documents rag.reference[];
+begin
+  considered := 0;
+  if mode <> 'keyword' then
+    select nearest.hits, nearest.exact, nearest.considered into near, exact, considered
+    from rag.nearest(needle, scope, wanted) as nearest;
+    vector_ms := rag.milliseconds_since(started);
+    hits := near;
+  end if;
+  if mode <> 'semantic' then
+    started := clock_timestamp();
+    asked := rag.question(query_text, scope);
+    -- Left out afterwards: as a condition it would have every document of the org looked at.
+    by_words.without_document := null;
+    documents := array(
+      select (document.org_id, document.document_id)::rag.reference
+      from unnest(rag.documents_with(asked, by_words, 4 * wanted + spare)) as document
+      where document.document_id is distinct from scope.without_document);
+    hits := rag.score(asked,
+      documents || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near || reached) as hit),
+      near || reached, needle, scope, mode, fusion, wanted + spare, shown, false);
+    if mode = 'hierarchical' then
+      hits := rag.score(asked, rag.best_documents(hits, shown), null, needle, scope, mode, fusion, wanted, shown,
+        true);
+    end if;
+    lexical_ms := rag.milliseconds_since(started);
+  end if;
+  complete := coalesce(cardinality(case when mode = 'keyword' then hits else near end), 0) < wanted;
+end;
+$$;
+
+revoke all on function
+  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[])
+  from public, anon, service_role;
+grant execute on function
+  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[])
+  to authenticated;
+
 -- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
 -- exactly before what sounds alike. Every look-up is an equality or a range in an index, so row security costs nothing
 -- more, and reads a bounded number of rows.
@@ -894,7 +950,8 @@ as $$
 begin
   return array(
     with place as materialized (
-      select strongest.*
+      -- As columns: a bound that is computed where it is compared does not reach the index under row security.
+      select strongest.*, coalesce(strongest.ordinal, 0) as from_ordinal, coalesce(strongest.ordinal, 3) as to_ordinal
       from (
         select best.*, row_number() over (partition by best.ordinal is null order by best.weight desc, best.document_id)
           as turn
@@ -910,7 +967,7 @@ begin
         select mentions.ordinal, mentions.entity, mentions.weight
         from rag.mentions
         where mentions.org_id = place.org_id and mentions.document_id = place.document_id
-          and mentions.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and mentions.ordinal between place.from_ordinal and place.to_ordinal
         order by mentions.ordinal, mentions.weight desc
         limit 60
       ) as found
@@ -926,7 +983,7 @@ begin
         cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
           as ends (entity, other)
         where relations.org_id = place.org_id and relations.document_id = place.document_id
-          and relations.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and relations.ordinal between place.from_ordinal and place.to_ordinal
           and exists (
             select from unnest(seeds) as seed
             where seed.org_id = relations.org_id and seed.entity = ends.other)
@@ -1188,8 +1245,8 @@ grant execute on function rag.show_entities(rag.seed[], rag.neighbour[]),
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
--- The legs' hits and the chunks that the graph reached, ordered together, `wanted` at most: of a score the graph's share
--- is how surely the chunk was reached, the rest what the legs give it, 0 to 1 both.
+-- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely the
+-- chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
@@ -1232,49 +1289,39 @@ begin
 end;
 $$;
 
--- The chunks as hits without scores, as far as the scope allows them.
-create function rag.hits_of(reached rag.reached[], needle extensions.halfvec, scope rag.scope)
+-- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
+-- one without any of the words has none, and was reached all the same.
+create function rag.hits_reached(reached rag.reached[], known rag.hit[], query_text text,
+  needle extensions.halfvec, scope rag.scope, mode text)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   hits rag.hit[];
-begin
-  execute format($query$
-    select array_agg((found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start,
-      found.span_end, case when $3 is not null then
-        greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) $3))) end, null, null)::rag.hit)
-    from unnest($2) as place (at_org, at_document, at_ordinal, weight)
-    cross join lateral (
-      select *
-      from rag.chunks
-      where org_id = at_org and document_id = at_document and ordinal = at_ordinal and %s
-      offset 0
-    ) as found
-  $query$, rag.chunk_conditions(scope)) into hits using scope, reached, needle;
-  return coalesce(hits, '{}');
-end;
-$$;
-
--- What the legs give to chunks that they did not bring: as if they had been among the candidates.
-create function rag.score_reached(hits rag.hit[], asked rag.question, needle extensions.halfvec, scope rag.scope,
-  mode text)
-returns rag.hit[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
   scored rag.hit[];
 begin
+  hits := array(
+    select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
+      case when needle is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) needle))) end, null, null)::rag.hit
+    from unnest(reached) as place
+    cross join lateral (
+      select chunks.*
+      from rag.chunks
+      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+        and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
+      offset 0
+    ) as found
+    where not exists (select from unnest(known) as hit where hit.chunk_id = found.id));
   if cardinality(hits) = 0 then
     return hits;
   end if;
-  scored := rag.score(asked,
+  scored := rag.score(case when mode <> 'semantic' then rag.question(query_text, scope) end,
     array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
     hits, needle, scope, mode, 'mean', 0, 0, false);
-  -- By word alone a chunk without one of the words has no score; it was reached all the same.
   return scored || array(
     select hit from unnest(hits) as hit
-    where not exists (select from unnest(scored) as known where known.chunk_id = hit.chunk_id));
+    where not exists (select from unnest(scored) as other where other.chunk_id = hit.chunk_id));
 end;
 $$;
 
@@ -1308,7 +1355,6 @@ declare
   found record;
   seeds rag.seed[];
   reach record;
-  more rag.hit[];
   hits rag.hit[];
   started timestamptz;
   graph_ms real;
@@ -1325,21 +1371,22 @@ begin
     needle := rag.needle(query_vector);
   end if;
 
-  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k);
   started := clock_timestamp();
   seeds := rag.link(query_text, scope);
   reach := rag.reach(seeds, scope, needle, hops, relation_types, pool);
-  more := rag.hits_of(array(
-    select place from unnest(reach.chunks) as place
-    where not exists (
-      select from unnest(found.hits) as hit
-      where hit.org_id = place.org_id and hit.document_id = place.document_id and hit.ordinal = place.ordinal)),
-    needle, scope);
-  more := rag.score_reached(more,
-    case when legs = 'semantic' then null else rag.question(query_text, scope) end, needle, scope, legs);
-  hits := rag.join_graph(found.hits || more, reach.chunks,
-    case when cardinality(reach.chunks) = 0 then 0 else settings.graph_share end, pool);
   graph_ms := rag.milliseconds_since(started);
+  -- Both legs score what was reached among their own candidates, as if they had brought it.
+  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k, array(
+    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.hit
+    from unnest(reach.chunks) as place
+    where legs = 'hybrid'));
+  hits := found.hits;
+  if legs <> 'hybrid' and cardinality(reach.chunks) > 0 then
+    hits := hits || rag.hits_reached(reach.chunks, hits, query_text, needle, scope, legs);
+  end if;
+  if cardinality(reach.chunks) > 0 then
+    hits := rag.join_graph(hits, reach.chunks, settings.graph_share, pool);
+  end if;
   if half_life_days is not null then
     hits := rag.fade(hits, half_life_days);
   end if;
@@ -1375,15 +1422,13 @@ $$;
 
 revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
   rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
-  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
-  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) from public, anon, service_role;
 grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
   rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
-  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
-  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) to authenticated;
@@ -1552,7 +1597,7 @@ select documents.org_id, documents.id, documents.collection_id, documents.owner_
 from rag.documents
 where documents.status = 'completed' and rag.is_graphed(documents.org_id, documents.collection_id);
 
--- Extraction
+-- Reading documents for names, by the worker (sql/72).
 
 -- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
 -- (42_extractions.sql). It claims them under its own role, and reads each in the name of its user, with a token that
@@ -1937,6 +1982,7 @@ grant execute on function rag.held_extraction(), public.rag_open_extraction(inte
   rag.forget_names(uuid, uuid)
   to authenticated;
 
+-- Collections join the graph and leave it.
 create or replace function public.rag_update_collection(
   collection_id uuid, name text default null, description text default null, metadata jsonb default null,
   config jsonb default null
