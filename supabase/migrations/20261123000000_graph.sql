@@ -410,7 +410,7 @@ create function rag.share_in(value jsonb)
 returns real
 language sql immutable security invoker set search_path = ''
 as $$
-  select round(least(1, greatest(0, value::text::numeric)), 6)::real where jsonb_typeof(value) = 'number';
+  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::text::numeric)), 6)::real end;
 $$;
 
 -- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
@@ -432,7 +432,7 @@ begin
     select insert_names."first" + named.place::integer - 1 as ordinal, known.entity,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
-      (array_agg(distinct surface.said) filter (where surface.said is not null))[:20] as said,
+      coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said,
       max(named.weight) as weight
     from (
       select item.place, listed.number, listed.entry -> 'said' as said, rag.said_in(listed.entry -> 'name') as name,
