@@ -13,6 +13,7 @@ from shared.pipeline import Pipeline
 from tests.actors import (
     DIMENSIONS,
     LEASED,
+    READING,
     SECRET,
     Actor,
     hit_arguments,
@@ -48,6 +49,7 @@ FUNCTIONS = [
     "rag_read_chunks_to_persist", "rag_check_load", "rag_begin_load", "rag_load_documents", "rag_load_chunks",
     "rag_finish_load", "rag_abandon_load", "rag_locate",
     "rag_claim_reply", "rag_keep_reply", "rag_release_reply", "rag_contents",
+    "rag_build_graph", "rag_open_extraction", "rag_keep_extraction", "rag_fail_extraction",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -94,6 +96,8 @@ class Library:
             "rag_get_original": {"document_id": self.acme_document},
             "rag_begin_upload": {"collection_id": self.acme_document, "name": "a.pdf", "size_bytes": 1},
             **LEASED,
+            **READING,
+            "rag_build_graph": {"collection_id": self.acme_document},
             "rag_begin_persist": {"name": "default"},
             "rag_list_to_persist": {"collection_id": self.acme_document},
             "rag_read_to_persist": {
