@@ -181,9 +181,10 @@ def _started(app: FastAPI) -> Pipeline:
     if app.state.searches:
         core.prepare()
     else:
-        # Those that do not search sign, or keep snapshots: with a malformed key, a store that is not to be
-        # had, or half of what says who asks without a credential, they do not start.
-        _ = core.signer, core.snapshots
+        # Those that do not search sign, keep snapshots, or read documents: with a malformed key, a store that
+        # is not to be had, a model without a key, or half of what says who asks without a credential, they do
+        # not start.
+        _ = core.signer, core.snapshots, core.graph_model
     core.say_who_is_anonymous()
     return core
 

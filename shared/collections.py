@@ -39,9 +39,11 @@ def get(database: Database, caller: Principal, collection: str) -> Row:
 def update(database: Database, caller: Principal, collection: str, changes: Row) -> Row:
     """`changes`: name, description, metadata, config; None leaves a field as it is, and config's keys are
     changed one by one. Raises NotFound, Conflict, InvalidRequest."""
+    # Then something is written down of each of its documents.
+    switches = "enable_knowledge_graph" in (changes.get("config") or {})
     with about(collection_id=collection):
         arguments = {"collection_id": collection, **changes}
-        (row,) = database.call(caller, "rag_update_collection", arguments)
+        (row,) = database.call(caller, "rag_update_collection", arguments, patient=switches)
     return dict(row)
 
 

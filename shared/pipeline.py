@@ -126,6 +126,8 @@ class Pipeline:
     def graph_model(self) -> "GraphModel | None":
         """Reads documents for names, where it is configured. Raises ConfigurationError for a model without a
         key."""
+        if self.settings.rag_graph_model is None:
+            return None
         from shared.graph.model import graph_model_for
 
         return graph_model_for(self.settings)

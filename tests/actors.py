@@ -31,6 +31,12 @@ LEASED: dict[str, dict[str, Any]] = {
     "rag_complete_job": {"document": {"title": "x", "content": "x", "content_hash": "0" * 64}, "chunks": []},
     "rag_fail_job": {"code": "processing_failed", "message": "x"},
 }
+# The same of a document that is read for names.
+READING: dict[str, dict[str, Any]] = {
+    "rag_open_extraction": {"most": 10},
+    "rag_keep_extraction": {"first": 0, "chunks": [{"names": [{"name": "Eve Root"}]}]},
+    "rag_fail_extraction": {"code": "reading_failed", "message": "x"},
+}
 
 
 @cache

@@ -54,7 +54,7 @@ def test_a_collection_is_made_and_read_back(people: People):
         "chunk_overlap": 20,
         "embedding_model": "all-MiniLM-L6-v2",
         "enable_hybrid_search": False,
-        "enable_knowledge_graph": False,
+        "enable_knowledge_graph": True,
     }
     assert made["document_count"] == 0
     assert made["user_id"] is None
@@ -71,7 +71,7 @@ def test_what_is_not_said_is_the_deployment_s(people: People):
         "chunk_overlap": 12,
         "embedding_model": "all-MiniLM-L6-v2",
         "enable_hybrid_search": True,
-        "enable_knowledge_graph": False,
+        "enable_knowledge_graph": True,
     }
 
 

@@ -91,7 +91,15 @@ def test_a_file_is_taken_in_at_once_and_found_when_it_is_done(people: People, ho
     assert (made["filename"], made["content_type"], made["size_bytes"]) == ("kiln.txt", "text/plain", 16)
     assert made["metadata"] == {"author": "Ann", "category": "ovens"}
     assert made["content_hash"] == f"sha256:{hashlib.sha256(b'The kiln is hot.').hexdigest()}"
-    did = {"completed": 1, "failed": 0, "postponed": 0, "delivered": 0, "undelivered": 0, "idle": True}
+    did = {
+        "completed": 1,
+        "failed": 0,
+        "postponed": 0,
+        "delivered": 0,
+        "undelivered": 0,
+        "read": 0,
+        "idle": True,
+    }
     assert work(people.ann) == did
     done = get(people.alf, made)
     assert (done["status"], done["chunk_count"], done["error"]) == ("completed", 1, None)

@@ -13,6 +13,7 @@ from shared.pipeline import Pipeline
 from tests.actors import (
     DIMENSIONS,
     LEASED,
+    READING,
     SECRET,
     Actor,
     hit_arguments,
@@ -49,6 +50,7 @@ FUNCTIONS = [
     "rag_finish_load", "rag_abandon_load", "rag_locate",
     "rag_claim_reply", "rag_keep_reply", "rag_release_reply", "rag_contents", "rag_graph_search",
     "rag_graph_of",
+    "rag_build_graph", "rag_open_extraction", "rag_keep_extraction", "rag_fail_extraction",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -95,6 +97,8 @@ class Library:
             "rag_get_original": {"document_id": self.acme_document},
             "rag_begin_upload": {"collection_id": self.acme_document, "name": "a.pdf", "size_bytes": 1},
             **LEASED,
+            **READING,
+            "rag_build_graph": {"collection_id": self.acme_document},
             "rag_begin_persist": {"name": "default"},
             "rag_list_to_persist": {"collection_id": self.acme_document},
             "rag_read_to_persist": {

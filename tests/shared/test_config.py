@@ -110,6 +110,7 @@ MALFORMED = [
     ("RAG_CONTEXT_TOKENS", "7312.5"),
     ("RAG_CONTEXT_TOKENS", "731200"),
     ("RAG_AUTOPROMPT_TIMEOUT_SECONDS", "-7312"),
+    ("RAG_GRAPH_TIMEOUT_SECONDS", "-7312"),
     ("RERANK_ENABLED", "hunter2"),
     ("RERANK_PROVIDER", "hunter2"),
     ("RERANK_URL", "hunter2"),

@@ -11,6 +11,14 @@ from tests.conftest import People
 
 # The whole exposed surface. Each of these runs as its caller.
 EXPOSED = {
+    "rag_build_graph(uuid,boolean)",
+    "rag_claim_extractions(integer,integer,boolean)",
+    "rag_fail_extraction(text,text,integer,bigint,bigint)",
+    "rag_graph_of(uuid,uuid[],uuid,integer)",
+    "rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,"
+    "text[])",
+    "rag_keep_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)",
+    "rag_open_extraction(integer)",
     "rag_delete_named(text,text[])",
     "rag_find_collection(text)",
     "rag_find_documents(text,text[])",
@@ -82,6 +90,46 @@ EXPOSED = {
 }
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
+    "rag.add_subjects(rag.documents)",
+    "rag.alike(uuid,text,rag.scope,integer)",
+    "rag.capitals(text)",
+    "rag.check_graph(text,integer,integer,text[])",
+    "rag.chunks_of(rag.reached[],extensions.halfvec,rag.scope,integer)",
+    "rag.edges_among(uuid,text[],rag.scope,integer)",
+    "rag.edges_at(uuid,text[],rag.scope,uuid,integer)",
+    "rag.edges_of_neighbours(rag.neighbour[],jsonb[])",
+    "rag.entities_of(uuid,uuid,integer)",
+    "rag.entity(text)",
+    "rag.fold(text)",
+    "rag.follow_switch(rag.collections,boolean)",
+    "rag.forget_loose_relations(uuid,uuid)",
+    "rag.forget_names(uuid,uuid)",
+    "rag.graph_of_document(uuid,uuid,rag.scope,integer)",
+    "rag.held_extraction()",
+    "rag.hits_of(rag.reached[],extensions.halfvec,rag.scope)",
+    "rag.index_subjects()",
+    "rag.insert_names(uuid,uuid,jsonb,integer)",
+    "rag.is_graphed(uuid,uuid)",
+    "rag.is_named(uuid,uuid,text)",
+    "rag.join_graph(rag.hit[],rag.reached[],double precision,integer)",
+    "rag.likenesses(text,text[])",
+    "rag.link(text,rag.scope)",
+    "rag.link_exactly(text[],text[],rag.scope)",
+    "rag.link_roughly(text[],text[],rag.seed[],rag.scope)",
+    "rag.move_names()",
+    "rag.names_of_title(text)",
+    "rag.neighbours_in(rag.reached[],rag.seed[],text[])",
+    "rag.note_extraction(uuid,uuid,jsonb,boolean)",
+    "rag.places_of(rag.seed[],rag.scope,integer,integer,double precision)",
+    "rag.reach(rag.seed[],rag.scope,extensions.halfvec,integer,text[],integer)",
+    "rag.read_again(uuid,uuid)",
+    "rag.read_collection(rag.collections,boolean)",
+    "rag.score_reached(rag.hit[],rag.question,extensions.halfvec,rag.scope,text)",
+    "rag.show_entities(rag.seed[],rag.neighbour[])",
+    "rag.show_graph(rag.seed[],rag.neighbour[],rag.scope)",
+    "rag.show_joined(rag.hit[],rag.hit[],rag.reached[],boolean,integer,real,real)",
+    "rag.sound(text)",
+    "rag.within(rag.reached[],rag.scope)",
     "rag.admin_org_ids()",
     "rag.check_load(text,boolean)",
     "rag.collection_to_persist(uuid)",
@@ -217,6 +265,10 @@ GRANTS = {
     "postings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "term_counts": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "facets": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "subjects": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "mentions": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "relations": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "extractions": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "originals": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "jobs": {"SELECT", "INSERT", "DELETE"},
     "webhooks": {"SELECT", "INSERT", "DELETE"},
@@ -261,12 +313,13 @@ COLUMN_GRANTS = {
     },
 }  # fmt: skip
 TABLES = set(GRANTS) | set(COLUMN_GRANTS)
-# The worker's role sees jobs, of documents whether they are worked on, which objects are to go because no
-# document has them, and what webhooks are to be sent.
+# The worker's role sees jobs, of documents whether they are worked on and how far they are read for names,
+# which objects are to go because no document has them, and what webhooks are to be sent.
 WORKER_FUNCTIONS = {
     "rag.clear_deliveries()",
     "rag.due_deliveries(integer)",
     "rag_claim_deliveries(integer,integer)",
+    "rag_claim_extractions(integer,integer,boolean)",
     "rag_claim_jobs(integer,integer)",
     "rag_claim_removals(integer)",
     "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
@@ -301,6 +354,11 @@ WORKER_COLUMN_GRANTS = {
         "INSERT": TOLD,
         "UPDATE": {"state", "attempts", "due_at", "lease", "response_status", "error", "finished_at"},
     },
+    "extractions": {
+        "SELECT": {"org_id", "document_id", "owner_id", "user_id", "level", "attempts", "due_at", "lease",
+                   "error_code", "error_message"},
+        "UPDATE": {"attempts", "due_at", "lease", "error_code", "error_message", "updated_at"},
+    },
     "originals": {"SELECT": {"org_id", "path"}},
     "removals": {"UPDATE": {"due_at", "attempts"}},
 }  # fmt: skip
@@ -311,6 +369,8 @@ WORKER_POLICIES = {
     "the worker sends deliveries",
     "the worker turns off what nobody hears",
     "the worker claims jobs",
+    "the worker claims what is to be read",
+    "the worker leases what is to be read",
     "the worker leases jobs",
     "the worker sees which documents are not done",
     "the worker gives documents up",
@@ -320,7 +380,10 @@ WORKER_POLICIES = {
     "the worker sees which objects documents have",
 }
 # What a document is made of and found by: under the same policies as itself.
-OF_DOCUMENTS = {"documents", "chunks", "postings", "term_counts", "facets", "originals"}
+OF_DOCUMENTS = {
+    "documents", "chunks", "postings", "term_counts", "facets", "originals", "subjects", "mentions",
+    "relations", "extractions",
+}  # fmt: skip
 TENANT_TABLES = {
     "api_keys", "collections", "jobs", "removals", "webhooks", "endpoints", "deliveries", "events",
     "replies", *OF_DOCUMENTS,
@@ -378,6 +441,7 @@ NARROWING = {
     }
     for table in OF_DOCUMENTS
 }
+NARROWING["extractions"] |= {"documents are read in the name of who asks"}
 NARROWING["originals"] |= {
     "an object is brought by who uploaded it",
     "an object takes a place by who uploaded it",
@@ -441,6 +505,22 @@ def test_every_function_pins_its_search_path(world: World):
 def test_every_function_says_how_volatile_it_is(world: World):
     """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
     assert functions(world, "provolatile = 'v'") == {
+        "rag.add_subjects(rag.documents)",
+        "rag.follow_switch(rag.collections,boolean)",
+        "rag.forget_loose_relations(uuid,uuid)",
+        "rag.forget_names(uuid,uuid)",
+        "rag.held_extraction()",
+        "rag.index_subjects()",
+        "rag.insert_names(uuid,uuid,jsonb,integer)",
+        "rag.move_names()",
+        "rag.note_extraction(uuid,uuid,jsonb,boolean)",
+        "rag.read_again(uuid,uuid)",
+        "rag.read_collection(rag.collections,boolean)",
+        "rag_build_graph(uuid,boolean)",
+        "rag_claim_extractions(integer,integer,boolean)",
+        "rag_fail_extraction(text,text,integer,bigint,bigint)",
+        "rag_keep_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)",
+        "rag_open_extraction(integer)",
         "rag.clear_deliveries()",
         "rag.forget_replies(uuid)",
         "rag_claim_reply(uuid,text,text,integer)",
@@ -700,6 +780,10 @@ def test_foreign_keys_between_tenant_tables_carry_the_org(world: World):
         ("facets", "documents"),
         ("api_keys", "collections"),
         ("originals", "documents"),
+        ("subjects", "documents"),
+        ("mentions", "chunks"),
+        ("relations", "chunks"),
+        ("extractions", "documents"),
         ("jobs", "documents"),
         ("endpoints", "webhooks"),
         ("deliveries", "webhooks"),
