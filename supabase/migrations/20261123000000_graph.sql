@@ -46,13 +46,14 @@ as $$
 $$;
 
 -- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
--- the beginning of a word alone, and there are one; so are c, k and q, s and z, v and w.
+-- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
 create function rag.sound(entity text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
-    'cqzwyj', 'kksvii'), '\m[aeiou]', 'a', 'g'), '\Y[aeiouh]', '', 'g'), '(.)\1+', '\1', 'g');
+    'cqzwyj', 'kksvii'), '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
+    '(.)\1+', '\1', 'g');
 $$;
 
 -- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
@@ -237,7 +238,7 @@ create table rag.mentions (
   -- person, organization, team, place, service, work, identifier, email, date, or name: not known which.
   kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
   -- As the chunk writes it, where it does so differently: a surname alone, an abbreviation.
-  said text[] not null check (cardinality(said) <= 20),
+  said text[] not null check (cardinality(said) <= 20 and rag.shows_only(array_to_string(said, ' '))),
   -- How prominent it is there, 0 to 1.
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
@@ -801,7 +802,10 @@ begin
   return query
   select found.entity, max(found.likeness)
   from (
-    select found.entity, found.likeness from rag.likenesses(alike.name, near) as found
+    select found.entity, found.likeness
+    from rag.likenesses(alike.name, near) as found
+    -- INC-4822 is another than INC-4821.
+    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(alike.name, '[^0-9]', '', 'g')
     union all
     -- A part of a name, whole words of it: a surname, a first name.
     select whole, 0.75
@@ -842,7 +846,8 @@ begin
       for start in 1..cardinality(words) - size + 1 loop
         continue when false = any (open[start:start + size - 1]);
         name := rtrim(array_to_string(words[start:start + size - 1], ''));
-        continue when length(name) < 4;
+        -- Nobody misspells a number; and a year is a part of many names.
+        continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 12;
         select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
@@ -1646,10 +1651,17 @@ begin
     edges := rag.edges_at(org_id, reached[:128], scope, null, 128);
   end loop;
   further := array(
+<<<<<<< ours
     select (org_id, entity, 0.1, null, null, null)::rag.neighbour
     from unnest(reached) as entity
     where not exists (select from unnest(seeds) as seed where seed.entity = entity));
   return jsonb_build_object('entities', rag.show_entities(seeds, further, scope), 'edges', to_jsonb(edges),
+=======
+    select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
+    from unnest(reached) as ends (entity)
+    where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
+  return jsonb_build_object('entities', rag.show_entities(seeds, further), 'edges', to_jsonb(edges),
+>>>>>>> theirs
     'evidence', coalesce((
       select jsonb_agg(distinct id)
       from unnest(edges) as edge
