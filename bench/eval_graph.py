@@ -166,9 +166,6 @@ def _gained(one: Measured) -> list[Figure]:
             Figure(f"graph {name}, {about}", graph.mean(name), "", None, f">= {least}")
             for name, least in AT_LEAST.items()
         ]
-        for who, theirs in one.published.items():
-            gain = beside(graph, theirs, MEASURES[0])
-            figures.append(Figure(f"graph less {who}, {MEASURES[0]}, {about}", gain.mean, "", note=str(gain)))
     gain = beside(graph, one.runs[HYBRID], MEASURES[0])
     goal = f">= {GAIN}" if one.corpus == WHOLE else None
     figures.append(Figure(f"graph less hybrid, {MEASURES[0]}, {about}", gain.mean, "", None, goal, str(gain)))
@@ -201,13 +198,21 @@ def lines(one: Measured) -> list[dict[str, Any]]:
             "questions": len(run.by_question),
             "search": way,
             **{name: round(run.mean(name), 2) for name in (*MEASURES, RANKED)},
-            "less_hybrid": {name: str(beside(run, one.runs[HYBRID], name)) for name in (MEASURES[0], RANKED)},
+            "graph_less_it": _less(one, GRAPH, way, MEASURES[0]),
+            "auto_less_it": _less(one, AUTO, way, RANKED) if way in one.runs else None,
             "graph": len(run.graph),
             "named": len(run.named),
             "p50_ms": round(1000 * median(run.seconds), 1) if run.seconds else None,
         }
         for way, run in {**one.runs, **one.published}.items()
     ]
+
+
+def _less(one: Measured, ours: str, way: str, name: str) -> str | None:
+    """By how much that way is better; None where it was not measured, or is that one."""
+    if way == ours or ours not in one.runs:
+        return None
+    return str(beside(one.runs[ours], {**one.runs, **one.published}[way], name))
 
 
 def write(measured: Sequence[Measured], path: Path = RESULTS) -> None:
