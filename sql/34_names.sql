@@ -38,13 +38,14 @@ as $$
 $$;
 
 -- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
--- the beginning of a word alone, and there are one; so are c, k and q, s and z, v and w.
+-- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
 create function rag.sound(entity text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
-    'cqzwyj', 'kksvii'), '\m[aeiou]', 'a', 'g'), '\Y[aeiouh]', '', 'g'), '(.)\1+', '\1', 'g');
+    'cqzwyj', 'kksvii'), '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
+    '(.)\1+', '\1', 'g');
 $$;
 
 -- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common

@@ -126,7 +126,10 @@ begin
   return query
   select found.entity, max(found.likeness)
   from (
-    select found.entity, found.likeness from rag.likenesses(alike.name, near) as found
+    select found.entity, found.likeness
+    from rag.likenesses(alike.name, near) as found
+    -- INC-4822 is another than INC-4821.
+    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(alike.name, '[^0-9]', '', 'g')
     union all
     -- A part of a name, whole words of it: a surname, a first name.
     select whole, 0.75
@@ -167,7 +170,8 @@ begin
       for start in 1..cardinality(words) - size + 1 loop
         continue when false = any (open[start:start + size - 1]);
         name := rtrim(array_to_string(words[start:start + size - 1], ''));
-        continue when length(name) < 4;
+        -- Nobody misspells a number; and a year is a part of many names.
+        continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 12;
         select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;

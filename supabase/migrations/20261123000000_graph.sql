@@ -46,13 +46,14 @@ as $$
 $$;
 
 -- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
--- the beginning of a word alone, and there are one; so are c, k and q, s and z, v and w.
+-- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
 create function rag.sound(entity text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
-    'cqzwyj', 'kksvii'), '\m[aeiou]', 'a', 'g'), '\Y[aeiouh]', '', 'g'), '(.)\1+', '\1', 'g');
+    'cqzwyj', 'kksvii'), '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
+    '(.)\1+', '\1', 'g');
 $$;
 
 -- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
@@ -728,7 +729,10 @@ begin
   return query
   select found.entity, max(found.likeness)
   from (
-    select found.entity, found.likeness from rag.likenesses(alike.name, near) as found
+    select found.entity, found.likeness
+    from rag.likenesses(alike.name, near) as found
+    -- INC-4822 is another than INC-4821.
+    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(alike.name, '[^0-9]', '', 'g')
     union all
     -- A part of a name, whole words of it: a surname, a first name.
     select whole, 0.75
@@ -769,7 +773,8 @@ begin
       for start in 1..cardinality(words) - size + 1 loop
         continue when false = any (open[start:start + size - 1]);
         name := rtrim(array_to_string(words[start:start + size - 1], ''));
-        continue when length(name) < 4;
+        -- Nobody misspells a number; and a year is a part of many names.
+        continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 12;
         select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;

@@ -65,8 +65,8 @@ def subjects(world: World, document_id: str) -> dict[str, float]:
     return dict(world.sql("select entity, weight from rag.subjects where document_id = %s", document_id))
 
 
-def mentions(world: World, document_id: str) -> list[tuple[int, str]]:
-    return world.sql(  # type: ignore[return-value]
+def mentions(world: World, document_id: str) -> list[tuple[Any, ...]]:
+    return world.sql(
         "select ordinal, entity from rag.mentions where document_id = %s order by 1, 2", document_id
     )
 

@@ -68,8 +68,8 @@ def test_in_every_script(world: World, people: People):
 
 NO_NAMES: list[Any] = [
     None, 7, True, [], [FULL], "Heron", {}, {"kind": "person"}, {"name": None}, {"name": 7},
-    {"name": ["Heron"]}, {"name": {"name": "Heron"}}, {"name": ""}, {"name": "   "}, {"name": "🚀"}, {"name": "…"},
-    {"name": "x" * 201}, {"name": "He\u202eron"}, {"name": "He\u0007ron"}, {"name": "\u200b"},
+    {"name": ["Heron"]}, {"name": {"name": "Heron"}}, {"name": ""}, {"name": "   "}, {"name": "🚀"},
+    {"name": "…"}, {"name": "x" * 201}, {"name": "He\u202eron"}, {"name": "He\u0007ron"}, {"name": "\u200b"},
 ]  # fmt: skip
 
 

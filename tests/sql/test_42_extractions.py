@@ -1,5 +1,6 @@
 """How far documents have been read for names: the rows that come and change with documents."""
 
+import json
 from typing import Any
 
 import pytest
@@ -78,7 +79,7 @@ def test_parts_of_a_document_add_up(world: World, people: People):
         people.ann,
         "select jsonb_agg(to_jsonb(found)) from public.rag_load_documents(%s, %s, 0) as found",
         collection_id,
-        passages.json.dumps([document]),
+        json.dumps([document]),
     )
     assert rows, rows
     ((document_id,),) = world.sql(
@@ -90,7 +91,7 @@ def test_parts_of_a_document_add_up(world: World, people: People):
         world.as_user(
             people.ann,
             "select public.rag_load_chunks(%s, %s, %s, %s, false)",
-            collection_id, document_id, passages.json.dumps([chunk]), MODEL,
+            collection_id, document_id, json.dumps([chunk]), MODEL,
         )  # fmt: skip
         assert state(world, document_id) == [(level, *NEW)]
     assert naming.mentions(world, document_id) == [(0, "heron"), (1, "kestrel")]
