@@ -1,7 +1,8 @@
 -- The graph around documents: what they name, how that is related, and, going on from there, what other documents that
 -- the caller sees say of it. For /v1/contents.
 
--- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first.
+-- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
+-- more than whatever it names.
 create function rag.entities_of(org_id uuid, document_id uuid, wanted integer)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
@@ -10,12 +11,12 @@ begin
   return array(
     select (entities_of.org_id, named.entity, max(named.weight), null, null)::rag.seed
     from (
-      (select subjects.entity, 1 + subjects.weight as weight
+      (select subjects.entity, subjects.weight
       from rag.subjects
       where subjects.org_id = entities_of.org_id and subjects.document_id = entities_of.document_id
         and subjects.weight >= 0.9)
       union all
-      (select mentions.entity, mentions.weight
+      (select mentions.entity, 0.8 * mentions.weight
       from rag.mentions
       where mentions.org_id = entities_of.org_id and mentions.document_id = entities_of.document_id
       order by mentions.ordinal, mentions.weight desc

@@ -186,8 +186,8 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
-  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name, found.weight,
-    heard.sound, reverse(heard.sound)
+  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
+    found.weight, heard.sound, reverse(heard.sound)
   from rag.names_of_title(document.title) as found
   cross join lateral (select rag.sound(found.entity)) as heard (sound)
   where rag.is_graphed(document.org_id, document.collection_id)
@@ -1432,6 +1432,12 @@ begin
     where not exists (select from unnest(known) as hit where hit.chunk_id = found.id));
   if cardinality(hits) = 0 then
     return hits;
+  elsif mode = 'semantic' then
+    -- No word has a part in it, and none is counted.
+    return array(
+      select (hit.org_id, hit.document_id, hit.ordinal, hit.chunk_id, hit.content, hit.span_start, hit.span_end,
+        hit.similarity, null, hit.similarity)::rag.hit
+      from unnest(hits) as hit);
   end if;
   scored := rag.score(case when mode <> 'semantic' then rag.question(query_text, scope) end,
     array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
@@ -1553,7 +1559,8 @@ grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precis
 -- The graph around documents: what they name, how that is related, and, going on from there, what other documents that
 -- the caller sees say of it. For /v1/contents.
 
--- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first.
+-- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
+-- more than whatever it names.
 create function rag.entities_of(org_id uuid, document_id uuid, wanted integer)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
@@ -1562,12 +1569,12 @@ begin
   return array(
     select (entities_of.org_id, named.entity, max(named.weight), null, null)::rag.seed
     from (
-      (select subjects.entity, 1 + subjects.weight as weight
+      (select subjects.entity, subjects.weight
       from rag.subjects
       where subjects.org_id = entities_of.org_id and subjects.document_id = entities_of.document_id
         and subjects.weight >= 0.9)
       union all
-      (select mentions.entity, mentions.weight
+      (select mentions.entity, 0.8 * mentions.weight
       from rag.mentions
       where mentions.org_id = entities_of.org_id and mentions.document_id = entities_of.document_id
       order by mentions.ordinal, mentions.weight desc
