@@ -13,6 +13,7 @@ from bench import (
     cutover,
     endurance,
     figures,
+    graph,
     growth,
     http_path,
     hybrid,
@@ -44,6 +45,7 @@ ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "work": work.measure,
     "index": indexes.measure,
     "search": searching.measure,
+    "graph": graph.measure,
 }
 PARTS = [*STAGED, *ALONE]
 

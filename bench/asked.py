@@ -5,7 +5,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
@@ -18,10 +18,11 @@ from bench.vectors import Halves
 TOP_K = 10
 COMMON = 100
 WARM = 10
-SEMANTIC, KEYWORD, HYBRID = "semantic", "keyword", "hybrid"
+SEMANTIC, KEYWORD, HYBRID, GRAPH = "semantic", "keyword", "hybrid", "graph"
 TEXT, COMMON_WORDS, RARE_WORD, IDENTIFIER = "like text", "common words", "a rare word", "an identifier"
 KINDS = (TEXT, COMMON_WORDS, RARE_WORD, IDENTIFIER)
 IDENTIFIER_OF = re.compile(rf"\b(?:{'|'.join(IDENTIFIER_KINDS)})-\d+")
+FUNCTIONS = {SEMANTIC: "rag_match", GRAPH: "rag_graph_search"}
 Rows = list[dict[str, Any]]
 Draw = Callable[[random.Random], str]
 
@@ -54,6 +55,10 @@ class Taken:
     def p50_ms(self) -> float:
         return median(self.seconds) * 1000
 
+    @property
+    def p95_ms(self) -> float:
+        return quantiles(self.seconds, n=20)[-1] * 1000
+
 
 @dataclass(frozen=True)
 class Asker:
@@ -77,7 +82,8 @@ class Asker:
                     seconds = perf_counter() - started
                     if turn >= min(WARM, len(asked)):
                         taken[way].seconds.append(seconds)
-                        taken[way].answers.append(json.loads(answer))
+                        said = json.loads(answer)
+                        taken[way].answers.append(said["matches"] if way == GRAPH else said)
         return taken
 
 
@@ -88,4 +94,4 @@ def request(way: str, text: str, vector: str, top_k: int) -> tuple[str, bytes]:
         body["query_vector"] = vector
     if way != SEMANTIC:
         body |= {"query_text": text, "mode": way}
-    return "rag_match" if way == SEMANTIC else "rag_search", json.dumps(body).encode()
+    return FUNCTIONS.get(way, "rag_search"), json.dumps(body).encode()

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results.jsonl"
-TABLED = {"match", "storage", "cutover", "quality", "hybrid", "index"}
+TABLED = {"match", "storage", "cutover", "quality", "hybrid", "index", "graph", "graph_quality"}
 PACKAGES = ("fastapi", "httpx", "postgrest", "slowapi", "pydantic", "openai", "uvicorn")
 
 

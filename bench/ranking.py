@@ -30,6 +30,17 @@ def measures(ranking: Sequence[str], relevant: Mapping[str, int]) -> dict[str, f
     }
 
 
+def recalls(ranking: Sequence[str], relevant: Mapping[str, int]) -> dict[str, float]:
+    """What is told of searches that follow more than one step: Recall@5, Recall@8, and whether all relevant
+    documents are among eight; each 0 to 1."""
+    gains = [relevant.get(document, 0) for document in ranking]
+    return {
+        "Recall@5": _found(gains, 5) / len(relevant),
+        "Recall@8": _found(gains, 8) / len(relevant),
+        "All@8": float(_found(gains, 8) == len(relevant)),
+    }
+
+
 def _gained(gains: Sequence[int]) -> float:
     return math.fsum((2.0**gain - 1) / math.log2(place + 1) for place, gain in enumerate(gains[:PLACES], 1))
 

@@ -3,31 +3,38 @@
 A set is a folder of three files: corpus.jsonl, {"id", "title", "text"} a line; queries.jsonl, {"id", "text",
 "meta"} a line; and qrels.tsv, a heading and then "query-id corpus-id score" a line, separated by tabs, for
 the questions that the corpus answers. meta.label may say of all questions whether they are "answerable",
-"out_of_corpus" or something else. The figures in the README are from Cranfield, 101 questions of
-2WikiMultihopQA and 3,000 of SQuAD 2.0: not ours to give away, so not kept here.
+"out_of_corpus" or something else. published_rankings.json, where there is one, holds what others found in the
+small corpus, the first 780 documents: {"whose": {"query-id": ["corpus-id", ...]}}. The figures in the README
+are from Cranfield, 101 questions of 2WikiMultihopQA and 3,000 of SQuAD 2.0: not ours to give away, so not
+kept here.
 """
 
 import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 from zlib import crc32
 
 import psycopg
 from rich.console import Console
 
-from local.corpus import ORGS, CorpusFile
-from local.ingest import authorise, core_of, put
+from local.corpus import ORGS
+from local.ingest import COLLECTION, authorise, core_of
 from local.stack import Stack
-from shared.ingest import NewDocument
+from shared.ingest import NewDocument, ingest_many
 from shared.pipeline import Pipeline
 from shared.types import Principal
 
 ORG, READER = ORGS["halden"], "ines@halden.example"
+SMALL_ORG, SMALL_READER = ORGS["brightwater"], "rosa@brightwater.example"
+# How much of a corpus the published rankings are of.
+SMALL = 780
 
 
 @dataclass(frozen=True)
@@ -42,12 +49,14 @@ class Item:
 
 @dataclass(frozen=True)
 class Labelled:
-    """`relevant`: by question and then by document, how much it tells, 1 or more."""
+    """`relevant`: by question and then by document, how much it tells, 1 or more. `published`: what others
+    found in the small corpus, by who they are and then by question."""
 
     name: str
     documents: Sequence[Item]
     questions: Sequence[Item]
     relevant: Mapping[str, Mapping[str, int]]
+    published: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
 
     def judged(self, at_most: int) -> list[Item]:
         """The questions that some document answers; of many, those whose ids hash lowest."""
@@ -58,12 +67,15 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Library:
-    """A set's corpus as a user of a running stack has it; `names`: the corpus' ids by the documents'."""
+    """A set's corpus as a user of a running stack has it; `names`: the corpus' ids by the documents';
+    `small`: the small corpus in an org of its own, where there are published rankings of it."""
 
     core: Pipeline
     reader: Principal
     names: Mapping[str, str]
     chunks: int
+    org_id: str = ORG
+    small: "Library | None" = None
 
 
 def sets_in(folder: Path) -> list[Labelled]:
@@ -82,7 +94,14 @@ def read(folder: Path) -> Labelled:
             question, document, score = line.split("\t")
             if int(score) > 0:
                 relevant[question][document] = int(score)
-    return Labelled(folder.name, _items(folder / "corpus.jsonl"), _items(folder / "queries.jsonl"), relevant)
+    published = folder / "published_rankings.json"
+    return Labelled(
+        folder.name,
+        _items(folder / "corpus.jsonl"),
+        _items(folder / "queries.jsonl"),
+        relevant,
+        json.loads(published.read_text()) if published.exists() else {},
+    )
 
 
 def _items(path: Path) -> list[Item]:
@@ -98,10 +117,6 @@ def _items(path: Path) -> list[Item]:
 @contextmanager
 def ingested(labelled: Labelled, console: Console) -> Iterator[Library]:
     """The corpus through the real ingestion path into a stack of its own, taken away afterwards."""
-    documents = [
-        NewDocument(ORG, item.title or item.id, item.text or item.title, external_id=item.id, lang="en")
-        for item in labelled.documents
-    ]
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
         stack = Stack(Path(folder))
         try:
@@ -109,18 +124,40 @@ def ingested(labelled: Labelled, console: Console) -> Iterator[Library]:
             # Quality is measured, whatever else the machine does.
             core = core_of(stack, rag_rerank_timeout_seconds=60)
             try:
-                principal = authorise(stack)
-                files = [(CorpusFile(document, None), READER) for document in documents]
-                _, chunks = put(core, files, principal, console)
-                yield Library(core, principal(READER), _names(stack), chunks)
+                some = labelled.documents[: SMALL if labelled.published else 0]
+                small = _put(stack, core, some, SMALL_ORG, SMALL_READER, console) if some else None
+                whole = _put(stack, core, labelled.documents, ORG, READER, console)
+                yield replace(whole, small=small)
             finally:
                 core.close()
         finally:
             stack.remove()
 
 
-def _names(stack: Stack) -> dict[str, str]:
+def _put(
+    stack: Stack, core: Pipeline, items: Sequence[Item], org_id: str, reader: str, console: Console
+) -> Library:
+    """By hundreds, two of them at a time: while the database stores one, the next is embedded."""
+    principal = authorise(stack)(reader)
+    documents = [
+        NewDocument(None, item.title or item.id, item.text or item.title, external_id=item.id, lang="en")
+        for item in items
+    ]
+    hundreds = [documents[first : first + 100] for first in range(0, len(documents), 100)]
+
+    def put(some: Sequence[NewDocument]) -> int:
+        stored = ingest_many(core.database, core.embedder, principal, COLLECTION, some)
+        return sum(one.chunks for one in stored if one is not None)
+
+    started = perf_counter()
+    with ThreadPoolExecutor(2) as pool:
+        chunks = sum(pool.map(put, hundreds))
+    console.print(f"{len(items):,} documents, {chunks:,} chunks in {perf_counter() - started:.0f} s")
+    return Library(core, principal, _names(stack, org_id), chunks, org_id)
+
+
+def _names(stack: Stack, org_id: str) -> dict[str, str]:
     with psycopg.connect(stack.database_url(), autocommit=True) as connection:
         connection.execute("vacuum analyze")
-        found = connection.execute("select id, external_id from rag.documents where org_id = %s", [ORG])
+        found = connection.execute("select id, external_id from rag.documents where org_id = %s", [org_id])
         return {str(document_id): name for document_id, name in found if name is not None}

@@ -38,22 +38,24 @@ class Shelf:
         return Counter(word for chunk in self.chunks for word in set(self.prose.content_words(chunk)))
 
 
-def prose_for(made: Tenants) -> Prose:
+def prose_for(made: Tenants, writes: type[Prose] = Prose) -> Prose:
     """Prose that knows which words this Postgres passes over."""
     said = sorted({word for sentence in demo_sentences() for word in words(sentence)})
     found = made.connection.execute(
         "select word from unnest(%s::text[]) as word where to_tsvector('pg_catalog.english', word) = ''",
         [said],
     )
-    return Prose({word for (word,) in found})
+    return writes({word for (word,) in found})
 
 
-def stocked(made: Tenants, org: Org) -> Shelf:
+def stocked(made: Tenants, org: Org, writes: type[Prose] = Prose) -> Shelf:
     """The org with all its chunks and documents, not yet found by words."""
-    prose = prose_for(made)
+    prose = prose_for(made, writes)
     written = list(_written(prose, org.chunks))
     shelf = Shelf(org, prose, written)
-    made.connection.execute("insert into rag.orgs (id, name) values (%s, 'Shelf')", [org.id])
+    made.connection.execute(
+        "insert into rag.orgs (id, name) values (%s, %s)", [org.id, f"Shelf {org.number}"]
+    )
     made.connection.execute(
         "insert into rag.collections (org_id, id, name) values (%s, %s, 'default')", [org.id, org.id]
     )

@@ -1,6 +1,6 @@
 """The figures of parts that have too many for one list, as Markdown tables: python -m bench.tables."""
 
-from bench import eval_quality
+from bench import eval_graph, eval_quality
 from bench.asked import KINDS
 from bench.eval_quality import MEASURE, WAYS
 from bench.figures import markdown, results
@@ -30,6 +30,14 @@ CUTOVER_HEAD = (
 HYBRID_HEAD = (
     "| questions | rag_match | by word | hybrid | ratio | by word, all postings | recall@10 without them |",
     "|---|---|---|---|---|---|---|",
+)
+GRAPH_HEAD = (
+    "| questions | hybrid p50 | graph p50 | ratio | hybrid p95 | graph p95 |",
+    "|---|---|---|---|---|---|",
+)
+GRAPHS_HEAD = (
+    "| corpus | documents | search | Recall@5 | Recall@8 | All@8 | nDCG@10 | less hybrid, Recall@5 | p50 |",
+    "|---|---|---|---|---|---|---|---|---|",
 )
 INDEX_HEAD = ("| questions | documents | 1 client, p50 | 8 clients, p50 |", "|---|---|---|---|")
 
@@ -123,6 +131,45 @@ def hybrid() -> list[str]:
     return rows
 
 
+def graph() -> list[str]:
+    """A row a kind of question, and then what is one figure; nothing when it was not measured."""
+    found = {result["name"]: result for result in results("graph")}
+    rows = [*GRAPH_HEAD] if found else []
+    for name, middle in found.items():
+        if not name.startswith("graph p50, "):
+            continue
+        kind, high = name.removeprefix("graph p50, "), found[name.replace("p50", "p95")]
+        cells = (
+            kind,
+            f"{middle['baseline']:.3g} ms",
+            f"{middle['value']:.3g} ms",
+            f"{middle['value'] / middle['baseline']:.2f}",
+            f"{high['baseline']:.3g} ms",
+            f"{high['value']:.3g} ms",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows + [row for row in markdown("graph") if not row.startswith("| graph p")]
+
+
+def graph_quality() -> list[str]:
+    """A row a way to search a corpus, and whose rankings of it are published; then what the goals name."""
+    measured = eval_graph.results()
+    rows = [*GRAPHS_HEAD] if measured else []
+    for line in measured:
+        about = line["set"] if line["corpus"] == eval_graph.WHOLE else f"{line['set']}, {line['corpus']}"
+        asked = f", {line['graph']} of {line['questions']}" if line["search"] == eval_graph.AUTO else ""
+        cells = (
+            about,
+            f"{line['documents']:,}",
+            f"{line['search']}{asked}",
+            *(f"{line[name]:.1f}" for name in (*eval_graph.MEASURES, eval_graph.RANKED)),
+            "" if line["search"] == eval_graph.HYBRID else line["less_hybrid"][eval_graph.MEASURES[0]],
+            "" if line["p50_ms"] is None else f"{line['p50_ms']:.3g} ms",
+        )
+        rows.append(f"| {' | '.join(cells)} |".replace("  ", " "))
+    return rows + markdown(eval_graph.PART)
+
+
 def index() -> list[str]:
     """A row a way to ask and a size, and then what is one figure; nothing when it was not measured."""
     rows: dict[str, list[str]] = {}
@@ -137,5 +184,5 @@ def index() -> list[str]:
 
 
 if __name__ == "__main__":
-    for table in (match(), storage(), cutover(), quality(), hybrid(), index()):
+    for table in (match(), storage(), cutover(), quality(), hybrid(), index(), graph(), graph_quality()):
         print("\n".join([*table, ""]))

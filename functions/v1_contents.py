@@ -37,6 +37,7 @@ def contents(
         text=body.include_raw,
         # What a search found that went on to the org is there too.
         whole_org=body.reach is not Reach.WORKSPACE,
+        hops=body.hops,
     )
     return wire.Response.of(body, found)
 

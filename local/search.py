@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from local.ingest import authorise, core_of
 from local.stack import Stack
+from shared.graph.context import graph_context
 from shared.policy import snippet
 from shared.types import Filters, Found, Mode, Query
 
@@ -20,6 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source-type", action="append", default=[], metavar="TYPE")
     parser.add_argument("--neighbours", type=int, default=0, metavar="N", help="chunks that join each text")
     parser.add_argument("--half-life", type=float, metavar="DAYS", help="hold older documents back")
+    parser.add_argument("--graph", action="store_true",
+                        help="what is connected with the names in the text counts as well")  # fmt: skip
     parser.add_argument("--rerank", action="store_true", help="in the order of the reranker of the settings")
 
 
@@ -33,6 +36,7 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
         rerank=options.rerank,
         neighbours=options.neighbours,
         half_life_days=options.half_life,
+        graph=options.graph,
     )
     found = core_of(stack).search(authorise(stack)(options.user), query)
     show(found, Console())
@@ -47,6 +51,8 @@ def show(found: Found, console: Console) -> None:
         console.print(f"   score {match.score:.3f}{similarity}", style="dim", highlight=False)
         console.print(f"   {escape(' '.join(snippet(match.text).split()))}\n", highlight=False)
     how = f", {'all' if found.exact else 'the nearest'} {found.considered} compared by meaning"
+    if found.graph and (context := graph_context(found.graph)):
+        console.print(f"{escape(context)}\n", highlight=False)
     order = f"; reranked by {found.reranked_by}" if found.reranked_by else ""
     order = "; the reranker failed, the order is as found" if found.rerank_failed else order
     console.print(

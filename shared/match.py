@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from shared.errors import about
+from shared.graph.asked import relations_asked
+from shared.graph.read import graph_of
 from shared.postgrest import Database
 from shared.types import Match, Mode, Page, Principal, Query, Result, Subject
 
@@ -27,19 +29,22 @@ def match(
         "top_k": query.top_k,
         "filters": {**_filters(query), "model": model},
     }
-    function = "rag_match"
+    text = query.words or query.text
+    more = {
+        "query_text": text,
+        "mode": query.mode,
+        "expand_context": query.neighbours,
+        "half_life_days": query.half_life_days,
+        "prefer": query.prefer,
+    }
     plain = query.mode is Mode.SEMANTIC and query.half_life_days is None
-    if not plain or query.neighbours or query.prefer:
-        function = "rag_search"
-        arguments |= {
-            "query_text": query.words or query.text,
-            "mode": query.mode,
-            "expand_context": query.neighbours,
-            "half_life_days": query.half_life_days,
-            "prefer": query.prefer,
-        }
     with about(name=query.filters.collection):
-        return _page(database.call(caller, function, arguments, again=True))
+        if query.asks_the_graph:
+            more["relation_types"] = relations_asked(text) or None
+            return _with_graph(database.call(caller, "rag_graph_search", arguments | more, again=True))
+        if not plain or query.neighbours or query.prefer:
+            return _page(database.call(caller, "rag_search", arguments | more, again=True))
+        return _page(database.call(caller, "rag_match", arguments, again=True))
 
 
 def similar(
@@ -122,6 +127,10 @@ def _page(rows: Sequence[dict[str, Any]]) -> Page:
     )
 
 
+def _with_graph(found: dict[str, Any]) -> Page:
+    return replace(_page(found["matches"]), graph=graph_of(found), graph_ms=found["graph_ms"])
+
+
 def _match(row: dict[str, Any]) -> Match:
     return Match(
         chunk_id=row["chunk_id"],
@@ -145,4 +154,5 @@ def _match(row: dict[str, Any]) -> Match:
         labels=tuple(row["labels"]),
         document_name=row["external_id"] or row["document_id"],
         place=row["place"],
+        graph_sourced=row.get("graph_sourced", False),
     )

@@ -28,6 +28,7 @@ from shared.errors import (
     StorageOff,
 )
 from shared.generate import UNSAID, Generator, generator_for
+from shared.graph.context import graph_context
 from shared.jwks import KeySet
 from shared.keyring import KeyRing
 from shared.match import holds, is_identifier, match, similar, widen
@@ -45,7 +46,9 @@ from shared.transcribe import Transcriber, transcriber_for
 from shared.types import (
     Answer,
     Confidence,
+    Connected,
     Found,
+    Graph,
     Judgement,
     Match,
     Mode,
@@ -301,8 +304,9 @@ class Pipeline:
         # (By word alone it is the same search, and nothing is embedded.)
         if query.mode in (Mode.SEMANTIC, Mode.KEYWORD) or not is_identifier(query.text):
             return None
+        by_word = replace(query, mode=Mode.KEYWORD, graph=query.asks_the_graph)
         with step("match"):
-            page = match(self.database, caller, None, self.embedder.model, replace(query, mode=Mode.KEYWORD))
+            page = match(self.database, caller, None, self.embedder.model, by_word)
         return page if page.matches and holds(page.matches[0], query.text) else None
 
     def _matched(self, caller: Principal, query: Query) -> Page:
@@ -316,6 +320,12 @@ class Pipeline:
         with step("embed"):
             seconds = self.settings.rag_query_cache_seconds
             return embed_query(self.database, self.embedder, caller, text, seconds)
+
+    def graph_query(self, caller: Principal, query: Query) -> Connected:
+        """What the graph says to the question, whatever the query's mode. Raises a RagError."""
+        found = self.search(caller, replace(query, mode=Mode.GRAPH))
+        graph = found.graph or Graph()
+        return Connected(graph_context(graph), graph, found.matches, found.milliseconds)
 
     def answer(
         self,
@@ -374,6 +384,8 @@ def _found(page: Page, ordered: Reranked, started: float) -> Found:
         ordered.failed,
         vector_ms=page.vector_ms,
         lexical_ms=page.lexical_ms,
+        graph_ms=page.graph_ms,
+        graph=page.graph,
     )
 
 

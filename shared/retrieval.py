@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from shared.context import concatenated
 from shared.errors import ContentFlagged
+from shared.graph.read import told_by
 from shared.highlight import highlight
 from shared.match import holds
 from shared.moderate import require_moderator
@@ -20,9 +21,9 @@ from shared.routing.families import KINDS, Family
 from shared.routing.route import low_recall, route
 from shared.routing.times import TimeRange
 from shared.routing.ways import Asked, Reach, Route, Rule, Way
-from shared.searched import NO_FILTERS, Place, Retrieved, Wanted
+from shared.searched import NO_FILTERS, NO_GRAPH, Place, Retrieved, Wanted
 from shared.trace import current, milliseconds_since, step
-from shared.types import Filters, Match, Mode, Page, Principal, Query, Result, Subject
+from shared.types import Filters, Graph, Match, Mode, Page, Principal, Query, Result, Subject
 
 # Kinds of documents that are counted apart from plain chunks.
 OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
@@ -46,6 +47,7 @@ class _Search:
     result: Result
     vector_ms: float = 0.0
     lexical_ms: float = 0.0
+    graph_ms: float = 0.0
     embeds: bool = False
     found: Page = field(default_factory=lambda: Page((), None, 0))
 
@@ -59,6 +61,7 @@ class _Search:
         self.found = found
         self.vector_ms += found.vector_ms
         self.lexical_ms += found.lexical_ms
+        self.graph_ms += found.graph_ms
 
     def query(self) -> Query:
         wanted, way = self.wanted, self.route
@@ -73,6 +76,7 @@ class _Search:
             words=way.words,
             prefer=way.prefer,
             compares=wanted.compares,
+            graph=way.graph,
         )
 
     def because(self, rule: str, because: str) -> None:
@@ -126,13 +130,28 @@ def retrieve(
     _look_by_meaning(search)
     _look_at_any_time(search)
     _look_in_the_org(search)
-    matches: tuple[Match, ...] = search.found.matches
+    matches, graph = search.found.matches, search.found.graph
+    if graph is not None:
+        _look_at_the_graph(search, graph)
     if moderator and matches:
         harmful = moderator.flagged([f"{match.title}\n{match.text}" for match in matches])
         matches = tuple(match for match, flag in zip(matches, harmful, strict=True) if not flag)
         if any(harmful):
             search.because("moderation", f"{sum(harmful)} of the results were left out.")
-    return _retrieved(search, matches, started)
+    if moderator and graph is not None:
+        # What was not judged is not shown.
+        graph = told_by(graph, {match.chunk_id for match in matches})
+    return _retrieved(search, matches, graph, started)
+
+
+def _look_at_the_graph(search: _Search, graph: Graph) -> None:
+    """What it had no part in, and what it had no time for, is said."""
+    if not graph.is_seeded:
+        search.because(
+            "graph_knows_none", "No document names what the question names: the graph had no part."
+        )
+    elif not graph.complete:
+        search.because("graph_cut_short", "The graph is too large to be followed to its end in time.")
 
 
 def _look_by_meaning(search: _Search) -> None:
@@ -190,8 +209,8 @@ def contributions(matches: Sequence[Match]) -> dict[str, float]:
     return {kind: round(found, 4) for kind, found in shares.items()}
 
 
-def _retrieved(search: _Search, matches: tuple[Match, ...], started: float) -> Retrieved:
-    stages = stages_of(search.vector_ms, search.lexical_ms)
+def _retrieved(search: _Search, matches: tuple[Match, ...], graph: Graph | None, started: float) -> Retrieved:
+    stages = stages_of(search.vector_ms, search.lexical_ms, search.graph_ms)
     embedded = search.embeds or stages["embed"] > 0
     wanted, asked = search.wanted, search.route.text
     highlights = [highlight(match, asked) if wanted.highlighted else None for match in matches]
@@ -209,20 +228,22 @@ def _retrieved(search: _Search, matches: tuple[Match, ...], started: float) -> R
         contributions(matches),
         stages,
         milliseconds_since(started),
+        graph or NO_GRAPH,
     )
 
 
-def stages_of(vector_ms: float, lexical_ms: float) -> dict[str, float]:
-    """Milliseconds of the request at hand, by stage: `vector` and `lexical` are the database's own, `hydrate`
-    is the rest of asking it."""
+def stages_of(vector_ms: float, lexical_ms: float, graph_ms: float) -> dict[str, float]:
+    """Milliseconds of the request at hand, by stage: `vector`, `lexical` and `graph` are the database's own,
+    `hydrate` is the rest of asking it."""
     trace = current.get()
     taken = trace.milliseconds() if trace else {}
-    hydrate = max(0.0, taken.get("match", 0.0) - vector_ms - lexical_ms)
+    hydrate = max(0.0, taken.get("match", 0.0) - vector_ms - lexical_ms - graph_ms)
     return {
         "route": round(taken.get("locate", 0.0) + taken.get("route", 0.0), 1),
         "embed": taken.get("embed", 0.0),
         "lexical": round(lexical_ms, 1),
         "vector": round(vector_ms, 1),
+        "graph": round(graph_ms, 1),
         "rerank": taken.get("rerank", 0.0),
         "hydrate": round(hydrate, 1),
     }

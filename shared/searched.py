@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 from shared.routing.times import TimeRange
 from shared.routing.ways import Reach, Route, Rule, Way
-from shared.types import Filters, Judgement, Match, Usage
+from shared.types import Filters, Graph, Judgement, Match, Usage
 
 NO_FILTERS = Filters()
+NO_GRAPH = Graph()
 Kind = Literal["document", "chunk"]
 
 
@@ -56,7 +57,7 @@ class Retrieved:
     """What was found, and why that: `highlights` are the matches' own, none where nobody wants them; `reach`
     is where in the end, `time_range` what it was narrowed to because the question says so, `model` what
     embedded it, None where nothing did; `shares` is what kind of document how much of the score is of;
-    `stages` are milliseconds."""
+    `stages` are milliseconds; `graph` is what had a part in it, nothing where none did."""
 
     matches: tuple[Match, ...]
     highlights: tuple[Highlight | None, ...]
@@ -70,6 +71,7 @@ class Retrieved:
     shares: dict[str, float]
     stages: dict[str, float]
     milliseconds: int
+    graph: Graph = NO_GRAPH
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document; `text` and `chunks` are None where nobody asked for them. `truncated`: there was no room
-    for the text, which then is None too, or for the last of the chunks."""
+    """A document; `text`, `chunks` and `graph` are None where nobody asked for them. `truncated`: there was
+    no room for the text, which then is None too, for the last of the chunks, or for the graph."""
 
     document_id: str
     collection_id: str
@@ -102,6 +104,7 @@ class Document:
     text: str | None
     chunks: tuple[Part, ...] | None
     truncated: bool
+    graph: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,12 +63,14 @@ class Filters:
 
 
 class Mode(StrEnum):
-    """How chunks are found: by meaning, by word, by both, or by both with the best documents first."""
+    """How chunks are found: by meaning, by word, by both, by both with the best documents first, or by both
+    and, above all, by what is known of the names in the question."""
 
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
     HYBRID = "hybrid"
     HIERARCHICAL = "hierarchical"
+    GRAPH = "graph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ class Query:
     chunks before and after join each text. `half_life_days`: older documents are held back, which no reranker
     knows of: then there is none. `words`: what is looked for by word, where that is not the text. `prefer`:
     source types that come first where all else is equal. `compares`: what words alone find is compared by
-    meaning as well, which changes no order.
+    meaning as well, which changes no order. `graph`: what is connected with the names in the text counts as
+    well, whatever the mode.
     """
 
     text: str
@@ -92,6 +95,11 @@ class Query:
     words: str | None = None
     prefer: tuple[str, ...] = ()
     compares: bool = False
+    graph: bool = False
+
+    @property
+    def asks_the_graph(self) -> bool:
+        return self.graph or self.mode is Mode.GRAPH
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,8 @@ class Match:
     `similarity` is the cosine to the query, clamped to 0..1, None where the query was not embedded; `score`
     is what ordered the list, 0..1, non-increasing; `span` is [start, end) in characters of the document's
     text. `document_name` is the caller's own name for the document, or its id where it has none; `place` is
-    where in it the chunk stands, as far as that is known (page_number, page_end, section).
+    where in it the chunk stands, as far as that is known (page_number, page_end, section). `graph_sourced`:
+    without the graph it would not be here.
     """
 
     chunk_id: str
@@ -140,6 +149,51 @@ class Match:
     labels: tuple[str, ...]
     document_name: str
     place: dict[str, Any]
+    graph_sourced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """What documents name. The id is its folded name, which means the same in every document of the org, and
+    nothing in another's; `kind` says what it is, as far as that is known; `is_seed`: the question names it;
+    `weight`, 0..1, is how much it has to do with that."""
+
+    id: str
+    name: str
+    kind: str
+    aliases: tuple[str, ...]
+    is_seed: bool
+    weight: float
+    org_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What documents say of two entities of an org, by their ids; it reads forward (OWNED_BY), and RELATED_TO
+    is said of what is only named together. `confidence` is 0..1; `evidence` are the ids of the chunks that
+    say it."""
+
+    type: str
+    source: str
+    target: str
+    confidence: float
+    evidence: tuple[str, ...]
+    org_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """What is known around the names in a question, or in a document: nothing, where nobody names them. The
+    ends of the edges are among the entities. `complete`: nothing was left out for want of time."""
+
+    entities: tuple[Entity, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    evidence: tuple[str, ...] = ()
+    complete: bool = True
+
+    @property
+    def is_seeded(self) -> bool:
+        return any(entity.is_seed for entity in self.entities)
 
 
 class Confidence(StrEnum):
@@ -212,8 +266,9 @@ class Page:
     """What the database found: matches, best first.
 
     `exact`: whether the nearest were found by comparing everything that may be found, None where words alone
-    decided; `considered`: how many chunks were compared by their vectors; `vector_ms`, `lexical_ms`: how long
-    that took, and how long looking for the words and ordering both, 0 where nobody did.
+    decided; `considered`: how many chunks were compared by their vectors; `vector_ms`, `lexical_ms`,
+    `graph_ms`: how long that took, looking for the words and ordering both, and asking the graph, 0 where
+    nobody did; `graph`: what that knows, None where it was not asked.
     """
 
     matches: tuple[Match, ...]
@@ -221,6 +276,8 @@ class Page:
     considered: int
     vector_ms: float = field(default=0, kw_only=True)
     lexical_ms: float = field(default=0, kw_only=True)
+    graph_ms: float = field(default=0, kw_only=True)
+    graph: Graph | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +288,16 @@ class Found(Page):
     milliseconds: int
     reranked_by: str | None = None
     rerank_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """What the graph says to a question: in words, as entities and edges, and by the passages themselves."""
+
+    context: str
+    graph: Graph
+    matches: tuple[Match, ...]
+    milliseconds: int
 
 
 @dataclass(frozen=True, slots=True)

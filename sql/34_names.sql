@@ -2,37 +2,50 @@
 -- something that the caller sees names it: a document's title (37_subjects.sql), a chunk (38_mentions.sql). So an
 -- entity of somebody's private document is nobody else's, and a name that two orgs share joins nothing.
 
--- Letters without case and accents; what stands between words is one blank. An apostrophe is nothing (O'Brien), nor is
--- an English genitive (Boritzer's); + and # stay, for C++ and C#. Scripts are kept as they are.
+-- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
+-- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that
+-- are letters' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of Postgres differ.
 create function rag.fold(content text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select normalize(btrim(regexp_replace(regexp_replace(translate(replace(replace(replace(
-      regexp_replace(lower(normalize(content, nfkd)),
-        '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\ufe20-\ufe2f]', '', 'g'),
-      'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðı', 'olddi'),
-    '[''’‘`´ʼ](?:s\M)?', '', 'g'),
-    '(?:(?![+#])[[:punct:][:space:][:cntrl:]]|[–—·•…«»„“”‚‹›])+', ' ', 'g')), nfc);
+      regexp_replace(lower(normalize(replace(content, '´', ''''), nfkd)),
+        -- Accents; points of Hebrew and Arabic; joiners, directions, variants.
+        '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f'
+        '\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc'
+        '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]',
+        '', 'g'),
+      'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðıς', 'olddiσ'),
+    '[''’‘`ʼ](?:s\M)?', '', 'g'),
+    -- Of ASCII and Latin-1, of other alphabets, of all of them, of East Asia; emoji.
+    '[\u0001-"$-*,-/:-@[-`{-¿×÷\u055a-\u055f\u0589\u058a\u05be\u05c0\u05c3\u05c6\u05f3\u05f4\u0609-\u060d'
+    '\u061b-\u061f\u066a-\u066d\u06d4\u0964\u0965\u0970\u0df4\u0e3f\u0e4f\u0e5a\u0e5b\u0f04-\u0f14\u0f3a-\u0f3d'
+    '\u104a-\u104f\u10fb\u1360-\u1368\u17d4-\u17d6\u17d8-\u17db\u1800-\u180a\u2000-\u20cf\u2190-\u2bff'
+    '\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30a0\u30fb\ufe30-\ufe4f'
+    '\U0001f000-\U0001faff]+', ' ', 'g')), nfc);
 $$;
 
--- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all.
+-- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. An
+-- entity's own is itself.
 create function rag.entity(name text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select left(coalesce(nullif(regexp_replace(rag.fold(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')),
-    '^the (?=.)', ''), ''), rag.fold(name)), 200);
+  select rtrim(left(regexp_replace(
+    coalesce(nullif(rag.fold(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')), ''), rag.fold(name)),
+    '^(?:the )+(?=.)', ''), 200));
 $$;
 
 -- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
--- the beginning of a word alone, and there are one; so are c, k and q, s and z, v and w.
+-- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
 create function rag.sound(entity text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
-    'cqzwyj', 'kksvii'), '\m[aeiou]', 'a', 'g'), '\B[aeiouh]', '', 'g'), '(.)\1+', '\1', 'g');
+    'cqzwyj', 'kksvii'), '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
+    '(.)\1+', '\1', 'g');
 $$;
 
 -- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
@@ -73,7 +86,7 @@ as $$
   from (
     select rag.entity(title), title, 1.0::real, 0
     union all
-    select left(regexp_replace(rag.fold(title), '^the (?=.)', ''), 200), title, 1.0, 0
+    select rtrim(left(regexp_replace(rag.fold(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
     union all
     -- A file's name without its ending.
     select rag.entity(named.base), named.base, 0.9, 0

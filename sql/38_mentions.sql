@@ -12,7 +12,7 @@ create table rag.mentions (
   -- person, organization, team, place, service, work, identifier, email, date, or name: not known which.
   kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
   -- As the chunk writes it, where it does so differently: a surname alone, an abbreviation.
-  said text[] not null check (cardinality(said) <= 20),
+  said text[] not null check (cardinality(said) <= 20 and rag.shows_only(array_to_string(said, ' '))),
   -- How prominent it is there, 0 to 1.
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,

@@ -100,9 +100,39 @@ as $$
       where not rag.is_named(relations.org_id, relations.document_id, ends.entity));
 $$;
 
+-- The numbered entries of a list in a chunk's JSON that are objects; 200 are looked at.
+create function rag.entries_of(body jsonb, list text)
+returns table (entry jsonb, number bigint)
+language sql immutable security invoker set search_path = ''
+as $$
+  select listed.entry, listed.number
+  from jsonb_array_elements(case jsonb_typeof(body -> list) when 'array' then body -> list else '[]' end)
+    with ordinality as listed (entry, number)
+  where listed.number <= 200 and jsonb_typeof(listed.entry) = 'object';
+$$;
+
+-- A text in a list's entry that may be shown and is no longer than a name; null otherwise.
+create function rag.said_in(value jsonb)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select said.surface
+  from (select value #>> '{}') as said (surface)
+  where jsonb_typeof(value) = 'string' and length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
+$$;
+
+-- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
+create function rag.share_in(value jsonb)
+returns real
+language sql immutable security invoker set search_path = ''
+as $$
+  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::text::numeric)), 6)::real end;
+$$;
+
 -- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
--- with that ordinal. What is no name is left out, of one entity there is one row a chunk, and relations need both ends
--- named in the document. At most 200 names and 200 relations a chunk.
+-- with that ordinal. What is no name is left out, whatever stands in its place: a document is worth more than its
+-- names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 names
+-- and 200 relations a chunk.
 create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -115,27 +145,27 @@ begin
     folded.kind, folded.said, folded.weight, heard.sound, reverse(heard.sound)
   from rag.documents as stored
   cross join lateral (
-    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(named.name) as entity,
+    select insert_names."first" + named.place::integer - 1 as ordinal, known.entity,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
-      (array(select distinct said.surface
-        from unnest(array_agg(named.surfaces)) as said (surface)
-        where said.surface is not null))[:20] as said,
-      least(1, greatest(0, max(coalesce(named.weight, 0.5))))::real as weight
-    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-    cross join lateral (
-      select fields.name, case when fields.kind ~ '^[a-z][a-z_]{0,39}$' then fields.kind else 'name' end as kind,
-        fields.weight, entry.number, coalesce(surface.said, fields.name) as surfaces
-      from jsonb_array_elements(
-        case jsonb_typeof(item.body -> 'names') when 'array' then item.body -> 'names' else '[]' end)
-        with ordinality as entry (body, number)
-      cross join lateral jsonb_to_record(entry.body) as fields (name text, kind text, said text[], weight real)
-      left join lateral unnest(fields.said) as surface (said) on true
-      where entry.number <= 200
+      coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said,
+      max(named.weight) as weight
+    from (
+      select item.place, listed.number, listed.entry -> 'said' as said, rag.said_in(listed.entry -> 'name') as name,
+        coalesce(rag.share_in(listed.entry -> 'weight'), 0.5) as weight,
+        case when listed.entry ->> 'kind' ~ '^[a-z][a-z_]{0,39}$' then listed.entry ->> 'kind' else 'name' end as kind
+      from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+      cross join lateral rag.entries_of(item.body, 'names') as listed
     ) as named
-    where length(named.name) between 1 and 200 and length(named.surfaces) between 1 and 200
-      and rag.shows_only(named.name) and rag.shows_only(named.surfaces)
-    group by item.place, rag.entity(named.name)
+    cross join lateral (select rag.entity(named.name) as entity) as known
+    left join lateral (
+      select rag.said_in(listed.entry) as said
+      from jsonb_array_elements(case jsonb_typeof(named.said) when 'array' then named.said
+        else jsonb_build_array(named.name) end) with ordinality as listed (entry, number)
+      where listed.number <= 20
+    ) as surface on true
+    where named.name is not null
+    group by named.place, known.entity
   ) as folded
   cross join lateral (select rag.sound(folded.entity)) as heard (sound)
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
@@ -147,27 +177,24 @@ begin
     stored.owner_id, said.confidence
   from rag.documents as stored
   cross join lateral (
-    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(fields.subject) as subject,
-      fields.type, rag.entity(fields.object) as object, least(1, max(fields.confidence))::real as confidence
+    select insert_names."first" + item.place::integer - 1 as ordinal,
+      rag.entity(rag.said_in(listed.entry -> 'subject')) as subject, listed.entry ->> 'type' as type,
+      rag.entity(rag.said_in(listed.entry -> 'object')) as object,
+      max(rag.share_in(listed.entry -> 'confidence')) as confidence
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-    cross join lateral (
-      select entry.body
-      from jsonb_array_elements(
-        case jsonb_typeof(item.body -> 'relations') when 'array' then item.body -> 'relations' else '[]' end)
-        with ordinality as entry (body, number)
-      where entry.number <= 200
-    ) as entry
-    cross join lateral jsonb_to_record(entry.body) as fields (subject text, type text, object text, confidence real)
-    where fields.confidence > 0 and fields.type ~ '^[A-Z][A-Z_]{1,49}$'
+    cross join lateral rag.entries_of(item.body, 'relations') as listed
     group by 1, 2, 3, 4
   ) as said
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id and said.subject <> said.object
+    and said.type ~ '^[A-Z][A-Z_]{1,49}$' and said.confidence > 0
     and rag.is_named(stored.org_id, stored.id, said.subject) and rag.is_named(stored.org_id, stored.id, said.object)
   on conflict do nothing;
 end;
 $$;
 
 revoke all on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
-  rag.insert_names(uuid, uuid, jsonb, integer) from public, anon, service_role;
+  rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
+  from public, anon, service_role;
 grant execute on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
-  rag.insert_names(uuid, uuid, jsonb, integer) to authenticated;
+  rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
+  to authenticated;

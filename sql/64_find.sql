@@ -3,10 +3,11 @@
 
 -- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
 -- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
--- asking for more would bring no more. vector_ms, lexical_ms: how long each leg took; the words' one orders both.
+-- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
+-- lexical_ms: how long each leg took; the words' one orders both.
 create function rag.find(needle extensions.halfvec, query_text text, scope rag.scope, mode text, fusion text,
-  wanted integer, shown integer, out hits rag.hit[], out exact boolean, out considered integer,
-  out complete boolean, out vector_ms real, out lexical_ms real)
+  wanted integer, shown integer, reached rag.hit[] default '{}', out hits rag.hit[], out exact boolean,
+  out considered integer, out complete boolean, out vector_ms real, out lexical_ms real)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -35,8 +36,8 @@ begin
       from unnest(rag.documents_with(asked, by_words, 4 * wanted + spare)) as document
       where document.document_id is distinct from scope.without_document);
     hits := rag.score(asked,
-      documents || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near) as hit),
-      near, needle, scope, mode, fusion, wanted + spare, shown, false);
+      documents || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near || reached) as hit),
+      near || reached, needle, scope, mode, fusion, wanted + spare, shown, false);
     if mode = 'hierarchical' then
       hits := rag.score(asked, rag.best_documents(hits, shown), null, needle, scope, mode, fusion, wanted, shown,
         true);
@@ -61,8 +62,10 @@ end;
 $$;
 
 revoke all on function
-  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer), rag.are_words_wanted(rag.scope)
+  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[]),
+  rag.are_words_wanted(rag.scope)
   from public, anon, service_role;
 grant execute on function
-  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer), rag.are_words_wanted(rag.scope)
+  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[]),
+  rag.are_words_wanted(rag.scope)
   to authenticated;

@@ -17,9 +17,20 @@ as $$
     where word <> '');
 $$;
 
+-- The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in scripts
+-- that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every character.
+create function rag.words_asked(folded text)
+returns text[]
+language sql immutable security invoker set search_path = ''
+as $$
+  select coalesce((array_agg(found.parts[1]))[:64], '{}')
+  from regexp_matches(folded, '((?:[^ \u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005\u3040-\u30ff'
+    '\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]+|[^ ]) ?)', 'g') as found (parts);
+$$;
+
 -- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
--- question's, 64 at most; capitals: those of them that look like a part of a name. What has none is less surely meant
--- as one.
+-- question's (rag.words_asked); capitals: those of them that look like a part of a name. What has none is less surely
+-- meant as one, unless its script knows no capitals.
 create function rag.link_exactly(words text[], capitals text[], scope rag.scope)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
@@ -33,13 +44,14 @@ declare
 begin
   for named in
     with gram as (
-      select start, size, array_to_string(words[start:start + size - 1], ' ') as entity
+      select start, size, rtrim(array_to_string(words[start:start + size - 1], '')) as entity
       from generate_series(1, cardinality(words)) as start
       cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
     )
     select org.id as org_id, gram.start, gram.size, gram.entity,
       case when gram.size > 1 then 1.0 else 0.8 end
-        * case when capitals && string_to_array(gram.entity, ' ') then 1 else 0.5 end as weight
+        * case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
+          else 0.5 end as weight
     from gram
     cross join unnest(scope.org_ids) as org (id)
     -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
@@ -114,7 +126,10 @@ begin
   return query
   select found.entity, max(found.likeness)
   from (
-    select found.entity, found.likeness from rag.likenesses(alike.name, near) as found
+    select found.entity, found.likeness
+    from rag.likenesses(alike.name, near) as found
+    -- INC-4822 is another than INC-4821.
+    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(alike.name, '[^0-9]', '', 'g')
     union all
     -- A part of a name, whole words of it: a surname, a first name.
     select whole, 0.75
@@ -145,7 +160,7 @@ begin
   foreach at_org in array scope.org_ids loop
     tried := 0;
     open := array(
-      select words[place] = any (capitals) and rag.words(config, words[place]) <> ''
+      select rtrim(words[place]) = any (capitals) and rag.words(config, words[place]) <> ''
         and not exists (
           select from unnest(known) as seed
           where seed.org_id = at_org and place between seed.start and seed.finish)
@@ -154,8 +169,9 @@ begin
     for size in reverse least(5, cardinality(words))..1 loop
       for start in 1..cardinality(words) - size + 1 loop
         continue when false = any (open[start:start + size - 1]);
-        name := array_to_string(words[start:start + size - 1], ' ');
-        continue when length(name) < 4;
+        name := rtrim(array_to_string(words[start:start + size - 1], ''));
+        -- Nobody misspells a number; and a year is a part of many names.
+        continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 12;
         select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
@@ -177,11 +193,11 @@ returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  words constant text[] := (string_to_array(rag.fold(query_text), ' '))[:64];
+  words constant text[] := rag.words_asked(rag.fold(query_text));
   capitals constant text[] := rag.capitals(query_text);
   seeds rag.seed[];
 begin
-  if coalesce(cardinality(words), 0) = 0 then
+  if cardinality(words) = 0 then
     return '{}';
   end if;
   seeds := rag.link_exactly(words, capitals, scope);
@@ -209,14 +225,14 @@ begin
       ) as same
     ) as found
     group by found.org_id, found.entity
-    order by max(found.weight) desc, min(found.start)
+    order by max(found.weight) desc, min(found.start), found.org_id, found.entity
     limit 32);
 end;
 $$;
 
-revoke all on function rag.capitals(text), rag.link_exactly(text[], text[], rag.scope),
+revoke all on function rag.capitals(text), rag.words_asked(text), rag.link_exactly(text[], text[], rag.scope),
   rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
   rag.link(text, rag.scope) from public, anon, service_role;
-grant execute on function rag.capitals(text), rag.link_exactly(text[], text[], rag.scope),
+grant execute on function rag.capitals(text), rag.words_asked(text), rag.link_exactly(text[], text[], rag.scope),
   rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
   rag.link(text, rag.scope) to authenticated;

@@ -59,31 +59,76 @@ begin
 end;
 $$;
 
+-- Whether a document, or a chunk of one, is among those that a scope asks for: rag.conditions, of what is at hand.
+create function rag.is_within(document_id uuid, source_type text, lang text, occurred_at timestamptz, scope rag.scope)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select (scope.source_types is null or source_type = any (scope.source_types))
+    and (scope.lang is null or lower(lang) = scope.lang or starts_with(lower(lang), scope.lang || '-'))
+    and (scope.date_from is null or occurred_at >= scope.date_from)
+    and (scope.date_to is null or occurred_at <= scope.date_to)
+    and (scope.document_ids is null or document_id = any (scope.document_ids))
+    and (scope.without_document is null or document_id <> scope.without_document);
+$$;
+
+-- Those of the seeds that a document of the scope names, among the places that are read of each.
+create function rag.seeds_within(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer)
+returns rag.seed[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.filters_documents(scope) then
+    return seeds;
+  end if;
+  return array(
+    select seed
+    from unnest(seeds) as seed
+    where exists (
+      select from (
+        (select subjects.document_id
+        from rag.subjects
+        where subjects.org_id = seed.org_id and subjects.entity = seed.entity
+          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+        order by subjects.weight desc
+        limit subjects_each)
+        union all
+        (select mentions.document_id
+        from rag.mentions
+        where mentions.org_id = seed.org_id and mentions.entity = seed.entity
+          and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+        order by mentions.weight desc
+        limit mentions_each)
+      ) as named
+      where exists (
+        select from rag.documents
+        where documents.org_id = seed.org_id and documents.id = named.document_id
+          and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope))));
+end;
+$$;
+
 -- Those of a scope that filters documents.
 create function rag.within(places rag.reached[], scope rag.scope)
 returns rag.reached[]
 language plpgsql stable security invoker set search_path = ''
 as $$
-declare
-  kept rag.reached[];
 begin
   if not rag.filters_documents(scope) then
     return places;
   end if;
-  execute format($query$
-    select array_agg(place)
-    from unnest($2) as place
+  return array(
+    select place
+    from unnest(places) as place
     where exists (
       select from rag.documents
-      where documents.org_id = place.org_id and documents.id = place.document_id and %s)
-  $query$, rag.conditions(scope, 'id')) into kept using scope, places;
-  return coalesce(kept, '{}');
+      where documents.org_id = place.org_id and documents.id = place.document_id
+        and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)));
 end;
 $$;
 
 -- What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its best
 -- way. relation_types: kinds of edges that the question asks for.
-create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], relation_types text[])
+create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], scope rag.scope, relation_types text[])
 returns rag.neighbour[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -91,13 +136,17 @@ as $$
 begin
   return array(
     with place as materialized (
-      select strongest.*
+      -- As columns: a bound that is computed where it is compared does not reach the index under row security.
+      select strongest.*, coalesce(strongest.ordinal, 0) as from_ordinal, coalesce(strongest.ordinal, 3) as to_ordinal
       from (
-        select best.*, row_number() over (partition by best.ordinal is null order by best.weight desc, best.document_id)
-          as turn
+        select best.*, row_number() over (partition by best.ordinal is null
+          order by best.weight desc, best.document_id, best.ordinal) as turn
         from unnest(places) as best
       ) as strongest
-      where strongest.turn <= 16
+      where strongest.turn <= 16 and exists (
+        select from rag.chunks
+        where chunks.org_id = strongest.org_id and chunks.document_id = strongest.document_id
+          and chunks.ordinal = coalesce(strongest.ordinal, 0) and chunks.embedding_model = scope.model)
     ), named as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
         place.entity as seed,
@@ -107,7 +156,7 @@ begin
         select mentions.ordinal, mentions.entity, mentions.weight
         from rag.mentions
         where mentions.org_id = place.org_id and mentions.document_id = place.document_id
-          and mentions.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and mentions.ordinal between place.from_ordinal and place.to_ordinal
         order by mentions.ordinal, mentions.weight desc
         limit 60
       ) as found
@@ -123,7 +172,7 @@ begin
         cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
           as ends (entity, other)
         where relations.org_id = place.org_id and relations.document_id = place.document_id
-          and relations.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and relations.ordinal between place.from_ordinal and place.to_ordinal
           and exists (
             select from unnest(seeds) as seed
             where seed.org_id = relations.org_id and seed.entity = ends.other)
@@ -152,7 +201,10 @@ as $$
 begin
   return array(
     with place as materialized (
-      select best.* from unnest(places) as best order by best.weight desc, best.document_id limit 2 * wanted
+      select best.*
+      from unnest(places) as best
+      order by best.weight desc, best.document_id, best.ordinal
+      limit 2 * wanted
     ), chunk as (
       select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
       from place
@@ -206,7 +258,7 @@ begin
   if hops > 1 then
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
-      neighbours := rag.neighbours_in(first, seeds, relation_types);
+      neighbours := rag.neighbours_in(first, seeds, scope, relation_types);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
@@ -220,12 +272,16 @@ end;
 $$;
 
 revoke all on function
-  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
-  rag.neighbours_in(rag.reached[], rag.seed[], text[]),
+  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
+  rag.is_within(uuid, text, text, timestamptz, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
+  rag.within(rag.reached[], rag.scope),
+  rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
   rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) from public, anon, service_role;
 grant execute on function
-  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
-  rag.neighbours_in(rag.reached[], rag.seed[], text[]),
+  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
+  rag.is_within(uuid, text, text, timestamptz, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
+  rag.within(rag.reached[], rag.scope),
+  rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
   rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) to authenticated;

@@ -2,7 +2,7 @@
 -- chunks say so. All of it is read under row security from rows of documents that the caller sees.
 
 -- The entities, by their names as documents write them most prominently, with other spellings as aliases.
-create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[])
+create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -30,6 +30,7 @@ begin
           from (
             select * from rag.mentions
             where mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
+              and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
             order by mentions.weight desc
             limit 16
           ) as mentions
@@ -40,6 +41,7 @@ begin
         select subjects.name
         from rag.subjects
         where subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
+          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
         order by subjects.weight desc, subjects.name
         limit 1
       ) as title on true
@@ -59,6 +61,8 @@ returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
+declare
+  unfiltered constant boolean := not rag.filters_documents(scope);
 begin
   return array(
     select jsonb_build_object('type', stated.type, 'from', replace(stated.subject, ' ', '_'),
@@ -78,7 +82,9 @@ begin
         limit 50
       ) as said
       join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
-        and chunks.ordinal = said.ordinal
+        and chunks.ordinal = said.ordinal and chunks.embedding_model = scope.model
+        and (unfiltered
+          or rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
       where said.object = any (edges_among.entities)
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
@@ -129,7 +135,7 @@ begin
       select other.entity from unnest(near) as other where other.org_id = at_org), scope, 32);
   end loop;
   edges := stated || rag.edges_of_neighbours(near, stated);
-  return jsonb_build_object('entities', rag.show_entities(seeds, near), 'edges', to_jsonb(edges),
+  return jsonb_build_object('entities', rag.show_entities(seeds, near, scope), 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(said.id order by said.place)
       from (
@@ -143,9 +149,9 @@ begin
 end;
 $$;
 
-revoke all on function rag.show_entities(rag.seed[], rag.neighbour[]),
+revoke all on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
   rag.edges_among(uuid, text[], rag.scope, integer), rag.edges_of_neighbours(rag.neighbour[], jsonb[]),
   rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) from public, anon, service_role;
-grant execute on function rag.show_entities(rag.seed[], rag.neighbour[]),
+grant execute on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
   rag.edges_among(uuid, text[], rag.scope, integer), rag.edges_of_neighbours(rag.neighbour[], jsonb[]),
   rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) to authenticated;

@@ -1,8 +1,8 @@
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
--- The legs' hits and the chunks that the graph reached, ordered together, `wanted` at most: of a score the graph's share
--- is how surely the chunk was reached, the rest what the legs give it, 0 to 1 both.
+-- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely the
+-- chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
@@ -33,7 +33,7 @@ as $$
 begin
   return (
     select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
-      'graph_sourced', place.weight > 0 and not exists (
+      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
         select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
     from rag.show(shown, exact, considered, vector_ms, lexical_ms) as row_shown
     left join lateral (
@@ -45,49 +45,39 @@ begin
 end;
 $$;
 
--- The chunks as hits without scores, as far as the scope allows them.
-create function rag.hits_of(reached rag.reached[], needle extensions.halfvec, scope rag.scope)
+-- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
+-- one without any of the words has none, and was reached all the same.
+create function rag.hits_reached(reached rag.reached[], known rag.hit[], query_text text,
+  needle extensions.halfvec, scope rag.scope, mode text)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   hits rag.hit[];
-begin
-  execute format($query$
-    select array_agg((found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start,
-      found.span_end, case when $3 is not null then
-        greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) $3))) end, null, null)::rag.hit)
-    from unnest($2) as place (at_org, at_document, at_ordinal, weight)
-    cross join lateral (
-      select *
-      from rag.chunks
-      where org_id = at_org and document_id = at_document and ordinal = at_ordinal and %s
-      offset 0
-    ) as found
-  $query$, rag.chunk_conditions(scope)) into hits using scope, reached, needle;
-  return coalesce(hits, '{}');
-end;
-$$;
-
--- What the legs give to chunks that they did not bring: as if they had been among the candidates.
-create function rag.score_reached(hits rag.hit[], asked rag.question, needle extensions.halfvec, scope rag.scope,
-  mode text)
-returns rag.hit[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
   scored rag.hit[];
 begin
+  hits := array(
+    select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
+      case when needle is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) needle))) end, null, null)::rag.hit
+    from unnest(reached) as place
+    cross join lateral (
+      select chunks.*
+      from rag.chunks
+      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+        and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
+      offset 0
+    ) as found
+    where not exists (select from unnest(known) as hit where hit.chunk_id = found.id));
   if cardinality(hits) = 0 then
     return hits;
   end if;
-  scored := rag.score(asked,
+  scored := rag.score(case when mode <> 'semantic' then rag.question(query_text, scope) end,
     array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
     hits, needle, scope, mode, 'mean', 0, 0, false);
-  -- By word alone a chunk without one of the words has no score; it was reached all the same.
   return scored || array(
     select hit from unnest(hits) as hit
-    where not exists (select from unnest(scored) as known where known.chunk_id = hit.chunk_id));
+    where not exists (select from unnest(scored) as other where other.chunk_id = hit.chunk_id));
 end;
 $$;
 
@@ -113,7 +103,7 @@ language plpgsql stable security invoker set search_path = ''
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  pool constant integer := greatest(20, 2 * top_k);
+  pool constant integer := greatest(20, 2 * least(top_k, 300));
   legs text := case mode when 'graph' then 'hybrid' else mode end;
   needle extensions.halfvec(1536);
   scope rag.scope;
@@ -121,7 +111,6 @@ declare
   found record;
   seeds rag.seed[];
   reach record;
-  more rag.hit[];
   hits rag.hit[];
   started timestamptz;
   graph_ms real;
@@ -138,21 +127,22 @@ begin
     needle := rag.needle(query_vector);
   end if;
 
-  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k);
   started := clock_timestamp();
-  seeds := rag.link(query_text, scope);
+  seeds := rag.seeds_within(rag.link(query_text, scope), scope, 24, settings.mentions_read);
   reach := rag.reach(seeds, scope, needle, hops, relation_types, pool);
-  more := rag.hits_of(array(
-    select place from unnest(reach.chunks) as place
-    where not exists (
-      select from unnest(found.hits) as hit
-      where hit.org_id = place.org_id and hit.document_id = place.document_id and hit.ordinal = place.ordinal)),
-    needle, scope);
-  more := rag.score_reached(more,
-    case when legs = 'semantic' then null else rag.question(query_text, scope) end, needle, scope, legs);
-  hits := rag.join_graph(found.hits || more, reach.chunks,
-    case when cardinality(reach.chunks) = 0 then 0 else settings.graph_share end, pool);
   graph_ms := rag.milliseconds_since(started);
+  -- Both legs score what was reached among their own candidates, as if they had brought it.
+  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k, array(
+    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.hit
+    from unnest(reach.chunks) as place
+    where legs = 'hybrid'));
+  hits := found.hits;
+  if legs <> 'hybrid' and cardinality(reach.chunks) > 0 then
+    hits := hits || rag.hits_reached(reach.chunks, hits, query_text, needle, scope, legs);
+  end if;
+  if cardinality(reach.chunks) > 0 then
+    hits := rag.join_graph(hits, reach.chunks, settings.graph_share, pool);
+  end if;
   if half_life_days is not null then
     hits := rag.fade(hits, half_life_days);
   end if;
@@ -188,15 +178,13 @@ $$;
 
 revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
   rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
-  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
-  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) from public, anon, service_role;
 grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
   rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
-  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
-  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) to authenticated;

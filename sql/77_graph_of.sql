@@ -99,10 +99,10 @@ begin
     edges := rag.edges_at(org_id, reached[:128], scope, null, 128);
   end loop;
   further := array(
-    select (org_id, entity, 0.1, null, null, null)::rag.neighbour
-    from unnest(reached) as entity
-    where not exists (select from unnest(seeds) as seed where seed.entity = entity));
-  return jsonb_build_object('entities', rag.show_entities(seeds, further), 'edges', to_jsonb(edges),
+    select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
+    from unnest(reached) as ends (entity)
+    where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
+  return jsonb_build_object('entities', rag.show_entities(seeds, further, scope), 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(distinct id)
       from unnest(edges) as edge

@@ -65,6 +65,7 @@ def test_the_readme_shows_every_figure_as_it_was_measured_last():
     rows = figures.markdown()
     assert rows
     rows += tables.match() + tables.quality() + tables.hybrid() + tables.index()
+    rows += tables.graph() + tables.graph_quality()
     assert [row for row in rows if row not in README] == []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from shared.answers.answer import answer
+from shared.graph.read import evidence_of
 from shared.idempotency import Claim, begin
 from shared.pipeline import Pipeline
 from shared.places import locate
@@ -69,5 +70,7 @@ async def _kept(claim: Claim, happening: AsyncGenerator[Event], wanted: Once) ->
 
 
 def _keep(claim: Claim, body: Body, done: Finished) -> None:
-    shown = [match.chunk_id for match in done.begun.retrieved.matches]
-    claim.keep(200, body, body["requestId"], shown)
+    retrieved = done.begun.retrieved
+    # What the graph tells was in some document, too.
+    shown = {match.chunk_id for match in retrieved.matches} | evidence_of(retrieved.graph)
+    claim.keep(200, body, body["requestId"], sorted(shown))

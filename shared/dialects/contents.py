@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from shared import searched
+from shared import searched, types
 from shared.dialects import v1
 from shared.dialects.v1 import ErrorBody, Flag, Sent, Wire, error_body
 from shared.searched import Contents, Kind
@@ -37,6 +37,11 @@ class Request(v1.Scoped):
     expand: Expand = Field(default_factory=Expand)
     include_raw: Flag = False
 
+    @property
+    def hops(self) -> int | None:
+        """How far the graph is shown around each document; None: not at all."""
+        return self.expand.graph.hops if self.expand.graph else None
+
     def references(self) -> list[tuple[Kind, str]]:
         return [(reference.kind, reference.id) for reference in self.ids]
 
@@ -64,16 +69,24 @@ class Chunk(DocumentChunk):
 
 
 class Graph(Wire):
-    """What the graph has on a document: nothing, until there is one."""
+    """What the graph has on a document; what was not asked for is empty."""
 
-    entities: list[str] = Field(default_factory=list)
-    relationships: list[dict[str, Any]] = Field(default_factory=list)
-    evidence: list[str] = Field(default_factory=list)
+    entities: list[str]
+    relationships: list[v1.GraphEdge]
+    evidence: list[str]
+
+    @classmethod
+    def of(cls, graph: types.Graph, include: list[Part]) -> Self:
+        return cls(
+            entities=[entity.id for entity in graph.entities] if "entities" in include else [],
+            relationships=list(map(v1.GraphEdge.of, graph.edges)) if "relationships" in include else [],
+            evidence=[f"chnk_{chunk}" for chunk in graph.evidence] if "evidence" in include else [],
+        )
 
 
 class Document(Wire):
-    """`body` where it was asked for; it, and chunks, are left out where the answer would grow too large, and
-    `truncated` says so."""
+    """`body` where it was asked for; it, chunks and the graph are left out where the answer would grow too
+    large, and `truncated` says so."""
 
     id: str
     workspace_id: str
@@ -105,7 +118,7 @@ class Document(Wire):
             metadata={**document.metadata, "labels": list(document.labels)},
             body=document.text,
             chunks=None if document.chunks is None else list(map(DocumentChunk.of, document.chunks)),
-            graph=None if expand.graph is None else Graph(),
+            graph=Graph.of(document.graph, expand.graph.include) if document.graph and expand.graph else None,
             truncated=document.truncated,
         )
 

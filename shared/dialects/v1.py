@@ -14,7 +14,7 @@ from shared.errors import InvalidRequest, RagError
 from shared.routing.ways import Reach, Rule, Way
 from shared.searched import Highlight, Retrieved, Wanted
 from shared.trace import current
-from shared.types import Filters, Match
+from shared.types import Edge, Filters, Graph, Match
 
 CODES = {
     400: "INVALID_ARGUMENT",
@@ -249,12 +249,52 @@ def results(retrieved: Retrieved, *, document: bool = True) -> list[Result]:
     return [Result.of(match, highlight, document=document) for match, highlight in found]
 
 
-class Graph(Wire):
-    """What the graph of the caller's documents has on it: nothing, until there is one."""
+class GraphEntity(Wire):
+    """`seed`: the question names it. `aliases` are its other names."""
 
-    entities: list[dict[str, Any]] = Field(default_factory=list)
-    edges: list[dict[str, Any]] = Field(default_factory=list)
-    evidence_chunks: list[str] = Field(default_factory=list)
+    id: str
+    name: str
+    type: str
+    aliases: list[str]
+    seed: bool
+
+
+class GraphEdge(Wire):
+    """From and to are ids of entities."""
+
+    type: str
+    source: str = Field(serialization_alias="from")
+    target: str = Field(serialization_alias="to")
+    confidence: float
+
+    @classmethod
+    def of(cls, edge: Edge) -> Self:
+        return cls(type=edge.type, source=edge.source, target=edge.target, confidence=share(edge.confidence))
+
+
+class GraphRationale(Wire):
+    """What of the graph of the caller's documents had a part in it: empty lists where nothing had."""
+
+    entities: list[GraphEntity]
+    edges: list[GraphEdge]
+    evidence_chunks: list[str]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Self:
+        return cls(
+            entities=[
+                GraphEntity(
+                    id=entity.id,
+                    name=entity.name,
+                    type=entity.kind,
+                    aliases=list(entity.aliases),
+                    seed=entity.is_seed,
+                )
+                for entity in graph.entities
+            ],
+            edges=list(map(GraphEdge.of, graph.edges)),
+            evidence_chunks=[f"chnk_{chunk}" for chunk in graph.evidence],
+        )
 
 
 class Reason(Wire):
@@ -271,7 +311,7 @@ class Rationale(Wire):
     query: str
     words: str
     rules: list[Reason]
-    graph: Graph = Field(default_factory=Graph)
+    graph: GraphRationale
 
     @classmethod
     def of(cls, retrieved: Retrieved) -> Self:
@@ -281,6 +321,7 @@ class Rationale(Wire):
             query=route.text,
             words=route.words,
             rules=list(map(_reason, retrieved.rules)),
+            graph=GraphRationale.of(retrieved.graph),
         )
 
 

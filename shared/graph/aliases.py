@@ -19,7 +19,7 @@ _HEAD = re.compile(r",? (?:of|the|von|de|van) |, ")
 _NAME = "[\ue000-\uf8fe]"
 _ALIASES = re.compile(
     rf"(?P<whole>{_NAME})(?:"
-    r"(?: ,)?(?: \()?(?: ,)? (?:also|better|formerly|previously|originally|once|commonly|now|later)"
+    r"(?: ,)?(?: \()?(?: ,)? (?:also|better|otherwise|formerly|previously|originally|once|commonly|now|later)"
     r"(?: (?:known|called|named|styled))?(?: as)?"
     r"| \((?: (?:née|aka|formerly|now|short to|shortened to))?"
     r"|(?: ,)? (?:aka|alias|auch bekannt als|früher|aussi appelée?|también conocid[oa] como)(?: ,)?)"

@@ -70,6 +70,7 @@ _MORE: dict[str, tuple[str, ...]] = {
     "PART_OF": ("belongs", "belong", "part-of", "teil-von"),
     "MEMBER_OF": ("members",),
 }
+_SMALL = frozenset("of the an and or in to for on by at".split())  # noqa: SIM905
 # A mother's mother is no relation of its own: it is two steps of one.
 _CHILDREN = frozenset(
     "grandfather grandmother grandparent grandparents uncle aunt paternal maternal mother-in-law".split()  # noqa: SIM905
@@ -85,6 +86,7 @@ _COMMON = frozenset(
     screenplay score soundtrack direction lock name named known also otherwise sold gave brought
     resulted results took takes take under built raised signed features featuring developer based using
     killed patch released capital solution trigger designed
+    called use used included because under consumed born
     """.split()  # noqa: SIM905
 )
 _RESTORED = {
@@ -161,6 +163,5 @@ def names_asked(question: str) -> tuple[str, ...]:
 
 def _title_case(text: str) -> bool:
     """Whether all but small words have capitals: then a capital names nothing."""
-    words = _WORDS.findall(text)
-    long = [word for word in words if len(word) > 3]
-    return len(long) > 2 and all(word[0].isupper() for word in long)
+    words = [word for word in _WORDS.findall(text) if len(word) > 1 and word not in _SMALL]
+    return len(words) > 2 and not any(word[0].islower() for word in words)

@@ -20,6 +20,9 @@ _YEAR = r"(?P<year>1\d{3}|20\d\d)"
 _ANY_YEAR = r"(?P<year>1\d{3}|20\d\d|[3-9]\d\d)"
 _DAY = r"(?P<day>3[01]|[12]\d|0?[1-9])"
 _FORMS = [
+    # Behind this one stands a particle at once.
+    re.compile(rf"{_YEAR}年(?P<number>1[0-2]|0?[1-9])月{_DAY}日"),
+] + [
     re.compile(rf"(?<![\w/.-]){form}(?![\w/-])(?!\.\d)", re.IGNORECASE)
     for form in (
         rf"{_YEAR}(?P<mark>[-/])(?P<number>0[1-9]|1[0-2])(?P=mark)(?P<day>3[01]|[12]\d|0[1-9])(?:T[\d:.]{{2,16}}Z?)?",
@@ -28,7 +31,6 @@ _FORMS = [
         rf"{_DAY}\.\s?(?P<number>1[0-2]|0?[1-9])\.\s?{_YEAR}",
         rf"{_DAY}/(?P<number>1[0-2]|0?[1-9])/{_YEAR}",
         rf"(?P<number>1[0-2]|0?[1-9])/{_DAY}/{_YEAR}",
-        rf"{_YEAR}年(?P<number>1[0-2]|0?[1-9])月(?P<day>3[01]|[12]\d|0?[1-9])日",
         rf"{_MONTH}(?:\s|\sde\s){_ANY_YEAR}",
     )
 ]
@@ -45,9 +47,10 @@ def dates_of(text: str) -> list[Spot]:
         for form in _FORMS:
             for match in form.finditer(text, begin, end):
                 name = _named(match)
-                if name and not any(match.start() < end and start < match.end() for start, end in taken):
-                    found.append(Spot(match.start(), match.end(), name, "date"))
+                if not any(match.start() < stop and start < match.end() for start, stop in taken):
+                    # The 31st of February is none, nor is it some day in February.
                     taken.append(match.span())
+                    found += [Spot(*match.span(), name, "date")] if name else []
     return found
 
 

@@ -86,6 +86,8 @@ class Ends:
                 before -= 1
             # X, once called Y, bought Z: it is X that did.
             closes = token == "," and not passive and not nominal and self._head not in {None, before}  # noqa: S105
+            # Prepared by X, approved by Y: X is not what Y approved.
+            closes = closes or (token == "," and self._clause.token(before - 1) in {"by", "with"})  # noqa: S105
             if self._clause.named(before) and not closes:
                 return End((self._tokens[before],), 0.95)
         return self._from_head(back, passive=passive or nominal, copula=copula)
@@ -106,9 +108,14 @@ class Ends:
         """A and B own C: both do, where the clause begins with them."""
         letters = [self._tokens[last]]
         place = last
-        while place >= 2 and self._tokens[place - 1] in LISTING and self._clause.named(place - 2):
-            place -= 2
-            letters.append(self._tokens[place])
+        while True:
+            before = place - 1
+            while before > 0 and self._tokens[before] in ARTICLES:
+                before -= 1
+            if before < 1 or self._tokens[before] not in LISTING or not self._clause.named(before - 1):
+                break
+            place = before - 1
+            letters.insert(0, self._tokens[place])
         return End(tuple(letters) if place == self._head else (self._tokens[last],), 1.0)
 
     def objects(self, place: int) -> tuple[str, ...] | None:

@@ -39,7 +39,7 @@ def extract(title: str, chunks: Sequence[str]) -> list[Named]:
     for text, spots, words in zip(hidden, surely, tokens, strict=True):
         read = [*Runs(text, words, evidence).spots(), *unspaced_of(text)]
         found.append(_apart([*spots, *read]))
-    short = Short((spot for spots in found for spot in spots), subject)
+    short = Short((spot for spots in found for spot in spots if not spot.nested), subject)
     return [
         _named(text, [_resolved(spot, short) for spot in spots], lines, short, subject, first=place == 0)
         for place, (text, spots, lines) in enumerate(zip(texts, found, told, strict=True))
@@ -80,12 +80,15 @@ def _apart(spots: list[Spot]) -> list[Spot]:
     for spot in sorted(spots, key=lambda spot: (spot.start, -spot.end)):
         if not is_name(spot.name) or (spot.start < reached and not spot.nested):
             continue
-        reached = max(reached, spot.end)
+        if not spot.nested:
+            reached = max(reached, spot.end)
         kept.append(spot)
     return kept
 
 
 def _resolved(spot: Spot, short: Short) -> Spot:
+    if spot.nested:
+        return spot
     whole = short.whole(spot)
     kind = spot.kind if whole.kind == "name" else whole.kind
     if whole.name == spot.name and kind == spot.kind:

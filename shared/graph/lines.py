@@ -12,6 +12,7 @@ from shared.graph.kinds import kind_of, kind_of_identifier
 from shared.graph.marks import marks_of
 from shared.graph.nouns import is_name
 from shared.graph.spots import HIDDEN, Spot
+from shared.graph.stopped import COMMON
 
 _KEYED = re.compile(
     r"[ \t>*-]{0,12}(?:\*\*|__)?(?P<key>[^\W\d_][\w -]{1,28}?)(?:\*\*|__)?[ \t]{0,4}[:=](?:\*\*|__)?"
@@ -20,7 +21,8 @@ _KEYED = re.compile(
 _ITEM = re.compile(r"[ \t]{0,12}[-*][ \t]+(?P<value>[^\n:]{2,80})$")
 _HEADING = re.compile(r"#{1,6}[ \t]+(?P<text>[^\n]{2,120})$")
 _OWNED = re.compile(
-    r"(?P<path>[/*.\w][^\s#@]{0,120})[ \t]+(?P<owners>(?:[\w.+-]{0,64}@[\w./-]{2,80}[ \t]*){1,8})$"
+    r"(?P<path>(?=\S*[/*.])[/*.\w][^\s#@]{0,120})[ \t]+"
+    r"(?P<owners>(?:[\w.+-]{0,64}@[\w./-]{1,80}\w[ \t]*){1,8})$"
 )
 _RULE = re.compile(r"\|?[ \t:|-]*-{2,}[ \t:|-]*$")
 _PARTED = re.compile(r"(?:,| and |;| und | et | y |\s/\s|<br>)")
@@ -163,6 +165,8 @@ def _item(name: str, start: int, key: Key) -> Spot | None:
         return Spot(start, start + len(name), name, marks[0].kind)
     cased = [word for word in words if word[0].isalpha() and word[0] != word[0].swapcase()]
     small = [word for word in cased if word[0].islower()]
+    if small and words[0] in COMMON:
+        return None
     if len(words) == 1 and small and key.type not in _PLAIN:
         return None
     if (

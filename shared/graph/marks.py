@@ -4,6 +4,7 @@ import re
 
 from shared.graph.kinds import kind_of_identifier
 from shared.graph.spots import Spot, spot_of
+from shared.graph.tokens import UNIT
 
 # In one pass over the text; what comes first wins. No form can be tried for longer than it is written.
 _MARKS = re.compile(
@@ -16,7 +17,7 @@ _MARKS = re.compile(
   | (?P<path>(?<![\w/.<])(?:\.{0,2}/)?[\w.-]{1,60}(?:/[\w.*-]{1,60}){1,12}/?(?:\.\w{1,8})?(?![\w/]))
   | (?P<file>(?<![\w.-])[\w-]{1,60}\.(?:py|sql|ts|tsx|js|go|rs|java|rb|md|yaml|yml|json|toml|sh|csv|pdf|tf)\b)
   | (?P<snake>(?<![\w.-])[A-Za-z][A-Za-z0-9]{0,40}(?:_[A-Za-z0-9]{1,40}){1,8}(?![\w-]))
-  | (?P<kebab>(?<![\w.-])[a-z][a-z0-9]{1,30}(?:-[a-z0-9]{1,30}){0,3}-
+  | (?P<kebab>(?<![\w.-])[a-z][a-z0-9]{0,30}(?:-[a-z0-9]{1,30}){0,3}-
       (?:service|services|api|db|database|worker|gateway|server|team|squad|queue|job|proxy|cache|store|app
         |backend|frontend|ui|sdk|cli|cluster|bucket|topic|lambda|bot|operator|controller)(?![\w-]))
   | (?P<camel>(?<![\w.-])(?:[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,6}
@@ -29,7 +30,6 @@ _MARKS = re.compile(
 _WORD = re.compile(r"\S+")
 _MARKED = re.compile(r"[@_/`\d]|[a-z][A-Z]|[a-z]-[a-z]|\w\.[a-z]")
 _CODE = re.compile(r"[\w@./:$*-]{2,80}(?:\(\))?")
-_UNIT = re.compile(r"[kMGTPmn]?(?:Wh|Wp|W|Hz|Pa|iB|Bq|bps|bit)")
 _LETTER = re.compile(r"[^\W\d_]")
 # Both sides of a slash are words: and/or, km/h, 24/7.
 _REAL_PATH = re.compile(r"\A\.{0,2}/|/.*/|[\w-]\.\w{1,8}\Z|/\Z|_")
@@ -66,6 +66,6 @@ def _spot(mark: re.Match[str], form: str) -> Spot | None:
                 return None
             return Spot(mark.start(), mark.start() + len(trimmed), trimmed, "identifier")
         case "camel":
-            return None if _UNIT.fullmatch(said) else spot_of(mark, "name")
+            return None if UNIT.fullmatch(said) else spot_of(mark, "name")
         case _:
             return spot_of(mark, kind_of_identifier(said))

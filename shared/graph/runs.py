@@ -11,7 +11,7 @@ from shared.graph.kinds import HONORIFICS, RANKS, SERVICES, TEAMS, kind_of
 from shared.graph.nouns import MOST_LETTERS
 from shared.graph.spots import Spot
 from shared.graph.stopped import ACTS, COMMON, CONNECTORS, DEMONYMS, ENDLESS, IS, ROLE_NOUNS, WHOLE
-from shared.graph.tokens import POSSESSIVE, Evidence, Token
+from shared.graph.tokens import POSSESSIVE, UNIT, Evidence, Token
 
 _INITIAL = re.compile(r"\A[^\W\d_]\Z|\A(?:[^\W\d_]\.)+[^\W\d_]\Z")
 _INITIAL_BEHIND = re.compile(r"\. ?\w")
@@ -19,6 +19,11 @@ _ABBREVIATED = frozenset("st ste mt ft jr sr dr mr mrs ms prof bros co inc ltd n
 _FIRST_OF_A_NAME = re.compile(r"\s*(?:[^\s\w]|\Z|\n)|\s+(?:of|and|was|is|in|the|who|on|to|by|as|from|at)\b")
 NUMERAL = re.compile(r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})")
 _NUMBER = re.compile(r"\d{1,3}[A-Za-z]?")
+# More words than this are no name, but a list of something.
+_MOST_WORDS = 24
+# German for you: what stands before it is a verb.
+_POLITE = frozenset({"sie", "ihnen", "ihr", "ihre"})
+_DEGREES = re.compile(r"[°\d] ?$")
 _HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
 
 
@@ -46,9 +51,11 @@ class Runs:
     def _end(self, place: int) -> int:
         """Behind the last token of the run that begins there."""
         end = place + 1
-        while end < len(self._tokens):
+        while end < min(len(self._tokens), place + _MOST_WORDS):
             behind = self._between(end - 1)
             token, before = self._tokens[end], self._tokens[end - 1]
+            if token.folded in _POLITE or before.folded in _POLITE:
+                break
             if behind not in {" ", "\u00a0", " & "} and not self._abbreviated(before, behind, token):
                 break
             if (
@@ -61,7 +68,7 @@ class Runs:
                 end += 1
                 continue
             joined = self._joined(end)
-            if joined is None:
+            if joined is None or not self._joins(place, end):
                 break
             end = joined
         return end
@@ -82,6 +89,14 @@ class Runs:
                 return end + 2
         return None
 
+    def _joins(self, place: int, end: int) -> bool:
+        """Neither Install the Frostline app is a name, nor, in German, Kalibrierung der Logger."""
+        first, connector = self._tokens[place], self._tokens[end].text
+        if self._evidence.german and connector not in {"von", "van", "of", "de"}:
+            return False
+        alone = connector == "the" and first.opens and end == place + 1
+        return not alone or self._evidence.shows(first.folded)
+
     def _spots(self, first: int, end: int) -> Iterator[Spot]:
         kind = ""
         shouted = self._tokens[first].shouted
@@ -96,6 +111,12 @@ class Runs:
         while first < end and not self._ends(first, self._tokens[end - 1], end):
             end -= 1
         if all(token.folded in DEMONYMS for token in self._tokens[first:end]):
+            return
+        if (
+            first + 2 == end
+            and self._tokens[first].folded in COMMON
+            and self._tokens[first + 1].text.isdigit()
+        ):
             return
         if first >= end or (shouted and not self._shown(first, end)):
             return
@@ -115,6 +136,8 @@ class Runs:
     def _stripped(self, token: Token, first: int, end: int) -> bool:
         """Whether a word at the front of a run is none of the name."""
         folded = token.folded
+        if len(token.text) == 1 and _DEGREES.search(self._text, max(0, token.start - 2), token.start):
+            return True
         if not token.capital or (token.opens and folded in ROLE_NOUNS and first + 1 < end):
             return True
         if folded in COMMON and not (len(folded) == 1 and _INITIAL_BEHIND.match(self._text, token.end)):
@@ -137,7 +160,13 @@ class Runs:
         """Whether one capitalised word is a name."""
         token = self._tokens[place]
         word = POSSESSIVE.sub("", token.text)
-        if token.folded in COMMON or token.folded in DEMONYMS or len(word) < 2 or _NUMBER.fullmatch(word):
+        if (
+            token.folded in COMMON
+            or token.folded in DEMONYMS
+            or len(word) < 2
+            or UNIT.fullmatch(word)
+            or _NUMBER.fullmatch(word)
+        ):
             return False
         if kind == "person":
             return True
@@ -169,7 +198,11 @@ class Runs:
             spot = self._spot(begin, stop, kind)
             if spot is not None:
                 yield spot
-        if len(parts) == 1:
+        if len(parts) > 1:
+            # Rosa Keane of Brightwater may be called so as well.
+            if (spot := self._spot(first, end, kind, nested=True)) is not None:
+                yield spot
+        else:
             of = [place for place in range(first + 1, end - 1) if self._tokens[place].text == "of"]
             # What a name is of is a name too: Duke of Tuscany.
             if of:

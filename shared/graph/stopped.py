@@ -58,7 +58,7 @@ COMMON = frozenset(
     sino no es son era eran fue fueron ha han había yo tú él ella nosotros ellos ellas mi tu su nuestro
     nuestra este esta estos estas ese esa esos esas aquel aquella quien cual cuando donde como porque
     con sin para por en entre hacia desde hasta durante según también muy más menos aquí allí hoy ayer
-    mañana gracias hola cada todo toda todos todas
+    mañana gracias hola cada todo toda todos todas welche welcher welches welchen
     """.split()  # noqa: SIM905
 ) | frozenset(MONTHS)  # fmt: skip
 # Where somebody is from is no name of anything.
@@ -82,7 +82,7 @@ DEMONYMS = frozenset(
 CONNECTORS = frozenset(
     """
     of the de la del della di da do dos das du des le von van der den zu zur y bin ibn al el ben av af
-    för
+    för mac nic ap ó
     """.split()  # noqa: SIM905
 )
 # Words of titles that need no capital.
@@ -103,7 +103,12 @@ ACTS = frozenset(
     might will
     """.split()  # noqa: SIM905
 )
-IS = frozenset("a an the one born named owned run part ein eine der die das un une le la una el".split())  # noqa: SIM905
+IS = frozenset(
+    """
+    a an the one born named owned run part required used needed written directed produced managed led
+    fixed caused founded located based called known ein eine der die das un une le la una el
+    """.split()  # noqa: SIM905
+)
 # Daughter of Boso, said first: who Boso's daughter is, is said elsewhere.
 ROLE_NOUNS = frozenset(noun for sides in ROLES.values() for side in sides for noun in side.split())
 # Before "of", these are of one name with what follows: Ministry of Health, House of Commons.
@@ -119,7 +124,8 @@ WHOLE = (
     )
 ) - {"cooperative", "instruments", "company", "inc", "group", "ltd", "gmbh", "corp", "llc"}
 # What follows a name with a capital of its own, and is no part of it.
-ENDLESS = frozenset(MONTHS) - {"may", "june", "mar"} | frozenset(
+# (Some months are first names.)
+ENDLESS = frozenset(MONTHS) - {"april", "may", "june", "august", "mar"} | frozenset(
     """
     i a an the and or but if in on at as is are was were he she it we they monday tuesday wednesday
     thursday friday saturday sunday

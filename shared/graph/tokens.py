@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shared.graph.stopped import COMMON, CONNECTORS, GERMAN
+from shared.graph.stopped import COMMON, GERMAN, SMALL
 
 WORD = re.compile(r"[^\W_]+(?:[’'\-.&][^\W_]+|[\u0300-\u036f]+)*")
 POSSESSIVE = re.compile(r"[’'][sS]?$")
-_OPENS = re.compile(r"(?:[.!?:;…。|•*#>\[(\n\t\"“„«‘]|^)[\s*_#>\"“„«‘(\[–—\d.)|-]*$|[–—]\s*$|\n\s*[-+]\s+$")
+ELISION = frozenset("'’")
+UNIT = re.compile(r"[kMGTPmn]?(?:Wh|Wp|W|Hz|Pa|iB|Bq|bps|bit)")
+_OPENS = re.compile(r"(?:[.!?:;…。|•*#§>\[(\n\t\"“„«‘]|^)[\s*_#§>\"“„«‘(\[–—\d.)|-]*$|[–—]\s*$|\n\s*[-+]\s+$")
 # How far back the beginning of a sentence is looked for.
 _BACK = 12
 
@@ -66,6 +68,9 @@ def tokens_of(text: str) -> list[Token]:
         shouted = shouted or _titled(letters)
         for word in words:
             said, first, last = word[0], word.start(), word.end()
+            if said[1:2] in ELISION and said[0] in "lLd" and len(said) > 3:
+                # L'assistance is one word less than O'Neill is.
+                said, first = said[2:], first + 2
             capital = said[0].isupper()
             folded = said.casefold()
             if "’" in said or "'" in said:
@@ -87,7 +92,6 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
 
 def _titled(words: list[str]) -> bool:
     """A line of which all words but small ones have capitals: of four or more."""
-    if len(words) < 4 or not words[-1][0].isupper():
+    if len(words) < 4 or any(word[0].islower() and word not in SMALL for word in words):
         return False
-    long = [word for word in words if word.casefold() not in COMMON and word not in CONNECTORS]
-    return len(long) > 2 and all(word[0].isupper() for word in long)
+    return sum(word[0].isupper() for word in words) > 3 and words[-1][0].isupper()

@@ -216,8 +216,4 @@ VERBS: Mapping[str, tuple[str, str]] = {
         "approved/signed by",
         "approved",
     ),
-    "ALIAS_OF": (
-        "also/otherwise known as | known as | aka",
-        "",
-    ),
 }

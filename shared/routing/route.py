@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from shared.graph.asked import connects, relations_asked
 from shared.match import is_identifier
 from shared.routing import MAX_LENGTH
 from shared.routing.expand import RULES, Expanded, expand
@@ -23,7 +24,7 @@ __all__ = ["Asked", "Reach", "Route", "Rule", "Way", "low_recall", "route"]
 
 MODES = {
     Way.KNOWLEDGE: Mode.HYBRID,
-    Way.GRAPH: Mode.HYBRID,
+    Way.GRAPH: Mode.GRAPH,
     Way.HYBRID: Mode.HYBRID,
     Way.KEYWORD: Mode.KEYWORD,
     Way.NEURAL: Mode.SEMANTIC,
@@ -54,6 +55,7 @@ def route(
     way, mode = _way(asked, named, rules)
     reach, falls_back = _reach(asked, rules)
     fast = named or way is Way.FAST
+    graph = _graph(asked, rules) if asked.way is Way.AUTO and asked.questions and not named else False
     may_infer = asked.way is Way.AUTO and asked.questions and not fast
     infers = may_infer and not asked.narrowed
     if may_infer and asked.narrowed:
@@ -76,6 +78,7 @@ def route(
         rerank=False if fast else asked.reranks,
         rules=tuple(rules),
         expanded=found,
+        graph=graph or way is Way.GRAPH,
     )
 
 
@@ -96,6 +99,18 @@ def _way(asked: Asked, named: bool, rules: list[Rule]) -> tuple[Way, Mode]:
         return Way.HYBRID, Mode.HYBRID
     rules.append(Rule("mode_given", f"The request asks for {asked.way}."))
     return asked.way, MODES[asked.way]
+
+
+def _graph(asked: Asked, rules: list[Rule]) -> bool:
+    """Whether it is asked how things are connected. (Which of its words are names is the database's to say:
+    it knows them, in whatever case.)"""
+    types = relations_asked(asked.text)
+    if not types and not connects(asked.text):
+        return False
+    which = f" ({', '.join(types)})" if types else ""
+    because = f"The question asks how things are related{which}: what is known of its names counts as well."
+    rules.append(Rule("graph", because))
+    return True
 
 
 def _reach(asked: Asked, rules: list[Rule]) -> tuple[Reach, bool]:

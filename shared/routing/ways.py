@@ -55,7 +55,8 @@ class Rule:
 @dataclass(frozen=True, slots=True)
 class Route:
     """Where the question goes. `way` and `reach` are never auto; `text` is what is embedded, `words` what is
-    looked for by word; `prefer` are the family's kinds; `expanded` says what was added, and by whom."""
+    looked for by word; `prefer` are the family's kinds; `expanded` says what was added, and by whom; `graph`:
+    what is known of the names in the question counts as well."""
 
     way: Way
     mode: Mode
@@ -70,3 +71,4 @@ class Route:
     rerank: bool | None
     rules: tuple[Rule, ...]
     expanded: Expanded | None = None
+    graph: bool = False

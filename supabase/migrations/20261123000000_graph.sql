@@ -10,37 +10,50 @@ alter table rag.settings
 -- something that the caller sees names it: a document's title (37_subjects.sql), a chunk (38_mentions.sql). So an
 -- entity of somebody's private document is nobody else's, and a name that two orgs share joins nothing.
 
--- Letters without case and accents; what stands between words is one blank. An apostrophe is nothing (O'Brien), nor is
--- an English genitive (Boritzer's); + and # stay, for C++ and C#. Scripts are kept as they are.
+-- Letters without case and accents, and without what shows nothing; what stands between words is one blank. An
+-- apostrophe is nothing (O'Brien), nor is an English genitive (Boritzer's); + and # stay, for C++ and C#. Marks that
+-- are letters' own, as in Devanagari and Thai, are kept. What is punctuation is said here: versions of Postgres differ.
 create function rag.fold(content text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select normalize(btrim(regexp_replace(regexp_replace(translate(replace(replace(replace(
-      regexp_replace(lower(normalize(content, nfkd)),
-        '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\ufe20-\ufe2f]', '', 'g'),
-      'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðı', 'olddi'),
-    '[''’‘`´ʼ](?:s\M)?', '', 'g'),
-    '(?:(?![+#])[[:punct:][:space:][:cntrl:]]|[–—·•…«»„“”‚‹›])+', ' ', 'g')), nfc);
+      regexp_replace(lower(normalize(replace(content, '´', ''''), nfkd)),
+        -- Accents; points of Hebrew and Arabic; joiners, directions, variants.
+        '[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f'
+        '\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc'
+        '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]',
+        '', 'g'),
+      'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'øłđðıς', 'olddiσ'),
+    '[''’‘`ʼ](?:s\M)?', '', 'g'),
+    -- Of ASCII and Latin-1, of other alphabets, of all of them, of East Asia; emoji.
+    '[\u0001-"$-*,-/:-@[-`{-¿×÷\u055a-\u055f\u0589\u058a\u05be\u05c0\u05c3\u05c6\u05f3\u05f4\u0609-\u060d'
+    '\u061b-\u061f\u066a-\u066d\u06d4\u0964\u0965\u0970\u0df4\u0e3f\u0e4f\u0e5a\u0e5b\u0f04-\u0f14\u0f3a-\u0f3d'
+    '\u104a-\u104f\u10fb\u1360-\u1368\u17d4-\u17d6\u17d8-\u17db\u1800-\u180a\u2000-\u20cf\u2190-\u2bff'
+    '\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30a0\u30fb\ufe30-\ufe4f'
+    '\U0001f000-\U0001faff]+', ' ', 'g')), nfc);
 $$;
 
--- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all.
+-- A name as an entity: without an article before it, and what stands behind it in parentheses, unless that is all. An
+-- entity's own is itself.
 create function rag.entity(name text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select left(coalesce(nullif(regexp_replace(rag.fold(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')),
-    '^the (?=.)', ''), ''), rag.fold(name)), 200);
+  select rtrim(left(regexp_replace(
+    coalesce(nullif(rag.fold(regexp_replace(name, '\s*[(（][^()（）]*[)）]\s*$', '')), ''), rag.fold(name)),
+    '^(?:the )+(?=.)', ''), 200));
 $$;
 
 -- How a folded name sounds, roughly: words that are spelled differently by mistake mostly sound alike. Vowels count at
--- the beginning of a word alone, and there are one; so are c, k and q, s and z, v and w.
+-- the beginning of a word alone, and there are one, Greek and Cyrillic ones too; so are c, k and q, s and z, v and w.
 create function rag.sound(entity text)
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
-    'cqzwyj', 'kksvii'), '\m[aeiou]', 'a', 'g'), '\B[aeiouh]', '', 'g'), '(.)\1+', '\1', 'g');
+    'cqzwyj', 'kksvii'), '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
+    '(.)\1+', '\1', 'g');
 $$;
 
 -- How much a folded name and others are alike, 0 to 1: the share of their pairs of letters that they have in common
@@ -81,7 +94,7 @@ as $$
   from (
     select rag.entity(title), title, 1.0::real, 0
     union all
-    select left(regexp_replace(rag.fold(title), '^the (?=.)', ''), 200), title, 1.0, 0
+    select rtrim(left(regexp_replace(rag.fold(title), '^(?:the )+(?=.)', ''), 200)), title, 1.0, 0
     union all
     -- A file's name without its ending.
     select rag.entity(named.base), named.base, 0.9, 0
@@ -225,7 +238,7 @@ create table rag.mentions (
   -- person, organization, team, place, service, work, identifier, email, date, or name: not known which.
   kind text not null check (kind ~ '^[a-z][a-z_]{0,39}$'),
   -- As the chunk writes it, where it does so differently: a surname alone, an abbreviation.
-  said text[] not null check (cardinality(said) <= 20),
+  said text[] not null check (cardinality(said) <= 20 and rag.shows_only(array_to_string(said, ' '))),
   -- How prominent it is there, 0 to 1.
   weight real not null check (weight between 0 and 1),
   sound text collate "C" not null,
@@ -372,9 +385,39 @@ as $$
       where not rag.is_named(relations.org_id, relations.document_id, ends.entity));
 $$;
 
+-- The numbered entries of a list in a chunk's JSON that are objects; 200 are looked at.
+create function rag.entries_of(body jsonb, list text)
+returns table (entry jsonb, number bigint)
+language sql immutable security invoker set search_path = ''
+as $$
+  select listed.entry, listed.number
+  from jsonb_array_elements(case jsonb_typeof(body -> list) when 'array' then body -> list else '[]' end)
+    with ordinality as listed (entry, number)
+  where listed.number <= 200 and jsonb_typeof(listed.entry) = 'object';
+$$;
+
+-- A text in a list's entry that may be shown and is no longer than a name; null otherwise.
+create function rag.said_in(value jsonb)
+returns text
+language sql immutable security invoker set search_path = ''
+as $$
+  select said.surface
+  from (select value #>> '{}') as said (surface)
+  where jsonb_typeof(value) = 'string' and length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
+$$;
+
+-- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
+create function rag.share_in(value jsonb)
+returns real
+language sql immutable security invoker set search_path = ''
+as $$
+  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::text::numeric)), 6)::real end;
+$$;
+
 -- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
--- with that ordinal. What is no name is left out, of one entity there is one row a chunk, and relations need both ends
--- named in the document. At most 200 names and 200 relations a chunk.
+-- with that ordinal. What is no name is left out, whatever stands in its place: a document is worth more than its
+-- names. Of one entity there is one row a chunk, and relations need both ends named in the document. At most 200 names
+-- and 200 relations a chunk.
 create function rag.insert_names(org_id uuid, document_id uuid, chunks jsonb, first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -387,27 +430,27 @@ begin
     folded.kind, folded.said, folded.weight, heard.sound, reverse(heard.sound)
   from rag.documents as stored
   cross join lateral (
-    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(named.name) as entity,
+    select insert_names."first" + named.place::integer - 1 as ordinal, known.entity,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
-      (array(select distinct said.surface
-        from unnest(array_agg(named.surfaces)) as said (surface)
-        where said.surface is not null))[:20] as said,
-      least(1, greatest(0, max(coalesce(named.weight, 0.5))))::real as weight
-    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-    cross join lateral (
-      select fields.name, case when fields.kind ~ '^[a-z][a-z_]{0,39}$' then fields.kind else 'name' end as kind,
-        fields.weight, entry.number, coalesce(surface.said, fields.name) as surfaces
-      from jsonb_array_elements(
-        case jsonb_typeof(item.body -> 'names') when 'array' then item.body -> 'names' else '[]' end)
-        with ordinality as entry (body, number)
-      cross join lateral jsonb_to_record(entry.body) as fields (name text, kind text, said text[], weight real)
-      left join lateral unnest(fields.said) as surface (said) on true
-      where entry.number <= 200
+      coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said,
+      max(named.weight) as weight
+    from (
+      select item.place, listed.number, listed.entry -> 'said' as said, rag.said_in(listed.entry -> 'name') as name,
+        coalesce(rag.share_in(listed.entry -> 'weight'), 0.5) as weight,
+        case when listed.entry ->> 'kind' ~ '^[a-z][a-z_]{0,39}$' then listed.entry ->> 'kind' else 'name' end as kind
+      from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+      cross join lateral rag.entries_of(item.body, 'names') as listed
     ) as named
-    where length(named.name) between 1 and 200 and length(named.surfaces) between 1 and 200
-      and rag.shows_only(named.name) and rag.shows_only(named.surfaces)
-    group by item.place, rag.entity(named.name)
+    cross join lateral (select rag.entity(named.name) as entity) as known
+    left join lateral (
+      select rag.said_in(listed.entry) as said
+      from jsonb_array_elements(case jsonb_typeof(named.said) when 'array' then named.said
+        else jsonb_build_array(named.name) end) with ordinality as listed (entry, number)
+      where listed.number <= 20
+    ) as surface on true
+    where named.name is not null
+    group by named.place, known.entity
   ) as folded
   cross join lateral (select rag.sound(folded.entity)) as heard (sound)
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
@@ -419,30 +462,27 @@ begin
     stored.owner_id, said.confidence
   from rag.documents as stored
   cross join lateral (
-    select insert_names."first" + item.place::integer - 1 as ordinal, rag.entity(fields.subject) as subject,
-      fields.type, rag.entity(fields.object) as object, least(1, max(fields.confidence))::real as confidence
+    select insert_names."first" + item.place::integer - 1 as ordinal,
+      rag.entity(rag.said_in(listed.entry -> 'subject')) as subject, listed.entry ->> 'type' as type,
+      rag.entity(rag.said_in(listed.entry -> 'object')) as object,
+      max(rag.share_in(listed.entry -> 'confidence')) as confidence
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-    cross join lateral (
-      select entry.body
-      from jsonb_array_elements(
-        case jsonb_typeof(item.body -> 'relations') when 'array' then item.body -> 'relations' else '[]' end)
-        with ordinality as entry (body, number)
-      where entry.number <= 200
-    ) as entry
-    cross join lateral jsonb_to_record(entry.body) as fields (subject text, type text, object text, confidence real)
-    where fields.confidence > 0 and fields.type ~ '^[A-Z][A-Z_]{1,49}$'
+    cross join lateral rag.entries_of(item.body, 'relations') as listed
     group by 1, 2, 3, 4
   ) as said
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id and said.subject <> said.object
+    and said.type ~ '^[A-Z][A-Z_]{1,49}$' and said.confidence > 0
     and rag.is_named(stored.org_id, stored.id, said.subject) and rag.is_named(stored.org_id, stored.id, said.object)
   on conflict do nothing;
 end;
 $$;
 
 revoke all on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
-  rag.insert_names(uuid, uuid, jsonb, integer) from public, anon, service_role;
+  rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
+  from public, anon, service_role;
 grant execute on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
-  rag.insert_names(uuid, uuid, jsonb, integer) to authenticated;
+  rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
+  to authenticated;
 
 -- How far the reading of a document for names has come: one row for each document with chunks, of a collection whose
 -- documents go into the graph. Most are read where they are brought, by the rules, and done at once. What nobody has
@@ -578,6 +618,62 @@ begin
 end;
 $$;
 
+-- What the graph reached is scored with what the legs bring.
+drop function rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer);
+-- The hits of both legs, best first: of the nearest, and of those with most of the words, `wanted` each. mode and
+-- fusion: as rag_search takes them. shown: how many somebody will see, whose order matters most. complete: whether
+-- asking for more would bring no more. reached: chunks that somebody else brings, to be scored by both legs. vector_ms,
+-- lexical_ms: how long each leg took; the words' one orders both.
+create function rag.find(needle extensions.halfvec, query_text text, scope rag.scope, mode text, fusion text,
+  wanted integer, shown integer, reached rag.hit[] default '{}', out hits rag.hit[], out exact boolean,
+  out considered integer, out complete boolean, out vector_ms real, out lexical_ms real)
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  started timestamptz := clock_timestamp();
+  -- The words find a subject too, which then takes the place of something else.
+  spare constant integer := num_nonnulls(scope.without_document, scope.without_chunk);
+  by_words rag.scope := scope;
+  near rag.hit[];
+  asked rag.question;
+  documents rag.reference[];
+begin
+  considered := 0;
+  if mode <> 'keyword' then
+    select nearest.hits, nearest.exact, nearest.considered into near, exact, considered
+    from rag.nearest(needle, scope, wanted) as nearest;
+    vector_ms := rag.milliseconds_since(started);
+    hits := near;
+  end if;
+  if mode <> 'semantic' then
+    started := clock_timestamp();
+    asked := rag.question(query_text, scope);
+    -- Left out afterwards: as a condition it would have every document of the org looked at.
+    by_words.without_document := null;
+    documents := array(
+      select (document.org_id, document.document_id)::rag.reference
+      from unnest(rag.documents_with(asked, by_words, 4 * wanted + spare)) as document
+      where document.document_id is distinct from scope.without_document);
+    hits := rag.score(asked,
+      documents || array(select (hit.org_id, hit.document_id)::rag.reference from unnest(near || reached) as hit),
+      near || reached, needle, scope, mode, fusion, wanted + spare, shown, false);
+    if mode = 'hierarchical' then
+      hits := rag.score(asked, rag.best_documents(hits, shown), null, needle, scope, mode, fusion, wanted, shown,
+        true);
+    end if;
+    lexical_ms := rag.milliseconds_since(started);
+  end if;
+  complete := coalesce(cardinality(case when mode = 'keyword' then hits else near end), 0) < wanted;
+end;
+$$;
+
+revoke all on function
+  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[])
+  from public, anon, service_role;
+grant execute on function
+  rag.find(extensions.halfvec, text, rag.scope, text, text, integer, integer, rag.hit[])
+  to authenticated;
+
 -- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
 -- exactly before what sounds alike. Every look-up is an equality or a range in an index, so row security costs nothing
 -- more, and reads a bounded number of rows.
@@ -597,9 +693,20 @@ as $$
     where word <> '');
 $$;
 
+-- The words of a folded question, 64 at most, each with the blank behind it: what stands between blanks, and in scripts
+-- that are written without, or where words take endings (Thai to Burmese, Khmer, kana, Han, Hangul), every character.
+create function rag.words_asked(folded text)
+returns text[]
+language sql immutable security invoker set search_path = ''
+as $$
+  select coalesce((array_agg(found.parts[1]))[:64], '{}')
+  from regexp_matches(folded, '((?:[^ \u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005\u3040-\u30ff'
+    '\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]+|[^ ]) ?)', 'g') as found (parts);
+$$;
+
 -- The names that stand in the question as they stand in documents: of overlapping ones the longest. words: the folded
--- question's, 64 at most; capitals: those of them that look like a part of a name. What has none is less surely meant
--- as one.
+-- question's (rag.words_asked); capitals: those of them that look like a part of a name. What has none is less surely
+-- meant as one, unless its script knows no capitals.
 create function rag.link_exactly(words text[], capitals text[], scope rag.scope)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
@@ -613,13 +720,14 @@ declare
 begin
   for named in
     with gram as (
-      select start, size, array_to_string(words[start:start + size - 1], ' ') as entity
+      select start, size, rtrim(array_to_string(words[start:start + size - 1], '')) as entity
       from generate_series(1, cardinality(words)) as start
       cross join lateral generate_series(1, least(16, cardinality(words) - start + 1)) as size
     )
     select org.id as org_id, gram.start, gram.size, gram.entity,
       case when gram.size > 1 then 1.0 else 0.8 end
-        * case when capitals && string_to_array(gram.entity, ' ') then 1 else 0.5 end as weight
+        * case when capitals && string_to_array(gram.entity, ' ') or lower(gram.entity) = upper(gram.entity) then 1
+          else 0.5 end as weight
     from gram
     cross join unnest(scope.org_ids) as org (id)
     -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
@@ -694,7 +802,10 @@ begin
   return query
   select found.entity, max(found.likeness)
   from (
-    select found.entity, found.likeness from rag.likenesses(alike.name, near) as found
+    select found.entity, found.likeness
+    from rag.likenesses(alike.name, near) as found
+    -- INC-4822 is another than INC-4821.
+    where regexp_replace(found.entity, '[^0-9]', '', 'g') = regexp_replace(alike.name, '[^0-9]', '', 'g')
     union all
     -- A part of a name, whole words of it: a surname, a first name.
     select whole, 0.75
@@ -725,7 +836,7 @@ begin
   foreach at_org in array scope.org_ids loop
     tried := 0;
     open := array(
-      select words[place] = any (capitals) and rag.words(config, words[place]) <> ''
+      select rtrim(words[place]) = any (capitals) and rag.words(config, words[place]) <> ''
         and not exists (
           select from unnest(known) as seed
           where seed.org_id = at_org and place between seed.start and seed.finish)
@@ -734,8 +845,9 @@ begin
     for size in reverse least(5, cardinality(words))..1 loop
       for start in 1..cardinality(words) - size + 1 loop
         continue when false = any (open[start:start + size - 1]);
-        name := array_to_string(words[start:start + size - 1], ' ');
-        continue when length(name) < 4;
+        name := rtrim(array_to_string(words[start:start + size - 1], ''));
+        -- Nobody misspells a number; and a year is a part of many names.
+        continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
         exit when tried > 12;
         select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
@@ -757,11 +869,11 @@ returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  words constant text[] := (string_to_array(rag.fold(query_text), ' '))[:64];
+  words constant text[] := rag.words_asked(rag.fold(query_text));
   capitals constant text[] := rag.capitals(query_text);
   seeds rag.seed[];
 begin
-  if coalesce(cardinality(words), 0) = 0 then
+  if cardinality(words) = 0 then
     return '{}';
   end if;
   seeds := rag.link_exactly(words, capitals, scope);
@@ -789,15 +901,15 @@ begin
       ) as same
     ) as found
     group by found.org_id, found.entity
-    order by max(found.weight) desc, min(found.start)
+    order by max(found.weight) desc, min(found.start), found.org_id, found.entity
     limit 32);
 end;
 $$;
 
-revoke all on function rag.capitals(text), rag.link_exactly(text[], text[], rag.scope),
+revoke all on function rag.capitals(text), rag.words_asked(text), rag.link_exactly(text[], text[], rag.scope),
   rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
   rag.link(text, rag.scope) from public, anon, service_role;
-grant execute on function rag.capitals(text), rag.link_exactly(text[], text[], rag.scope),
+grant execute on function rag.capitals(text), rag.words_asked(text), rag.link_exactly(text[], text[], rag.scope),
   rag.alike(uuid, text, rag.scope, integer), rag.link_roughly(text[], text[], rag.seed[], rag.scope),
   rag.link(text, rag.scope) to authenticated;
 
@@ -862,31 +974,76 @@ begin
 end;
 $$;
 
+-- Whether a document, or a chunk of one, is among those that a scope asks for: rag.conditions, of what is at hand.
+create function rag.is_within(document_id uuid, source_type text, lang text, occurred_at timestamptz, scope rag.scope)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select (scope.source_types is null or source_type = any (scope.source_types))
+    and (scope.lang is null or lower(lang) = scope.lang or starts_with(lower(lang), scope.lang || '-'))
+    and (scope.date_from is null or occurred_at >= scope.date_from)
+    and (scope.date_to is null or occurred_at <= scope.date_to)
+    and (scope.document_ids is null or document_id = any (scope.document_ids))
+    and (scope.without_document is null or document_id <> scope.without_document);
+$$;
+
+-- Those of the seeds that a document of the scope names, among the places that are read of each.
+create function rag.seeds_within(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer)
+returns rag.seed[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.filters_documents(scope) then
+    return seeds;
+  end if;
+  return array(
+    select seed
+    from unnest(seeds) as seed
+    where exists (
+      select from (
+        (select subjects.document_id
+        from rag.subjects
+        where subjects.org_id = seed.org_id and subjects.entity = seed.entity
+          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+        order by subjects.weight desc
+        limit subjects_each)
+        union all
+        (select mentions.document_id
+        from rag.mentions
+        where mentions.org_id = seed.org_id and mentions.entity = seed.entity
+          and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+        order by mentions.weight desc
+        limit mentions_each)
+      ) as named
+      where exists (
+        select from rag.documents
+        where documents.org_id = seed.org_id and documents.id = named.document_id
+          and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope))));
+end;
+$$;
+
 -- Those of a scope that filters documents.
 create function rag.within(places rag.reached[], scope rag.scope)
 returns rag.reached[]
 language plpgsql stable security invoker set search_path = ''
 as $$
-declare
-  kept rag.reached[];
 begin
   if not rag.filters_documents(scope) then
     return places;
   end if;
-  execute format($query$
-    select array_agg(place)
-    from unnest($2) as place
+  return array(
+    select place
+    from unnest(places) as place
     where exists (
       select from rag.documents
-      where documents.org_id = place.org_id and documents.id = place.document_id and %s)
-  $query$, rag.conditions(scope, 'id')) into kept using scope, places;
-  return coalesce(kept, '{}');
+      where documents.org_id = place.org_id and documents.id = place.document_id
+        and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)));
 end;
 $$;
 
 -- What stands with the seeds in the strongest of these places: the 48 entities that are worth most, each by its best
 -- way. relation_types: kinds of edges that the question asks for.
-create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], relation_types text[])
+create function rag.neighbours_in(places rag.reached[], seeds rag.seed[], scope rag.scope, relation_types text[])
 returns rag.neighbour[]
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -894,13 +1051,17 @@ as $$
 begin
   return array(
     with place as materialized (
-      select strongest.*
+      -- As columns: a bound that is computed where it is compared does not reach the index under row security.
+      select strongest.*, coalesce(strongest.ordinal, 0) as from_ordinal, coalesce(strongest.ordinal, 3) as to_ordinal
       from (
-        select best.*, row_number() over (partition by best.ordinal is null order by best.weight desc, best.document_id)
-          as turn
+        select best.*, row_number() over (partition by best.ordinal is null
+          order by best.weight desc, best.document_id, best.ordinal) as turn
         from unnest(places) as best
       ) as strongest
-      where strongest.turn <= 16
+      where strongest.turn <= 16 and exists (
+        select from rag.chunks
+        where chunks.org_id = strongest.org_id and chunks.document_id = strongest.document_id
+          and chunks.ordinal = coalesce(strongest.ordinal, 0) and chunks.embedding_model = scope.model)
     ), named as materialized (
       select place.org_id, place.document_id, found.ordinal, found.entity, place.weight as place_weight,
         place.entity as seed,
@@ -910,7 +1071,7 @@ begin
         select mentions.ordinal, mentions.entity, mentions.weight
         from rag.mentions
         where mentions.org_id = place.org_id and mentions.document_id = place.document_id
-          and mentions.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and mentions.ordinal between place.from_ordinal and place.to_ordinal
         order by mentions.ordinal, mentions.weight desc
         limit 60
       ) as found
@@ -926,7 +1087,7 @@ begin
         cross join lateral (values (relations.object, relations.subject), (relations.subject, relations.object))
           as ends (entity, other)
         where relations.org_id = place.org_id and relations.document_id = place.document_id
-          and relations.ordinal between coalesce(place.ordinal, 0) and coalesce(place.ordinal, 3)
+          and relations.ordinal between place.from_ordinal and place.to_ordinal
           and exists (
             select from unnest(seeds) as seed
             where seed.org_id = relations.org_id and seed.entity = ends.other)
@@ -955,7 +1116,10 @@ as $$
 begin
   return array(
     with place as materialized (
-      select best.* from unnest(places) as best order by best.weight desc, best.document_id limit 2 * wanted
+      select best.*
+      from unnest(places) as best
+      order by best.weight desc, best.document_id, best.ordinal
+      limit 2 * wanted
     ), chunk as (
       select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
       from place
@@ -1009,7 +1173,7 @@ begin
   if hops > 1 then
     complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     if complete then
-      neighbours := rag.neighbours_in(first, seeds, relation_types);
+      neighbours := rag.neighbours_in(first, seeds, scope, relation_types);
       complete := rag.milliseconds_since(started) < settings.graph_milliseconds;
     end if;
     if complete then
@@ -1023,13 +1187,17 @@ end;
 $$;
 
 revoke all on function
-  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
-  rag.neighbours_in(rag.reached[], rag.seed[], text[]),
+  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
+  rag.is_within(uuid, text, text, timestamptz, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
+  rag.within(rag.reached[], rag.scope),
+  rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
   rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) from public, anon, service_role;
 grant execute on function
-  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision), rag.within(rag.reached[], rag.scope),
-  rag.neighbours_in(rag.reached[], rag.seed[], text[]),
+  rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
+  rag.is_within(uuid, text, text, timestamptz, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
+  rag.within(rag.reached[], rag.scope),
+  rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
   rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) to authenticated;
 
@@ -1037,7 +1205,7 @@ grant execute on function
 -- chunks say so. All of it is read under row security from rows of documents that the caller sees.
 
 -- The entities, by their names as documents write them most prominently, with other spellings as aliases.
-create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[])
+create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -1065,6 +1233,7 @@ begin
           from (
             select * from rag.mentions
             where mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
+              and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
             order by mentions.weight desc
             limit 16
           ) as mentions
@@ -1075,6 +1244,7 @@ begin
         select subjects.name
         from rag.subjects
         where subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
+          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
         order by subjects.weight desc, subjects.name
         limit 1
       ) as title on true
@@ -1094,6 +1264,8 @@ returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
+declare
+  unfiltered constant boolean := not rag.filters_documents(scope);
 begin
   return array(
     select jsonb_build_object('type', stated.type, 'from', replace(stated.subject, ' ', '_'),
@@ -1113,7 +1285,9 @@ begin
         limit 50
       ) as said
       join rag.chunks on chunks.org_id = edges_among.org_id and chunks.document_id = said.document_id
-        and chunks.ordinal = said.ordinal
+        and chunks.ordinal = said.ordinal and chunks.embedding_model = scope.model
+        and (unfiltered
+          or rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope))
       where said.object = any (edges_among.entities)
       group by said.subject, said.type, said.object
       order by 4 desc, 1, 2, 3
@@ -1164,7 +1338,7 @@ begin
       select other.entity from unnest(near) as other where other.org_id = at_org), scope, 32);
   end loop;
   edges := stated || rag.edges_of_neighbours(near, stated);
-  return jsonb_build_object('entities', rag.show_entities(seeds, near), 'edges', to_jsonb(edges),
+  return jsonb_build_object('entities', rag.show_entities(seeds, near, scope), 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(said.id order by said.place)
       from (
@@ -1178,18 +1352,18 @@ begin
 end;
 $$;
 
-revoke all on function rag.show_entities(rag.seed[], rag.neighbour[]),
+revoke all on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
   rag.edges_among(uuid, text[], rag.scope, integer), rag.edges_of_neighbours(rag.neighbour[], jsonb[]),
   rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) from public, anon, service_role;
-grant execute on function rag.show_entities(rag.seed[], rag.neighbour[]),
+grant execute on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
   rag.edges_among(uuid, text[], rag.scope, integer), rag.edges_of_neighbours(rag.neighbour[], jsonb[]),
   rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) to authenticated;
 
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
--- The legs' hits and the chunks that the graph reached, ordered together, `wanted` at most: of a score the graph's share
--- is how surely the chunk was reached, the rest what the legs give it, 0 to 1 both.
+-- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely the
+-- chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
@@ -1220,7 +1394,7 @@ as $$
 begin
   return (
     select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
-      'graph_sourced', place.weight > 0 and not exists (
+      'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
         select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
     from rag.show(shown, exact, considered, vector_ms, lexical_ms) as row_shown
     left join lateral (
@@ -1232,49 +1406,39 @@ begin
 end;
 $$;
 
--- The chunks as hits without scores, as far as the scope allows them.
-create function rag.hits_of(reached rag.reached[], needle extensions.halfvec, scope rag.scope)
+-- Those of the reached chunks that a leg has not brought, with the score that it would have given them; by word alone
+-- one without any of the words has none, and was reached all the same.
+create function rag.hits_reached(reached rag.reached[], known rag.hit[], query_text text,
+  needle extensions.halfvec, scope rag.scope, mode text)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   hits rag.hit[];
-begin
-  execute format($query$
-    select array_agg((found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start,
-      found.span_end, case when $3 is not null then
-        greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) $3))) end, null, null)::rag.hit)
-    from unnest($2) as place (at_org, at_document, at_ordinal, weight)
-    cross join lateral (
-      select *
-      from rag.chunks
-      where org_id = at_org and document_id = at_document and ordinal = at_ordinal and %s
-      offset 0
-    ) as found
-  $query$, rag.chunk_conditions(scope)) into hits using scope, reached, needle;
-  return coalesce(hits, '{}');
-end;
-$$;
-
--- What the legs give to chunks that they did not bring: as if they had been among the candidates.
-create function rag.score_reached(hits rag.hit[], asked rag.question, needle extensions.halfvec, scope rag.scope,
-  mode text)
-returns rag.hit[]
-language plpgsql stable security invoker set search_path = ''
-as $$
-declare
   scored rag.hit[];
 begin
+  hits := array(
+    select (found.org_id, found.document_id, found.ordinal, found.id, found.content, found.span_start, found.span_end,
+      case when needle is not null
+        then greatest(0, least(1, 1 - (found.embedding operator(extensions.<=>) needle))) end, null, null)::rag.hit
+    from unnest(reached) as place
+    cross join lateral (
+      select chunks.*
+      from rag.chunks
+      where chunks.org_id = place.org_id and chunks.document_id = place.document_id
+        and chunks.ordinal = place.ordinal and chunks.embedding_model = scope.model
+      offset 0
+    ) as found
+    where not exists (select from unnest(known) as hit where hit.chunk_id = found.id));
   if cardinality(hits) = 0 then
     return hits;
   end if;
-  scored := rag.score(asked,
+  scored := rag.score(case when mode <> 'semantic' then rag.question(query_text, scope) end,
     array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
     hits, needle, scope, mode, 'mean', 0, 0, false);
-  -- By word alone a chunk without one of the words has no score; it was reached all the same.
   return scored || array(
     select hit from unnest(hits) as hit
-    where not exists (select from unnest(scored) as known where known.chunk_id = hit.chunk_id));
+    where not exists (select from unnest(scored) as other where other.chunk_id = hit.chunk_id));
 end;
 $$;
 
@@ -1300,7 +1464,7 @@ language plpgsql stable security invoker set search_path = ''
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  pool constant integer := greatest(20, 2 * top_k);
+  pool constant integer := greatest(20, 2 * least(top_k, 300));
   legs text := case mode when 'graph' then 'hybrid' else mode end;
   needle extensions.halfvec(1536);
   scope rag.scope;
@@ -1308,7 +1472,6 @@ declare
   found record;
   seeds rag.seed[];
   reach record;
-  more rag.hit[];
   hits rag.hit[];
   started timestamptz;
   graph_ms real;
@@ -1325,21 +1488,22 @@ begin
     needle := rag.needle(query_vector);
   end if;
 
-  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k);
   started := clock_timestamp();
-  seeds := rag.link(query_text, scope);
+  seeds := rag.seeds_within(rag.link(query_text, scope), scope, 24, settings.mentions_read);
   reach := rag.reach(seeds, scope, needle, hops, relation_types, pool);
-  more := rag.hits_of(array(
-    select place from unnest(reach.chunks) as place
-    where not exists (
-      select from unnest(found.hits) as hit
-      where hit.org_id = place.org_id and hit.document_id = place.document_id and hit.ordinal = place.ordinal)),
-    needle, scope);
-  more := rag.score_reached(more,
-    case when legs = 'semantic' then null else rag.question(query_text, scope) end, needle, scope, legs);
-  hits := rag.join_graph(found.hits || more, reach.chunks,
-    case when cardinality(reach.chunks) = 0 then 0 else settings.graph_share end, pool);
   graph_ms := rag.milliseconds_since(started);
+  -- Both legs score what was reached among their own candidates, as if they had brought it.
+  found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k, array(
+    select (place.org_id, place.document_id, place.ordinal, null, null, null, null, null, null, null)::rag.hit
+    from unnest(reach.chunks) as place
+    where legs = 'hybrid'));
+  hits := found.hits;
+  if legs <> 'hybrid' and cardinality(reach.chunks) > 0 then
+    hits := hits || rag.hits_reached(reach.chunks, hits, query_text, needle, scope, legs);
+  end if;
+  if cardinality(reach.chunks) > 0 then
+    hits := rag.join_graph(hits, reach.chunks, settings.graph_share, pool);
+  end if;
   if half_life_days is not null then
     hits := rag.fade(hits, half_life_days);
   end if;
@@ -1375,15 +1539,13 @@ $$;
 
 revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
   rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
-  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
-  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) from public, anon, service_role;
 grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
   rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
-  rag.hits_of(rag.reached[], extensions.halfvec, rag.scope),
-  rag.score_reached(rag.hit[], rag.question, extensions.halfvec, rag.scope, text),
+  rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) to authenticated;
@@ -1489,10 +1651,10 @@ begin
     edges := rag.edges_at(org_id, reached[:128], scope, null, 128);
   end loop;
   further := array(
-    select (org_id, entity, 0.1, null, null, null)::rag.neighbour
-    from unnest(reached) as entity
-    where not exists (select from unnest(seeds) as seed where seed.entity = entity));
-  return jsonb_build_object('entities', rag.show_entities(seeds, further), 'edges', to_jsonb(edges),
+    select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
+    from unnest(reached) as ends (entity)
+    where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
+  return jsonb_build_object('entities', rag.show_entities(seeds, further, scope), 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(distinct id)
       from unnest(edges) as edge
@@ -1552,7 +1714,7 @@ select documents.org_id, documents.id, documents.collection_id, documents.owner_
 from rag.documents
 where documents.status = 'completed' and rag.is_graphed(documents.org_id, documents.collection_id);
 
--- Extraction
+-- Reading documents for names, by the worker (sql/72).
 
 -- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
 -- (42_extractions.sql). It claims them under its own role, and reads each in the name of its user, with a token that
@@ -1937,6 +2099,7 @@ grant execute on function rag.held_extraction(), public.rag_open_extraction(inte
   rag.forget_names(uuid, uuid)
   to authenticated;
 
+-- Collections join the graph and leave it.
 create or replace function public.rag_update_collection(
   collection_id uuid, name text default null, description text default null, metadata jsonb default null,
   config jsonb default null

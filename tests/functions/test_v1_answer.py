@@ -13,6 +13,7 @@ from functions import v1_answer
 from shared.config import Settings
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT
+from tests import graphing
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.searching import OUTAGE, Row, Workspace, ok, refused, workspace
@@ -155,8 +156,26 @@ def test_context_puts_more_of_each_document_to_the_model(
 def test_constraints_and_the_rationale_are_a_search_s(home: Workspace):
     body = home.answer(QUESTION, constraints={"before": "2026-01-01"}, include={"rationale": True})
     assert "Billing outage" not in {result["title"] for result in body["retrieval"]["results"]}
-    assert body["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
+    assert set(body["rationale"]["graph"]) == {"entities", "edges", "evidenceChunks"}
     assert body["usage"]["routerScope"] == "workspace"
+
+
+def test_an_answer_rests_on_what_the_graph_led_to_and_says_by_which_edges(core: Pipeline, people: People):
+    for title, told in graphing.TOLD.items():
+        graphing.put(core, people.ann, title, told, collection="told")
+    found = people.ann.rpc("rag_find_collection", {"name": "told"}).json()
+    asked = {
+        "workspaceId": f"ws_{found[0]['id']}", "question": graphing.QUESTION, "topK": 3, "mode": "graph",
+        "include": {"rationale": True},
+    }  # fmt: skip
+    body = ok(people.ann.post("/v1/answer", asked))
+    assert graphing.TEAM in {result["title"] for result in body["retrieval"]["results"]}
+    assert body["rationale"]["routerMode"] == "graph"
+    owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
+    assert owned in body["rationale"]["graph"]["edges"]
+    without = ok(people.ann.post("/v1/answer", {**asked, "mode": "hybrid"}))
+    assert graphing.TEAM not in {result["title"] for result in without["retrieval"]["results"]}
+    assert without["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
 
 
 @pytest.mark.parametrize(
@@ -258,6 +277,30 @@ def test_the_same_place_written_otherwise_is_the_same_request_and_a_gone_documen
         outage = home.documents["Billing outage"].removeprefix("doc_")
         home.core.database.call(home.actor.principal, "rag_delete_document", {"document_id": outage})
         assert once(home.id) is False
+
+
+def test_an_answer_is_not_replayed_when_what_the_graph_told_is_gone(core: Pipeline, people: People):
+    documents = graphing.put_all(core, people.ann, "told")
+    found = people.ann.rpc("rag_find_collection", {"name": "told"}).json()
+    asked = {
+        "workspaceId": f"ws_{found[0]['id']}", "question": "What does Kestrel own?", "topK": 1,
+        "mode": "graph", "include": {"rationale": True},
+    }  # fmt: skip
+
+    def once() -> httpx.Response:
+        answer = people.ann.request("POST", "/v1/answer", asked, **{"Idempotency-Key": KEY})
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    first, second = once(), once()
+    titles = [result["title"] for result in first.json()["retrieval"]["results"]]
+    assert titles == [graphing.TEAM], "it shows no chunk of what will be gone"
+    assert "OWNED_BY" in first.text
+    assert "idempotency-replayed" in second.headers
+    assert people.ann.rpc("rag_delete_document", {"document_id": documents["Billing Service"]}).json()
+    third = once()
+    assert "idempotency-replayed" not in third.headers
+    assert "OWNED_BY" not in third.text
 
 
 def test_what_failed_is_not_kept(home: Workspace, settings: Settings, gateway: StandIn):

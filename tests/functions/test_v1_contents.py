@@ -1,8 +1,11 @@
 """/v1/contents over HTTP, on the real stack."""
 
+from typing import Any
+
 import pytest
 
 from shared.pipeline import Pipeline
+from tests import graphing
 from tests.actors import NOBODYS
 from tests.conftest import People
 from tests.functions.searching import OUTAGE, Row, Workspace, put, refused, workspace
@@ -52,11 +55,64 @@ def test_chunks_and_the_raw_text_come_where_they_are_wanted(home: Workspace):
     assert starts == sorted(starts)
 
 
-@pytest.mark.parametrize("include", [["relationships"], ["entities", "evidence"], None])
-def test_the_graph_is_empty_until_there_is_one(home: Workspace, include: list[str] | None):
-    graph = {"hops": 1} if include is None else {"hops": 2, "include": include}
-    (document,) = home.contents(home.documents["Canteen"], expand={"graph": graph})["documents"]
-    assert document["graph"] == {"entities": [], "relationships": [], "evidence": []}
+@pytest.fixture
+def told(core: Pipeline, people: People) -> Workspace:
+    """Ann's documents whose graph is known, in a workspace of their own."""
+    documents = {title: f"doc_{found}" for title, found in graphing.put_all(core, people.ann, "told").items()}
+    found = people.ann.rpc("rag_find_collection", {"name": "told"}).json()
+    return Workspace(core, people.ann, f"ws_{found[0]['id']}", documents)
+
+
+OWNED = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
+
+
+def graph_of(told: Workspace, title: str, **graph: Any) -> Row:
+    (document,) = told.contents(told.documents[title], expand={"graph": graph})["documents"]
+    assert document["truncated"] is False
+    found: Row = document["graph"]
+    return found
+
+
+@pytest.mark.parametrize("hops", [0, 1, 2])
+def test_a_document_comes_with_what_it_names_and_says(told: Workspace, hops: int):
+    graph = graph_of(told, "Billing Service", hops=hops)
+    assert graph["entities"][:2] == ["billing_service", "kestrel"]
+    assert graph["relationships"] == [OWNED]
+    (chunk,) = told.contents(*graph["evidence"])["chunks"]
+    assert chunk["documentId"] == told.documents["Billing Service"]
+
+
+def test_a_hop_further_it_comes_with_what_others_say_of_that(told: Workspace):
+    own = graph_of(told, graphing.TEAM, hops=0)
+    assert set(own["entities"]) == {"kestrel", "oslo", "priya_nair"}
+    assert (own["relationships"], own["evidence"]) == ([], [])
+    around = graph_of(told, graphing.TEAM)
+    assert around["relationships"] == [OWNED]
+    assert set(around["entities"]) == {"kestrel", "oslo", "priya_nair", "billing_service"}
+    assert len(around["evidence"]) == 1
+    further = graph_of(told, "About goals", hops=2)
+    assert (further["relationships"], further["evidence"]) == ([], [])
+
+
+@pytest.mark.parametrize("include", [["relationships"], ["entities", "evidence"], []])
+def test_of_the_graph_comes_what_is_asked_for(told: Workspace, include: list[str]):
+    graph = graph_of(told, "Billing Service", include=include)
+    assert {name for name, found in graph.items() if found} == set(include)
+
+
+def test_the_graph_around_a_document_ends_where_the_workspace_does(
+    told: Workspace, core: Pipeline, people: People
+):
+    owned = graphing.Told(
+        "Kestrel is a part of Birds.", {"Kestrel": "team", "Birds": "team"}, [("Kestrel", "PART_OF", "Birds")]
+    )
+    graphing.put(core, people.ann, "Birds", owned, collection="another")
+    asked = {"expand": {"graph": {"hops": 2}}}
+    wide = told.contents(told.documents[graphing.TEAM], **asked)["documents"][0]["graph"]
+    narrow = told.contents(told.documents[graphing.TEAM], scope="workspace", **asked)["documents"][0]["graph"]
+    assert {edge["type"] for edge in wide["relationships"]} == {"OWNED_BY", "PART_OF"}
+    assert {edge["type"] for edge in narrow["relationships"]} == {"OWNED_BY"}
+    assert "birds" not in narrow["entities"]
 
 
 def test_what_is_not_there_is_missing_as_it_was_asked_for(home: Workspace, people: People, core: Pipeline):

@@ -8,6 +8,7 @@ import pytest
 from functions import v1_search
 from shared.config import Settings
 from shared.pipeline import Pipeline
+from tests import graphing
 from tests.actors import NOBODYS
 from tests.conftest import People
 from tests.functions.searching import NOW, OUTAGE, Row, Workspace, at, ok, put, refused, workspace
@@ -16,6 +17,8 @@ from tests.stand_in import Reply, StandIn
 
 MODES = ["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
 QUESTION = "what was the root cause of the billing outage?"
+NO_GRAPH: Row = {"entities": [], "edges": [], "evidenceChunks": []}
+EXPLAINED: Row = {"include": {"rationale": True}}
 
 
 @pytest.fixture
@@ -42,7 +45,8 @@ def test_every_mode_finds_what_answers_best_first(home: Workspace, mode: str):
     assert all(0 <= score <= 1 for score in scores)
     expected = {"auto": "hybrid"}.get(mode, mode)
     assert body["rationale"]["routerMode"] == expected
-    assert body["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
+    if mode not in ("auto", "graph"):
+        assert body["rationale"]["graph"] == NO_GRAPH
 
 
 def test_a_highlight_is_the_best_passage_with_its_exact_place(home: Workspace):
@@ -174,7 +178,7 @@ def test_what_is_found_well_in_the_workspace_stays_there(home: Workspace, core: 
 
 def test_usage_says_what_it_took_and_what_it_is_made_of(home: Workspace):
     usage = home.search(QUESTION)["usage"]
-    assert set(usage["stages"]) == {"route", "embed", "lexical", "vector", "rerank", "hydrate"}
+    assert set(usage["stages"]) == {"route", "embed", "lexical", "vector", "graph", "rerank", "hydrate"}
     assert all(spent >= 0 for spent in usage["stages"].values())
     assert all(usage["stages"][stage] > 0 for stage in ("vector", "lexical"))
     assert usage["latencyMs"] >= 0
@@ -199,6 +203,95 @@ def test_autoprompt_takes_the_frame_off_and_adds_other_forms(home: Workspace):
     assert "please" not in on["query"]
     assert "database" in on["words"]
     assert (off["query"], off["words"]) == (asked, asked)
+
+
+@pytest.fixture
+def told(core: Pipeline, people: People) -> Workspace:
+    """A workspace of ann's where a service has an owner, and she is told nothing else of it."""
+    documents = graphing.put_all(core, people.ann, f"workspace {people.ann.id}")
+    found = people.ann.rpc("rag_find_collection", {"name": f"workspace {people.ann.id}"}).json()
+    return Workspace(core, people.ann, f"ws_{found[0]['id']}", documents)
+
+
+@pytest.mark.parametrize(("mode", "router"), [("graph", "graph"), ("auto", "hybrid")])
+@pytest.mark.parametrize("rerank", [False, True])
+def test_what_the_names_in_a_question_lead_to_is_found_and_it_is_said_how(
+    told: Workspace, mode: str, router: str, rerank: bool
+):
+    body = told.search(graphing.QUESTION, mode=mode, topK=3, quality={"rerank": rerank}, **EXPLAINED)
+    if not rerank:
+        assert graphing.TEAM in {result["title"] for result in body["results"]}
+    assert body["rationale"]["routerMode"] == router
+    graph = body["rationale"]["graph"]
+    entities = {entity["id"]: entity for entity in graph["entities"]}
+    assert entities["billing_service"] == {
+        "id": "billing_service", "name": "Billing Service", "type": "name", "aliases": [], "seed": True,
+    }  # fmt: skip
+    assert (entities["kestrel"]["type"], entities["kestrel"]["seed"]) == ("team", False)
+    owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
+    assert graph["edges"][0] == owned
+    assert {end for edge in graph["edges"] for end in (edge["from"], edge["to"])} <= set(entities)
+    texts = [chunk["text"] for chunk in told.contents(*graph["evidenceChunks"])["chunks"]]
+    assert len(texts) == len(graph["evidenceChunks"])
+    assert any("Kestrel looks after it" in text for text in texts)
+    assert body["usage"]["stages"]["graph"] > 0
+
+
+def test_documents_that_are_simply_brought_are_read_for_names(home: Workspace):
+    """Nothing says what the pager is for, but that its team owns the gateway stands elsewhere."""
+    home.put("Northwind Gateway", "The Northwind Gateway is owned by the Kestrel team. It depends on Harbor.")
+    pager = home.put("Kestrel team", "Eleven people in two rooms. Dial 4411 when it is urgent.")
+    body = home.search("Whom do I call about the Northwind Gateway, and who owns it?", **EXPLAINED)
+    assert pager in {result["documentId"] for result in body["results"][:2]}
+    edges = {(edge["from"], edge["type"], edge["to"]) for edge in body["rationale"]["graph"]["edges"]}
+    assert ("northwind_gateway", "OWNED_BY", "kestrel_team") in edges
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "knowledge", "neural", "keyword", "fast"])
+def test_no_other_mode_asks_the_graph(told: Workspace, mode: str):
+    body = told.search(graphing.QUESTION, mode=mode, topK=3, **EXPLAINED)
+    assert graphing.TEAM not in {result["title"] for result in body["results"]}
+    assert body["rationale"]["graph"] == NO_GRAPH
+    assert body["usage"]["stages"]["graph"] == 0
+    assert not [rule for rule in rules(body) if rule.startswith("graph")]
+
+
+@pytest.mark.parametrize("question", ["who owns the billing service?", "Who owns Billing Service?"])
+def test_auto_asks_the_graph_where_a_relation_of_something_is_asked_for(told: Workspace, question: str):
+    rationale = told.search(question, **EXPLAINED)["rationale"]
+    (rule,) = [rule for rule in rationale["rules"] if rule["rule"] == "graph"]
+    assert "OWNED_BY" in rule["because"]
+    assert {edge["type"] for edge in rationale["graph"]["edges"]} >= {"OWNED_BY"}
+    assert told.search("how do teams set goals?", **EXPLAINED)["rationale"]["graph"] == NO_GRAPH
+
+
+def test_where_the_graph_knows_no_name_the_results_are_hybrid_s_and_that_is_said(told: Workspace):
+    question = "what is read in the evening?"
+    body = told.search(question, mode="graph", **EXPLAINED)
+    assert body["results"] == told.search(question, mode="hybrid")["results"]
+    assert "graph_knows_none" in rules(body)
+    assert body["rationale"]["graph"] == NO_GRAPH
+
+
+def test_the_graph_ends_where_the_workspace_does_and_goes_on_to_the_org_with_it(
+    told: Workspace, home: Workspace, core: Pipeline, people: People
+):
+    other = put(core, people.ann, "other", "Empty", "Nothing to see.")
+    found = people.ann.rpc("rag_find_collection", {"name": "other"}).json()
+    asked = {"workspaceId": f"ws_{found[0]['id']}", "q": graphing.QUESTION, "mode": "graph", **EXPLAINED}
+    narrow = ok(people.ann.post("/v1/search", {**asked, "scope": "workspace"}))
+    assert {result["documentId"] for result in narrow["results"]} == {other}
+    assert narrow["rationale"]["graph"] == NO_GRAPH
+    wide = ok(people.ann.post("/v1/search", asked))
+    assert wide["usage"]["routerScope"] == "org"
+    assert graphing.TEAM in {result["title"] for result in wide["results"]}
+    assert "OWNED_BY" in {edge["type"] for edge in wide["rationale"]["graph"]["edges"]}
+
+
+def test_without_a_rationale_nothing_is_told_of_the_graph(told: Workspace):
+    body = told.search(graphing.QUESTION, mode="graph")
+    assert body["rationale"] is None
+    assert graphing.TEAM in {result["title"] for result in body["results"]}
 
 
 def test_a_reranker_orders_where_it_is_asked_to(home: Workspace):
@@ -333,6 +426,26 @@ def test_moderation_refuses_a_question_and_leaves_results_out(
     assert "moderation" in rules(found)
     assert gateway.requests[0].path.endswith("/moderations")
     assert "openai-organization" not in gateway.requests[0].headers
+
+
+def test_what_moderation_has_not_passed_is_not_told_by_the_graph_either(
+    told: Workspace, settings: Settings, gateway: StandIn
+):
+    """Of two passages of which one is flagged, and the other was never judged."""
+    body = {
+        "workspaceId": told.id, "q": graphing.QUESTION, "moderation": True, "mode": "graph", "topK": 1,
+        **EXPLAINED,
+    }  # fmt: skip
+    with (
+        made(settings, **MODERATED, rag_gateway_url=gateway.url) as core,
+        served(v1_search.app, core) as client,
+    ):
+        gateway.replies(judged(False), judged(True))
+        found = ok(client.post("/v1/search", json=body, headers=told.actor.headers()))
+    assert found["results"] == []
+    graph = found["rationale"]["graph"]
+    assert ([entity["id"] for entity in graph["entities"]], graph["edges"]) == (["billing_service"], [])
+    assert graph["evidenceChunks"] == []
 
 
 @pytest.mark.parametrize("reply", [Reply(status=500), Reply(json={"results": []}), Reply(drop=True)])

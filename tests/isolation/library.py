@@ -48,7 +48,8 @@ FUNCTIONS = [
     "rag_list_events", "rag_begin_persist", "rag_list_to_persist", "rag_read_to_persist",
     "rag_read_chunks_to_persist", "rag_check_load", "rag_begin_load", "rag_load_documents", "rag_load_chunks",
     "rag_finish_load", "rag_abandon_load", "rag_locate",
-    "rag_claim_reply", "rag_keep_reply", "rag_release_reply", "rag_contents",
+    "rag_claim_reply", "rag_keep_reply", "rag_release_reply", "rag_contents", "rag_graph_search",
+    "rag_graph_of",
     "rag_build_graph", "rag_open_extraction", "rag_keep_extraction", "rag_fail_extraction",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
@@ -165,6 +166,8 @@ class Library:
                 "kinds": ["document"],
                 "ids": [self.acme_document],
             },
+            "rag_graph_search": {"query_text": QUESTION, "query_vector": SHORT},
+            "rag_graph_of": {"org_id": self.people.acme.id, "document_ids": [self.acme_document]},
             "rag_recall_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
             "rag_remember_embedding": {"hash": "0" * 64, "embedding": SHORT, "max_age_seconds": 60},
         }

@@ -37,7 +37,7 @@ def manual(stack: Stack, core: Pipeline, world: World) -> str:
     return document.title
 
 
-@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid", "hierarchical"])
+@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid", "hierarchical", "graph"])
 def test_each_mode_prints_what_it_found(stack: Stack, manual: str, mode: str):
     done = search(stack, "at how many bar does the valve open?", "--user", READER, "--mode", mode)
     assert done.returncode == 0, done.stderr

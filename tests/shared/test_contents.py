@@ -9,7 +9,8 @@ from shared.contents import hydrate
 from shared.errors import Forbidden, InvalidRequest
 from shared.pipeline import Pipeline
 from shared.searched import Contents, Kind, Place
-from shared.types import Principal
+from shared.types import Graph, Principal
+from tests import graphing
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
 from tests.sql import passages
@@ -157,3 +158,19 @@ def test_a_key_that_does_not_read_is_refused(core: Pipeline, people: People, wor
             chunks=True, text=True, whole_org=True,
         )  # fmt: skip
     assert refused.value.code == "missing_scope"
+
+
+def test_graphs_come_as_long_as_there_is_room(
+    core: Pipeline, people: People, monkeypatch: pytest.MonkeyPatch
+):
+    documents = graphing.put_all(core, people.ann)
+    ids: Ids = [("document", documents[title]) for title in ("Billing Service", graphing.TEAM)]
+    assert [one.graph for one in found(core, people, ids).documents] == [None, None]
+    whole = found(core, people, ids, hops=1).documents
+    assert [(bool(one.graph and one.graph.edges), one.truncated) for one in whole] == [(True, False)] * 2
+    monkeypatch.setattr("shared.contents.MOST_OF_GRAPHS", 1000)
+    first, second = found(core, people, ids, hops=1).documents
+    assert (first.graph, first.truncated) == (whole[0].graph, False)
+    assert (second.graph, second.truncated) == (Graph(), True)
+    monkeypatch.setattr("shared.contents.GRAPHS_AT_ONCE", 1)
+    assert found(core, people, ids, hops=1).documents == (first, second)

@@ -35,7 +35,6 @@ LAYERS = (
     ("sandbox", "kinds", "transcribe", "convert", "fetch"),
     ("splitting.marks", "splitting.parts", "splitting.legal", "splitting.academic", "splitting.questions"),
     ("splitting.document_types", "splitting.grammars", "splitting.plan", "splitting.split"),
-    ("embed", "remember", "chunk", "match", "policy", "extract"),
     (
         "graph.evidence",
         "graph.nouns",
@@ -52,7 +51,8 @@ LAYERS = (
     ),
     ("graph.runs", "graph.quoted", "graph.unspaced", "graph.titles", "graph.aliases", "graph.lines"),
     ("graph.telling", "graph.clauses", "graph.hinges", "graph.ends", "graph.relations"),
-    ("graph.extract", "graph.asked", "graph.rows"),
+    ("graph.extract", "graph.asked", "graph.rows", "graph.read", "graph.context"),
+    ("embed", "remember", "chunk", "match", "policy", "extract"),
     (
         "routing.periods",
         "routing.dates",

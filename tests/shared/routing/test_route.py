@@ -72,7 +72,7 @@ def test_an_identifier_that_the_workspace_lacks_may_be_the_org_s_unless_it_must_
     ("way", "mode"),
     [
         (Way.KNOWLEDGE, Mode.HYBRID),
-        (Way.GRAPH, Mode.HYBRID),
+        (Way.GRAPH, Mode.GRAPH),
         (Way.HYBRID, Mode.HYBRID),
         (Way.KEYWORD, Mode.KEYWORD),
         (Way.NEURAL, Mode.SEMANTIC),
@@ -84,6 +84,36 @@ def test_a_way_that_is_given_is_taken_and_nothing_is_inferred(way: Way, mode: Mo
     assert (found.way, found.mode) == (way, mode)
     assert (found.family, found.prefer, found.time_range, found.half_life_days) == (None, (), None, None)
     assert names(found)[0] == "mode_given"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "who owns the billing service?",
+        "Who owns Billing?",
+        "How is Billing related to Ledger?",
+        "what depends on billing?",
+    ],
+)
+def test_a_question_about_a_relation_asks_the_graph_too_and_stays_hybrid(text: str):
+    for narrowed in (False, True):
+        found = routed(text, narrowed=narrowed)
+        assert (found.way, found.mode, found.graph) == (Way.HYBRID, Mode.HYBRID, True)
+        assert "graph" in names(found)
+
+
+@pytest.mark.parametrize("text", ["kettle", "INC-4821", "how do I reset my password?", "Billing Service"])
+def test_a_question_about_no_relation_does_not(text: str):
+    found = routed(text)
+    assert not found.graph
+    assert "graph" not in names(found)
+
+
+def test_the_graph_is_asked_by_mode_and_by_no_other_that_is_given():
+    text = "who owns the billing service?"
+    for way in Way:
+        assert routed(text, way=way).graph is (way in (Way.AUTO, Way.GRAPH))
+    assert not routed(text, questions=False).graph, "what others are to be like asks for nothing"
 
 
 def test_fast_expands_nothing_reranks_nothing_and_looks_once():

@@ -1,0 +1,68 @@
+"""What the graph adds, told from rankings by hand."""
+
+from pathlib import Path
+
+from bench import eval_graph
+from bench.eval_graph import AUTO, GRAPH, HYBRID, SMALL, WHOLE, Measured, Run
+from bench.ranking import recalls
+from bench.sets import Item, Labelled
+
+RELEVANT = {"q1": {"a": 1, "b": 1}, "q2": {"c": 1}}
+QUESTIONS = [Item("q1", "Who?"), Item("q2", "What?"), Item("q3", "Nobody knows?")]
+
+
+def run(**rankings: list[str]) -> Run:
+    found = Run(seconds=[0.01])
+    for question, ranking in rankings.items():
+        found.mark(question, ranking, RELEVANT[question])
+    return found
+
+
+def measured(corpus: str) -> Measured:
+    worse = run(q1=["a", "x", "y", "z", "v", "b"], q2=["x"])
+    better = run(q1=["a", "b"], q2=["c"])
+    runs = {HYBRID: worse, GRAPH: better, AUTO: better}
+    return Measured(
+        "two", corpus, 10, 12, runs, {"theirs": Run(worse.by_question)} if corpus == SMALL else {}
+    )
+
+
+def test_recall_counts_the_relevant_among_five_and_eight():
+    assert recalls(["a", "x", "x", "x", "x", "b"], RELEVANT["q1"]) == {
+        "Recall@5": 0.5, "Recall@8": 1.0, "All@8": 1.0,
+    }  # fmt: skip
+
+
+def test_published_rankings_count_for_the_questions_that_are_asked():
+    labelled = Labelled("two", [], QUESTIONS, RELEVANT, {"theirs": {"q1": ["b", "?Not a title", "a"]}})
+    found = eval_graph.published(labelled, 10)["theirs"]
+    assert found.of("Recall@5") == {"q1": 100.0, "q2": 0.0}
+    assert found.mean("All@8") == 50
+
+
+def test_goals_are_of_the_small_corpus_and_of_what_the_whole_one_gains():
+    figures = {figure.name: figure for figure in eval_graph.goals([measured(SMALL), measured(WHOLE)])}
+    assert figures["graph Recall@5, two, small"].holds is True
+    assert figures["graph less theirs, Recall@5, two, small"].value == 75
+    assert figures["graph less hybrid, Recall@5, two, small"].goal is None
+    assert figures["graph less hybrid, Recall@5, two, whole"].holds is True
+    assert figures["auto less hybrid, nDCG@10, two, whole: at most"].holds is True
+
+
+def test_a_router_that_always_loses_falls_short():
+    better, worse = run(q1=["a", "b"], q2=["c"]), run(q1=["x"], q2=["x"])
+    figures = eval_graph.goals([Measured("two", WHOLE, 10, 12, {HYBRID: better, AUTO: worse}, {})])
+    assert [figure.holds for figure in figures] == [False, False]
+
+
+def test_what_is_written_down_takes_the_place_of_the_same_set_s(tmp_path: Path):
+    path = tmp_path / "graph.jsonl"
+    eval_graph.write([measured(WHOLE)], path)
+    eval_graph.write([measured(SMALL), measured(WHOLE)], path)
+    lines = eval_graph.results(path)
+    assert [(line["corpus"], line["search"]) for line in lines] == [
+        (SMALL, HYBRID), (SMALL, GRAPH), (SMALL, AUTO), (SMALL, "theirs"),
+        (WHOLE, HYBRID), (WHOLE, GRAPH), (WHOLE, AUTO),
+    ]  # fmt: skip
+    assert lines[3]["p50_ms"] is None
+    assert lines[0]["less_hybrid"]["Recall@5"] == "+0.0 [+0.0, +0.0]"

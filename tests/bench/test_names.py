@@ -1,0 +1,70 @@
+"""Made-up names stand in made-up text as their description says."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from bench.names import COUNT, EVERYWHERE, REGISTER, REGISTERED, SAID, NamedProse, Names, misspelled, name
+
+DOCUMENTS = range(20, 220)
+
+
+@pytest.fixture(scope="module")
+def prose() -> NamedProse:
+    return NamedProse({"the", "of", "a", "and", "in", "to", "is"})
+
+
+def test_no_two_names_are_the_same():
+    assert len({name(number) for number in range(COUNT + 1)}) == COUNT + 1
+
+
+def test_a_document_is_the_same_each_time(prose: NamedProse):
+    assert prose.document(30) == prose.document(30)
+    assert prose.names.namings(30, 8) == Names().namings(30, 8) != prose.names.namings(31, 8)
+
+
+def test_chunks_say_whom_they_name_and_how_two_of_them_are_related(prose: NamedProse):
+    written = prose.document(30)
+    namings = prose.names.namings(30, len(written.chunks))
+    for chunk, naming in zip(written.chunks, namings, strict=True):
+        assert [named for named in naming.names if name(named) not in chunk] == []
+        if naming.relation:
+            first, second, *_ = naming.names
+            assert f"{name(first)} {SAID[naming.relation]} {name(second)}." in chunk
+
+
+def test_a_chunk_names_about_eight_and_one_name_stands_in_every_document():
+    names = Names()
+    namings = [names.namings(number, 8) for number in DOCUMENTS]
+    chunks = [naming for document in namings for naming in document]
+    assert 7 < sum(len(naming.names) for naming in chunks) / len(chunks) < 9
+    assert all(EVERYWHERE in document[0].names for document in namings)
+
+
+def test_a_few_names_are_common_and_most_are_rare():
+    names = Names()
+    counts = Counter(
+        named
+        for number in DOCUMENTS
+        for naming in names.namings(number, 8)
+        for named in naming.names
+        if named != EVERYWHERE
+    )
+    assert max(counts.values()) > 20
+    assert sum(count == 1 for count in counts.values()) > len(counts) / 3
+
+
+def test_the_register_names_ten_thousand_each_once(prose: NamedProse):
+    chunks = prose.document(REGISTER).chunks
+    named = [number for naming in prose.names.namings(REGISTER, len(chunks)) for number in naming.names]
+    assert len(named) == len(set(named)) == REGISTERED
+
+
+def test_a_misspelled_name_begins_alike_and_is_another():
+    draw = np.random.default_rng(1)
+    for number in range(50):
+        said = misspelled(name(number), draw)
+        assert said[0] == name(number)[0]
+        assert abs(len(said) - len(name(number))) <= len(said.split())
+    assert sum(misspelled(name(number), draw) != name(number) for number in range(50)) > 45

@@ -1,0 +1,500 @@
+"""Attacks on the graph: names that two orgs share, names of somebody's private documents, what is gone; over
+HTTP and straight through PostgREST."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from shared.embed import embed
+from shared.pipeline import Pipeline
+from tests.actors import NOBODYS, Actor, World
+from tests.conftest import People
+from tests.functions.searching import Row, refused
+from tests.graphing import Told, put
+from tests.isolation.library import Library
+from tests.isolation.test_knowledge import key
+from tests.isolation.test_v1 import everywhere, workspace_of
+
+QUESTION = "Who owns the Billing Service, and who leads Kestrel?"
+# Words that stand in the documents of one owner alone.
+WORDS = {"acme": ("teal",), "bolt": ("osprey", "boltpay"), "ann": ("wren", "albatross", "secretive")}
+ACME = Told(
+    "Kestrel of Teal looks after the Billing Service.",
+    {"Billing Service": "service", "Kestrel": "team", "Teal": "place"},
+    [("Billing Service", "OWNED_BY", "Kestrel")],
+)
+BOLT = Told(
+    "The Billing Service, or Boltpay, is Osprey's, not Kestrel's.",
+    {"Billing Service": "service", "Osprey": "team", "Boltpay": "service", "Kestrel": "team"},
+    [("Billing Service", "OWNED_BY", "Osprey"), ("Boltpay", "ALIAS_OF", "Billing Service")],
+)
+# It says of the same names what the others say as well, and more.
+PRIVATE = Told(
+    "Kestrel, which owns the Billing Service, is led by Wren Secretive. The Billing Service needs Albatross.",
+    {"Kestrel": "person", "Billing Service": "work", "Wren Secretive": "person", "Albatross": "service"},
+    [
+        ("Billing Service", "OWNED_BY", "Kestrel"),
+        ("Kestrel", "LED_BY", "Wren Secretive"),
+        ("Billing Service", "DEPENDS_ON", "Albatross"),
+        ("Wren Secretive", "ALIAS_OF", "Kestrel"),
+    ],
+)
+
+
+@dataclass(frozen=True)
+class Web:
+    """Three documents of three owners that name the same; their ids."""
+
+    core: Pipeline
+    people: People
+    acme: str
+    bolt: str
+    ann: str
+
+    def ways(self, actor: Actor, token: str | None = None, question: str = QUESTION) -> dict[str, Any]:
+        """Every way to the graph, as the actor takes it, without what differs from one time to the next."""
+        return {name: way(self, actor, token, question) for name, way in WAYS.items()}
+
+    def seen(self, actor: Actor, token: str | None = None, question: str = QUESTION) -> dict[str, set[str]]:
+        """Whose words are told on each way."""
+        return {name: whose(told) for name, told in self.ways(actor, token, question).items()}
+
+
+def whose(told: Any) -> set[str]:
+    text = str(told).lower()
+    return {owner for owner, words in WORDS.items() if any(word in text for word in words)}
+
+
+def untimed(body: Row) -> Row:
+    for timed in ("requestId", "usage", "generation", "graph_ms"):
+        body.pop(timed, None)
+    body.get("retrieval", {}).pop("latencyMs", None)
+    for match in body.get("matches", []):
+        match |= {"vector_ms": None, "lexical_ms": None}
+    return body
+
+
+def over_http(path: str, **body: Any) -> Callable[[Web, Actor, str | None, str], Row]:
+    def ask(web: Web, actor: Actor, token: str | None, question: str) -> Row:
+        asked = {"q": question, "question": question, "topK": 50, "include": {"rationale": True}, **body}
+        answer = actor.post(path, {**asked, **everywhere(actor)}, token=token)
+        assert answer.status_code == 200, answer.text
+        return untimed(answer.json())
+
+    return ask
+
+
+def contents(web: Web, actor: Actor, token: str | None, question: str) -> Row:
+    ids = [{"kind": "document", "id": found} for found in (web.acme, web.bolt, web.ann)]
+    asked = {"ids": ids, "expand": {"graph": {"hops": 2}}, **everywhere(actor)}
+    answer = actor.post("/v1/contents", asked, token=token)
+    assert answer.status_code == 200, answer.text
+    return untimed(answer.json())
+
+
+def searched(web: Web, actor: Actor, token: str | None, question: str, **more: Any) -> Row:
+    arguments = {
+        "query_text": question,
+        "query_vector": embed(web.core.embedder, [question])[0],
+        "top_k": 100,
+        "relation_types": ["OWNED_BY", "LED_BY"],
+        "filters": {"model": web.core.embedder.model, **more.pop("filters", {})},
+        **more,
+    }
+    answer = actor.rpc("rag_graph_search", arguments, token=token)
+    assert answer.status_code == 200, answer.text
+    return untimed(answer.json())
+
+
+def around(web: Web, actor: Actor, token: str | None, question: str, **more: Any) -> Row:
+    assert actor.org
+    ids = [web.acme, web.bolt, web.ann]
+    asked = {"org_id": actor.org.id, "document_ids": ids, "hops": 2, **more}
+    answer = actor.rpc("rag_graph_of", asked, token=token)
+    assert answer.status_code == 200, answer.text
+    found: Row = answer.json()
+    return found
+
+
+WAYS: dict[str, Callable[[Web, Actor, str | None, str], Row]] = {
+    "search": over_http("/v1/search", mode="graph"),
+    "auto": over_http("/v1/search"),
+    "answer": over_http("/v1/answer", mode="graph"),
+    "contents": contents,
+    "rag_graph_search": searched,
+    "rag_graph_of": around,
+}
+
+
+@pytest.fixture
+def web(core: Pipeline, people: People) -> Web:
+    return Web(
+        core,
+        people,
+        acme=put(core, people.ann, "Billing Service", ACME),
+        bolt=put(core, people.bob, "Billing Service", BOLT),
+        ann=put(core, people.ann, "Kestrel", PRIVATE, private=True),
+    )
+
+
+def test_by_names_that_others_have_in_their_documents_too(web: Web):
+    people = web.people
+    for actor, seen in (
+        (people.ann, {"acme", "ann"}),
+        (people.ada, {"acme", "ann"}),
+        (people.alf, {"acme"}),
+        (people.bob, {"bolt"}),
+        (people.kim, {"acme"}),
+    ):
+        found = web.seen(actor)
+        if actor is people.kim:
+            # She belongs to both, and PostgREST was told of none.
+            assert found.pop("rag_graph_search") == {"acme", "bolt"}
+        assert found == dict.fromkeys(found, seen), (actor, found)
+
+
+def test_a_name_of_two_orgs_joins_nothing_for_who_belongs_to_both(web: Web):
+    people = web.people
+    told = searched(web, people.kim, None, QUESTION)
+    chunks = {match["chunk_id"]: match["org_id"] for match in told["matches"]}
+    assert {entity["org_id"] for entity in told["entities"]} == {people.acme.id, people.bolt.id}
+    ends = {(entity["org_id"], entity["id"]) for entity in told["entities"]}
+    assert len(ends) == len(told["entities"])
+    for edge in told["edges"]:
+        assert {(edge["org_id"], edge["from"]), (edge["org_id"], edge["to"])} <= ends
+        assert {chunks[chunk] for chunk in edge["evidence"]} == {edge["org_id"]}
+    names = {entity["org_id"]: {entity["id"]} for entity in told["entities"]}
+    for entity in told["entities"]:
+        names[entity["org_id"]].add(entity["id"])
+    assert "osprey" not in names[people.acme.id]
+    assert "teal" not in names[people.bolt.id]
+    by_org = {edge["org_id"]: edge["to"] for edge in told["edges"] if edge["type"] == "OWNED_BY"}
+    assert by_org == {people.acme.id: "kestrel", people.bolt.id: "osprey"}
+
+
+@pytest.mark.parametrize("who", ["alf", "bob"])
+def test_by_what_hidden_documents_do_to_the_rest(web: Web, who: str):
+    """However much hidden documents say of the same names, and however often: no name, alias, kind, weight,
+    confidence, evidence, score or order changes by it."""
+    people = web.people
+    actor = {"alf": people.alf, "bob": people.bob}[who]
+    other, private = (people.bob, False) if who == "alf" else (people.alf, False)
+    before = web.ways(actor)
+    assert before["rag_graph_search"]["edges"]
+    for number in range(6):
+        told = (PRIVATE, BOLT, PRIVATE) if number % 2 else (ACME, PRIVATE)
+        put(web.core, people.ann, f"Kestrel: Billing Service {number}", *told, private=True)
+        put(web.core, other, f"Billing Service ({number})", *told, private=private)
+    assert web.ways(actor) == before
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who is Wren Secretive?",
+        "Who owns Wren Secretiv?",
+        "Who leads Ren Secretive?",
+        "What depends on Albatros?",
+        "who owns “Boltpay”?",
+        "Secretive Osprey Albatross Boltpay Wren",
+    ],
+)
+def test_by_guessing_names_spelled_well_or_badly(web: Web, question: str):
+    """What is hidden is as if it were not there."""
+    people = web.people
+    ways = web.ways(people.alf, question=question)
+    for name in ("search", "auto", "answer", "rag_graph_search"):
+        graph = ways[name]["rationale"]["graph"] if "rationale" in ways[name] else ways[name]
+        assert (graph["entities"], graph["edges"]) == ([], []), name
+    owner = people.bob if "Boltpay" in question else people.ann
+    assert searched(web, owner, None, question)["entities"], "who may see it is told"
+
+
+def test_with_a_key_that_is_bound_to_a_collection(web: Web):
+    """The graph is no larger than what the key sees, and does not change by what is around it."""
+    ann = web.people.ann
+    inside = Told(
+        "Kestrel of Inside owns a Billing Service.",
+        {"Kestrel": "team", "Inside": "place", "Billing Service": "service"},
+        [("Billing Service", "OWNED_BY", "Kestrel")],
+    )
+    narrow = Web(
+        web.core, web.people, put(web.core, ann, "Narrow", inside, collection="narrow"), web.bolt, web.ann
+    )
+    token = key(ann, "retrievals:read", "chat:read", collection="narrow")
+    at_postgrest = ann.key_token(
+        scopes=["retrievals:read"], collection=workspace_of(ann, "narrow").removeprefix("ws_")
+    )
+
+    def ways() -> dict[str, Any]:
+        over = {
+            name: WAYS[name](narrow, ann, token, QUESTION)
+            for name in ("search", "auto", "answer", "contents")
+        }
+        straight = {
+            name: WAYS[name](narrow, ann, at_postgrest, QUESTION)
+            for name in ("rag_graph_search", "rag_graph_of")
+        }
+        return over | straight
+
+    before = ways()
+    assert {name: whose(told) for name, told in before.items()} == {name: set() for name in before}
+    assert "inside" in str(before["rag_graph_search"]["entities"])
+    put(web.core, ann, "Kestrel", ACME, PRIVATE)
+    put(web.core, ann, "Billing Service", ACME, PRIVATE, private=True)
+    assert ways() == before
+    outside = {"workspaceId": workspace_of(ann), "q": QUESTION, "mode": "graph"}
+    refused(ann.post("/v1/search", outside, token=token), 404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("scopes", [[], ["documents:write"], ["collections:manage"], [7], "admin"], ids=str)
+def test_with_too_small_a_scope(web: Web, scopes: Any):
+    ann = web.people.ann
+    token = ann.key_token(scopes=scopes)
+    assert ann.org
+    for function, arguments in (
+        ("rag_graph_search", {"query_text": QUESTION, "mode": "keyword"}),
+        ("rag_graph_of", {"org_id": ann.org.id, "document_ids": [web.acme]}),
+    ):
+        answer = ann.rpc(function, arguments, token=token)
+        assert (answer.status_code, answer.json()["details"]) == (403, "missing_scope"), function
+        assert whose(answer.text) == set()
+
+
+def test_with_a_scope_for_something_else(web: Web):
+    """Who reads documents sees around them, and does not search."""
+    ann = web.people.ann
+    token = ann.key_token(scopes=["documents:read"])
+    answer = ann.rpc("rag_graph_search", {"query_text": QUESTION, "mode": "keyword"}, token=token)
+    assert (answer.status_code, answer.json()["details"]) == (403, "missing_scope")
+    assert whose(around(web, ann, token, QUESTION)) == {"acme", "ann"}
+    for scope in ("documents:write", "collections:manage", "documents:read"):
+        for path in ("/v1/search", "/v1/answer"):
+            body = {"q": QUESTION, "question": QUESTION, "mode": "graph", **everywhere(ann)}
+            refused(ann.post(path, body, token=key(ann, scope)), 403, "PERMISSION_DENIED")
+
+
+def test_as_anon_and_as_a_stranger(web: Web):
+    people = web.people
+    anon = people.sam.stack.anon_key
+    for function, arguments in (
+        ("rag_graph_search", {"query_text": QUESTION, "mode": "keyword"}),
+        ("rag_graph_of", {"org_id": people.acme.id, "document_ids": [web.acme, web.bolt]}),
+    ):
+        answer = people.sam.rpc(function, arguments, token=anon)
+        assert answer.status_code in (401, 403), answer.text
+        nothing = people.sam.rpc(function, arguments)
+        assert nothing.status_code == 200
+        assert whose(nothing.text) == set()
+        assert not nothing.json().get("entities")
+
+
+def test_by_a_forged_org_and_others_documents(web: Web):
+    """What is another's is what is nobody's: nothing."""
+    people = web.people
+    for org in (people.bolt.id, NOBODYS):
+        told = searched(web, people.ann, None, QUESTION, filters={"org_id": org})
+        assert (told["matches"], told["entities"], told["edges"], told["evidence"]) == ([], [], [], [])
+        assert around(web, people.ann, None, QUESTION, org_id=org) == {}
+    for ids in ([web.bolt], [web.ann], [NOBODYS], []):
+        assert around(web, people.alf, None, QUESTION, document_ids=ids) == {}
+    mine = around(web, people.alf, None, QUESTION)
+    assert set(mine) == {web.acme}
+    # A collection of another's, beside one's own org.
+    for collection in (workspace_of(people.bob).removeprefix("ws_"), NOBODYS):
+        assert around(web, people.alf, None, QUESTION, collection_id=collection) == {}
+        told = searched(web, people.alf, None, QUESTION, filters={"collection_id": collection})
+        assert (told["matches"], told["entities"], told["edges"], told["evidence"]) == ([], [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail"),
+    [
+        ({"hops": -1}, "invalid_hops"),
+        ({"hops": 0}, "invalid_hops"),
+        ({"hops": 3}, "invalid_hops"),
+        ({"hops": None}, "invalid_hops"),
+        ({"top_k": 0}, "invalid_top_k"),
+        ({"top_k": 301}, "invalid_top_k"),
+        ({"top_k": None}, "invalid_top_k"),
+        ({"mode": "magic"}, "invalid_mode"),
+        ({"mode": None}, "invalid_mode"),
+        ({"query_text": ""}, "missing_text"),
+        ({"query_text": None}, "missing_text"),
+        ({"query_text": "x" * 10_001}, "text_too_long"),
+        ({"relation_types": ["A_B"] * 51}, "invalid_relation_types"),
+        ({"expand_context": 11}, "invalid_expand_context"),
+        ({"half_life_days": -1}, "invalid_half_life"),
+        ({"mode": "graph"}, "missing_vector"),
+    ],
+)
+def test_by_what_is_out_of_range(web: Web, changes: Row, detail: str):
+    answer = web.people.alf.rpc("rag_graph_search", {"query_text": QUESTION, "mode": "keyword", **changes})
+    assert (answer.status_code, answer.json()["details"]) == (400, detail), answer.text
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"hops": -1}, {"hops": 3}, {"hops": None}, {"document_ids": [NOBODYS] * 101}, {"document_ids": None}],
+)
+def test_by_what_is_out_of_range_around_documents(web: Web, changes: Row):
+    asked = {"org_id": web.people.acme.id, "document_ids": [web.acme], **changes}
+    assert web.people.alf.rpc("rag_graph_of", asked).status_code == 400
+    assert web.people.alf.rpc("rag_graph_of", {**asked, "org_id": "x"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Kestrel " * 1_250,
+        "K" * 10_000,
+        " ".join(f"Name{number} Of{number}" for number in range(700))[:10_000],
+        "(" * 10_000,
+        "« Kestrel » ' \" \\ % _ $1 {} --",
+        "%' or true --",
+        "\u202eKestrel\u0301\u200b",
+        "金庫" * 5_000,
+        " ",
+        "🙂",
+    ],
+    ids=lambda text: text[:12].strip() or "blank",
+)
+def test_by_a_question_that_is_none(web: Web, text: str):
+    """Answered, in time, and of nothing that is another's."""
+    people = web.people
+    told = searched(web, people.alf, None, text)
+    assert whose(told) <= {"acme"}
+    assert told["complete"] in (True, False)
+
+
+def gone(web: Web, actor: Actor, *words: str) -> bool:
+    told = str(web.ways(actor)).lower()
+    return not any(word in told for word in words)
+
+
+def test_after_the_document_is_deleted(web: Web):
+    people = web.people
+    assert not gone(web, people.ada, "wren", "albatross")
+    assert people.ann.rpc("rag_delete_document", {"document_id": web.ann}).json()
+    assert gone(web, people.ada, "wren", "albatross", "secretive")
+    assert gone(web, people.ann, "wren", "albatross", "secretive")
+    assert people.ann.rpc("rag_delete_document", {"document_id": web.acme}).json()
+    told = searched(web, people.ann, None, QUESTION)
+    assert (told["matches"], told["entities"], told["edges"], told["evidence"]) == ([], [], [], [])
+    assert whose(web.ways(people.bob)) == {"bolt"}, "what is another's stays"
+
+
+def test_after_it_is_replaced(web: Web, core: Pipeline):
+    people = web.people
+    first = Told("Teal is led by Heron.", {"Teal": "place", "Heron": "person"}, [("Teal", "LED_BY", "Heron")])
+    second = Told("Teal is a colour.", {"Teal": "place"})
+    put(core, people.ann, "Teal", first, external_id="teal")
+    asked = "Who leads Teal?"
+    assert "heron" in str(searched(web, people.alf, None, asked)["edges"])
+    put(core, people.ann, "Teal", second, external_id="teal")
+    told = searched(web, people.alf, None, asked)
+    assert "heron" not in str(told).lower()
+    assert "LED_BY" not in {edge["type"] for edge in told["edges"]}
+
+
+def test_after_it_is_retitled(web: Web, core: Pipeline):
+    people = web.people
+    telling = Told("It is led by Heron.", {"Heron": "person"}, [("Project Nightjar", "LED_BY", "Heron")])
+    document = put(core, people.ann, "Project Nightjar", telling)
+    asked = "Who leads Project Nightjar?"
+    assert "nightjar" in str(searched(web, people.alf, None, asked)["edges"])
+    changed = people.ann.rpc("rag_update_document", {"document_id": document, "changes": {"title": "Plans"}})
+    assert changed.status_code == 200, changed.text
+    told = searched(web, people.alf, None, asked)
+    assert "nightjar" not in str(told).lower()
+    assert not [edge for edge in told["edges"] if edge["type"] == "LED_BY"]
+
+
+def test_after_one_has_left_the_org(web: Web, world: World):
+    people = web.people
+    token = people.ann.token()
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    told = searched(web, people.ann, token, QUESTION)
+    assert (told["matches"], told["entities"], told["edges"], told["evidence"]) == ([], [], [], [])
+    assert around(web, people.ann, token, QUESTION) == {}
+
+
+NAMED = {"kind": "team", "said": ["Kestrel"], "weight": 0.5}
+POISON: dict[str, Row] = {
+    "ten thousand names": {"names": [{"name": f"Kestrel {number}", **NAMED} for number in range(10_000)]},
+    "one name a thousand times": {"names": [{"name": "Kestrel", **NAMED}] * 1_000},
+    "no list": {"names": "Kestrel", "relations": {"subject": "Kestrel"}},
+    "no objects": {"names": [7, None, "Kestrel", []], "relations": [7, None]},
+    "a long name": {"names": [{"name": "K" * 100_000, **NAMED}]},
+    "an empty name": {"names": [{"name": "", **NAMED}, {"name": "...", **NAMED}, {"name": None}]},
+    "control characters": {"names": [{"name": "Kes\u202etrel\u0007", **NAMED}]},
+    "another name of control characters": {
+        "names": [{"name": "Kestrel", **NAMED, "said": ["Kes\u202etrel\u0007"]}]
+    },
+    "a kind": {"names": [{"name": "Kestrel", **NAMED, "kind": "'; select 1 --"}]},
+    "weights": {"names": [{"name": "Kestrel", **NAMED, "weight": 1e30}, {"name": "Teal", "weight": -5}]},
+    "no number": {"names": [{"name": "Kestrel", **NAMED, "weight": "NaN"}]},
+    "a relation to itself": {
+        "names": [{"name": "Kestrel", **NAMED}],
+        "relations": [{"subject": "Kestrel", "type": "PART_OF", "object": "the Kestrel", "confidence": 1}],
+    },
+    "a cycle": {
+        "names": [{"name": "Kestrel", **NAMED}, {"name": "Teal", **NAMED}],
+        "relations": [
+            {"subject": "Kestrel", "type": "PART_OF", "object": "Teal", "confidence": 1},
+            {"subject": "Teal", "type": "PART_OF", "object": "Kestrel", "confidence": 1},
+        ],
+    },
+    "what nobody names": {
+        "names": [],
+        "relations": [{"subject": "Osprey", "type": "PART_OF", "object": "Wren", "confidence": 1}],
+    },
+    "a type": {
+        "names": [{"name": "Kestrel", **NAMED}, {"name": "Teal", **NAMED}],
+        "relations": [{"subject": "Kestrel", "type": "part of'", "object": "Teal", "confidence": 1}],
+    },
+    "a confidence": {
+        "names": [{"name": "Kestrel", **NAMED}, {"name": "Teal", **NAMED}],
+        "relations": [{"subject": "Kestrel", "type": "PART_OF", "object": "Teal", "confidence": 99}],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("poison", POISON)
+def test_by_a_poisoned_chunk(web: Web, poison: str):
+    """Stored or refused: nobody's graph breaks by it, and nothing in it is more than it may be."""
+    people = web.people
+    told = ACME.row(0, embed(web.core.embedder, ["x"])[0]) | POISON[poison]
+    assert people.ann.org
+    document = {
+        "org_id": people.ann.org.id, "title": "Poison", "content": told["content"], "content_hash": "0" * 64,
+        "embedding_model": web.core.embedder.model,
+    }  # fmt: skip
+    answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": [told]})
+    assert answer.status_code in (200, 400), answer.text
+    assert set(web.seen(people.alf)) == set(WAYS)
+    found = searched(web, people.alf, None, QUESTION)
+    assert whose(found) == {"acme"}
+    assert len(found["entities"]) <= 48
+    for edge in found["edges"]:
+        assert edge["from"] != edge["to"]
+        assert 0 < edge["confidence"] <= 1
+    for entity in found["entities"]:
+        assert 0 <= entity["weight"] <= 1
+        assert all(name.isprintable() and len(name) <= 200 for name in (entity["name"], *entity["aliases"]))
+
+
+def test_by_a_caller_of_the_search_api_without_a_membership(web: Web, library: Library):
+    people = web.people
+    for path, body in (
+        ("/v1/search", {"q": QUESTION, "mode": "graph"}),
+        ("/v1/answer", {"question": QUESTION, "mode": "graph"}),
+        ("/v1/contents", {"ids": [{"kind": "document", "id": web.acme}], "expand": {"graph": {}}}),
+    ):
+        for where in ({"workspaceId": workspace_of(people.ann)}, everywhere(people.ann)):
+            for stranger in (people.sam, people.bob):
+                answer = stranger.post(path, {**body, **where})
+                refused(answer, 404, "NOT_FOUND")
+                assert whose(answer.text) == set()

@@ -1,0 +1,70 @@
+"""What questions ask of the graph."""
+
+import pytest
+
+from shared.graph.asked import connects, names_asked, relations_asked
+
+ASKED = [
+    ("Who owns the billing service?", ("OWNED_BY",)), ("who is responsible for checkout", ("OWNED_BY",)),
+    ("Which services depend on PostgreSQL?", ("DEPENDS_ON",)),
+    ("what does billing rely on", ("DEPENDS_ON",)),
+    ("What caused INC-4821 and who fixed it?", ("CAUSED_BY", "FIXED_BY")),
+    ("who does Marek report to", ("REPORTS_TO",)),
+    ("Who is the director of Casablanca?", ("DIRECTED_BY",)), ("Alice Brown's mother", ("CHILD_OF",)),
+    ("Who is her husband?", ("SPOUSE_OF",)),
+    ("Where was the performer of Blue Sky born?", ("PERFORMED_BY", "BORN_IN")),
+    ("Who is the paternal grandfather of Alice?", ("CHILD_OF", "GRANDCHILD_OF")),
+    ("Who works for Halden?", ("WORKS_FOR",)),
+    ("What is the capital of France?", ("CAPITAL_OF",)), ("Which team is billing part of?", ("PART_OF",)),
+    ("Wem gehört Frostline?", ("OWNED_BY",)), ("De quoi dépend Facturo ?", ("DEPENDS_ON",)),
+    ("who founded Halden", ("FOUNDED_BY",)), ("who leads the payments team", ("LED_BY",)),
+    ("How do I reset the logger?", ()), ("what is the milk price for June 2026", ()),
+    ("error codes of the API", ()),
+    ("what's in part 3 of the manual", ()), ("", ()), ("kettle", ()),
+    ("Which film came out first, A or B?", ()),
+    ("What is it called in Germany?", ()), ("Which drugs are often used?", ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "expected"), ASKED)
+def test_a_question_asks_about_relations(question: str, expected: tuple[str, ...]):
+    assert set(expected) <= set(relations_asked(question))
+    assert bool(expected) == bool(relations_asked(question))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the relationship between Rosa Keane and Halden?",
+        "how is A related to B",
+        "How are billing and ledger connected?",
+        "what do Rosa and Marek have in common",
+        "Zusammenhang zwischen Frostline und Halden",
+        "quelle relation entre Facturo et Redis",
+    ],
+)
+def test_a_question_asks_how_things_are_connected(question: str):
+    assert connects(question)
+
+
+@pytest.mark.parametrize(
+    "question", ["How do I connect to the API?", "Who owns billing?", "", "related documents"]
+)
+def test_a_question_does_not(question: str):
+    assert not connects(question)
+
+
+NAMES = [
+    ("Who does Marek Nowak report to?", ("Marek Nowak",)), ("what caused INC-4821", ("INC-4821",)),
+    ("who owns billing-service", ("billing-service",)), ("who owns billing", ()),
+    ('who wrote "the straw hat"', ()), ('who wrote "The Straw Hat"', ("The Straw Hat",)),
+    ("Who Is The Owner Of Frostline?", ()), ("Who Owns INC-4821 And The Rest?", ("INC-4821",)),
+    ("Which film is older, Garam Masala or Aas Ka Panchhi?", ("Garam Masala", "Aas Ka Panchhi")),
+    ("Where was Boso the Elder born?", ("Boso the Elder",)), ("《红楼梦》的作者是谁", ("红楼梦",)),
+    ("", ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "expected"), NAMES)
+def test_a_question_names(question: str, expected: tuple[str, ...]):
+    assert names_asked(question) == expected

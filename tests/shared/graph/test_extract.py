@@ -1,0 +1,148 @@
+"""Bounds, order and shape of what is extracted, and that no text breaks it."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from shared.graph.asked import MOST_LETTERS as MOST_ASKED
+from shared.graph.asked import connects, names_asked, relations_asked
+from shared.graph.evidence import fold, occurs
+from shared.graph.extract import extract
+from shared.graph.nouns import KINDS, MOST_LETTERS, MOST_NAMES, MOST_RELATIONS, Named, is_name
+from tests.shared.graph.reading import read
+
+PIECES = [
+    "Rosa Keane", "the Payments Team", "INC-4821", "owns", "depends on", "was the son of", "and", ",",
+    ".", "\n", "# ",
+    "Owner: ", "| a | b |", "|---|", "`", '"', "“", "”", "(", ")", "'s", "’s", "of", "3 May 2026",
+    "《红楼梦》", "カーティス",
+    "한국은행은", "مدينة", "a@b.example", "@acme/x", "He", "It", "not", "?", "\x00", "\ud800", "\ue000",
+    "é", "e\u0301", "\u202e",
+    "👩‍💻", "İ", "ß", "name:", "- x", "J.", "II", "I", "-", "/", "_", " ",
+]  # fmt: skip
+texts = some.lists(some.sampled_from(PIECES) | some.text(max_size=6), max_size=40).map(" ".join)
+
+
+def bounded(found: Named) -> None:
+    assert len(found.names) <= MOST_NAMES
+    assert len(found.relations) <= MOST_RELATIONS
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    some.sampled_from(["", "Notes", "Rosa Keane", "billing-service"]) | texts, some.lists(texts, max_size=3)
+)
+def test_any_text_is_read_and_what_is_said_stands_in_it(title: str, chunks: list[str]):
+    read_ = extract(title, chunks)
+    assert len(read_) == len(chunks)
+    for text, found in zip(chunks, read_, strict=True):
+        named = {fold(name.name) for name in found.names} | {fold(title)}
+        shown = text.translate(dict.fromkeys([0xD800, 0xE000], "\ufffd"))
+        for name in found.names:
+            assert name.kind in KINDS
+            assert 0 < name.weight <= 1
+            assert is_name(name.name)
+            assert name.said
+            assert all(one in shown for one in name.said)
+            assert name.name.encode()
+        for relation in found.relations:
+            assert fold(relation.subject) != fold(relation.object)
+            assert {fold(relation.subject), fold(relation.object)} <= named | {fold(title.strip("\"'“”«»` "))}
+            assert 0 < relation.confidence <= 1
+
+
+@given(texts)
+def test_any_question_is_read(question: str):
+    assert all(is_name(name) for name in names_asked(question))
+    assert connects(question) in {True, False}
+    assert len(set(relations_asked(question))) == len(relations_asked(question))
+
+
+@given(some.text(max_size=30), some.text(max_size=60))
+def test_any_name_can_be_looked_for(name: str, text: str):
+    assert fold(fold(name)) == fold(name) or fold(name).split()[0] in {"the", "a", "an"}
+    assert (
+        occurs(name, f"{text} {name}") or not fold(name) or fold(name) != fold(f"x {name}").removeprefix("x ")
+    )
+
+
+ADVERSE = [
+    "A" * 200_000,
+    "Ab " * 66_000,
+    '"' * 200_000,
+    "“" * 200_000,
+    "`" * 200_000,
+    "(" * 200_000,
+    "「" * 200_000,
+    "A." * 100_000,
+    "a." * 100_000,
+    "a/" * 100_000,
+    "a_" * 100_000,
+    "A-1" * 66_000,
+    "a@" * 100_000,
+    "公司" * 100_000,
+    "가" * 200_000,
+    "Ab (" * 50_000,
+    "Ab owns Bc and " * 13_000,
+    "owner: " * 28_000,
+    "owner:\n" * 28_000,
+    "Ab's " * 40_000,
+    "\n" * 200_000,
+    "| a " * 50_000,
+    "- a\n" * 50_000,
+    "1" * 200_000,
+    "may 1 " * 33_000,
+    "Ab of " * 33_000,
+    "[" * 200_000,
+]
+
+
+@pytest.mark.parametrize("text", ADVERSE, ids=lambda text: repr(text[:8]))
+def test_a_text_made_to_be_slow_is_read_to_its_end(text: str):
+    bounded(read(text, "Ab Bc"))
+    assert relations_asked(text[: MOST_ASKED + 1]) is not None
+
+
+def test_a_chunk_that_names_ten_thousand_things_is_bounded():
+    found = read(" and ".join(f"Name{number} depends on Other{number}." for number in range(10_000)))
+    assert len(found.names) == MOST_NAMES
+    bounded(found)
+
+
+def test_a_name_is_neither_too_long_nor_too_short():
+    assert not is_name("x" * (MOST_LETTERS + 1))
+    assert is_name("x" * MOST_LETTERS)
+    assert [is_name(name) for name in ("", "a", "é", "a1", "東芝", "東", "!?", "IT")] == [
+        False, False, False, True, True, False, False, True,
+    ]  # fmt: skip
+
+
+def test_the_title_weighs_most_and_what_is_said_often_more_than_what_is_said_once():
+    text = "Billing Service uses Kafka. We like Kafka. Kafka is near Redis. It began on 3 May 2026."
+    weights = {name.name: name.weight for name in read(text, "Billing Service").names}
+    order = ["Billing Service", "Kafka", "Redis", "2026-05-03"]
+    assert all(weights[first] > weights[second] for first, second in pairwise(order))
+
+
+def test_a_row_travels_as_the_database_takes_it():
+    assert read("Michael Curtiz directed Casablanca.").row() == {
+        "names": [
+            {"name": "Michael Curtiz", "kind": "person", "said": ["Michael Curtiz"], "weight": 0.6},
+            {"name": "Casablanca", "kind": "work", "said": ["Casablanca"], "weight": 0.6},
+        ],
+        "relations": [
+            {
+                "subject": "Casablanca",
+                "type": "DIRECTED_BY",
+                "object": "Michael Curtiz",
+                "confidence": 0.9,
+            }
+        ],
+    }
+
+
+def test_no_chunks_name_nothing():
+    assert extract("Billing Service", []) == []
+    assert extract("", ["", " "]) == [Named(), Named()]

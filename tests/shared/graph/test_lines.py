@@ -1,0 +1,80 @@
+"""Relations told by lines: keys and values, lists, tables and owners of code."""
+
+import pytest
+
+from tests.shared.graph.reading import kinds, said
+
+SERVICE = "billing-service"
+LINES = [
+    ("Owner: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
+    ("**Owner:** Rosa Keane, accounts. Checked by nobody.", ["billing-service OWNED_BY Rosa Keane"]),
+    ("Team: payments", ["billing-service OWNED_BY payments"]),
+    (
+        "dependsOn:\n  - postgres\n  - redis",
+        ["billing-service DEPENDS_ON postgres", "billing-service DEPENDS_ON redis"],
+    ),
+    ("Depends on: Kafka and Redis", ["billing-service DEPENDS_ON Kafka", "billing-service DEPENDS_ON Redis"]),
+    ("depends_on: [kafka, redis]", ["billing-service DEPENDS_ON kafka", "billing-service DEPENDS_ON redis"]),
+    ("Part of: Finance Platform", ["billing-service PART_OF Finance Platform"]),
+    ("Root cause: PAY-17", ["billing-service CAUSED_BY PAY-17"]),
+    ("Fixed by: PR-332", ["billing-service FIXED_BY PR-332"]),
+    ("owner = payments-team", ["billing-service OWNED_BY payments-team"]),
+    ("Owner: rosa@brightwater.example", ["billing-service OWNED_BY rosa@brightwater.example"]),
+    ("name: checkout\nowner: payments", ["checkout OWNED_BY payments"]),
+    ("Eigentümer: Rosa Keane", ["billing-service OWNED_BY Rosa Keane"]),
+]
+SILENT = [
+    "Owner: none", "Owner: tbd", "Cause: the door was left open", "Owner:", "Status: active", "Time: 12:05",
+    "Owner: we do not know yet who it is", "https://owner.example: x", "Owner: ?",
+]  # fmt: skip
+TABLE = """
+| Service | Owner | Depends on |
+|---|---|---|
+| a-service | Payments Team | postgres |
+| b-service | | Kafka |
+"""
+
+
+@pytest.mark.parametrize(("text", "expected"), LINES)
+def test_a_line_tells(text: str, expected: list[str]):
+    assert said(text, SERVICE) == expected
+
+
+@pytest.mark.parametrize("text", SILENT)
+def test_a_line_tells_nothing(text: str):
+    assert said(text, SERVICE) == []
+
+
+def test_without_a_subject_a_line_tells_nothing():
+    assert said("Owner: Rosa Keane", "What we talked about") == []
+
+
+def test_a_line_is_about_the_nearest_heading_that_is_a_name():
+    assert said("# Teams\n\nWe run Ledger API.\n\n## Ledger API\n\nOwner: Rosa Keane", SERVICE) == [
+        "Ledger API OWNED_BY Rosa Keane"
+    ]
+
+
+def test_rows_of_a_table_tell_by_their_columns():
+    assert said(TABLE) == [
+        "a-service OWNED_BY Payments Team",
+        "a-service DEPENDS_ON postgres",
+        "b-service DEPENDS_ON Kafka",
+    ]
+
+
+def test_a_table_without_such_columns_tells_nothing():
+    assert said("| Place | Loggers |\n|---|---|\n| Mallow | 18 |") == []
+
+
+def test_owners_of_code_own_its_paths():
+    text = "# who reviews what\n/services/billing/ @acme/payments bob@acme.example\n"
+    assert said(text) == [
+        "/services/billing/ OWNED_BY @acme/payments",
+        "/services/billing/ OWNED_BY bob@acme.example",
+    ]
+    assert kinds(text) == {
+        "/services/billing/": "identifier",
+        "@acme/payments": "team",
+        "bob@acme.example": "email",
+    }

@@ -1,0 +1,62 @@
+"""What names by its form: addresses, handles, identifiers, code, paths; and dates."""
+
+import pytest
+
+from tests.shared.graph.reading import kinds, read
+
+FORMS = [
+    ("See INC-4821 and PAY-17.", {"INC-4821": "identifier", "PAY-17": "identifier"}),
+    ("mail rosa@brightwater.example.", {"rosa@brightwater.example": "email"}),
+    ("ask @acme/payments or @rosa", {"@acme/payments": "team", "@rosa": "person"}),
+    ("the `retry_count` of `postgres`", {"retry_count": "identifier", "postgres": "identifier"}),
+    ("call `flush()` first", {"flush": "identifier"}),
+    ("in src/billing/main.py today", {"src/billing/main.py": "identifier"}),
+    ("open config.yaml first", {"config.yaml": "identifier"}),
+    ("the billing-service and the payments_api", {"billing-service": "service", "payments_api": "service"}),
+    ("the on-call-team", {"on-call-team": "team"}),
+    ("the class BillingService", {"BillingService": "name"}),
+    ("the FL-300 logger", {"FL-300": "identifier"}),
+]
+DATES = [
+    ("on 2025-09-22 it", "2025-09-22"), ("on 22 September 2025 it", "2025-09-22"),
+    ("on September 22, 2025 it", "2025-09-22"), ("on the 22nd of September 2025 it", "2025-09-22"),
+    ("am 22. September 2025 war", "2025-09-22"), ("am 22.9.2025 war", "2025-09-22"),
+    ("le 22 septembre 2025 il", "2025-09-22"), ("el 22 de septiembre de 2025 ya", "2025-09-22"),
+    ("2025年9月22日に", "2025-09-22"), ("in September 2025 it", "2025-09"),
+    ("on 22/09/2025 it", "2025-09-22"),
+    ("on 09/22/2025 it", "2025-09-22"), ("died 11 November 875 in", "0875-11-11"),
+    ("at 2025-09-22T10:00:00Z it", "2025-09-22"),
+]  # fmt: skip
+NO_DATES = [
+    "3/4/2025",
+    "in 2025",
+    "31 February 2025",
+    "May 5",
+    "version 2025.09.22.1",
+    "on Monday",
+    "10-11-12",
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FORMS)
+def test_a_form_names(text: str, expected: dict[str, str]):
+    assert kinds(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), DATES)
+def test_a_date_has_one_name(text: str, expected: str):
+    (name,) = read(text).names
+    assert (name.name, name.kind) == (expected, "date")
+    assert name.said[0] in text
+
+
+@pytest.mark.parametrize("text", NO_DATES)
+def test_what_is_no_day_and_no_month_is_no_date(text: str):
+    assert "date" not in kinds(text).values()
+
+
+@pytest.mark.parametrize(
+    "text", ["https://docs.example/a/b-service/c_d", "and/or", "24/7", "non-trivial", "`a b c`", "e.g. this"]
+)
+def test_a_form_names_nothing(text: str):
+    assert kinds(text) == {}

@@ -1,0 +1,94 @@
+"""Names in running text: runs of capitals, what is quoted, and what scripts without case show."""
+
+import pytest
+
+from tests.shared.graph.reading import names
+
+NAMED = [
+    ("We met Rosa Keane in Mallow.", ["Rosa Keane", "Mallow"]),
+    ("He was the son of Boso the Elder.", ["Boso the Elder"]),
+    (
+        "It was signed by Ludwig van Beethoven and Oscar de la Renta.",
+        ["Ludwig van Beethoven", "Oscar de la Renta"],
+    ),
+    ("They asked Omar bin Said.", ["Omar bin Said"]),
+    ("They read J. R. R. Tolkien.", ["J. R. R. Tolkien"]),
+    ("They met John F. Kennedy there.", ["John F. Kennedy"]),
+    ("He was abbot of St. Maurice's Abbey.", ["St. Maurice's Abbey"]),
+    ("It fell to Lothair II of Lotharingia.", ["Lothair II of Lotharingia", "Lotharingia"]),
+    ("She met Rosa Keane of Brightwater.", ["Rosa Keane of Brightwater", "Rosa Keane", "Brightwater"]),
+    ("She works at the Ministry of Health.", ["Ministry of Health", "Health"]),
+    ("They asked Dr. Smith and Mrs Jones.", ["Smith", "Jones"]),
+    ("Every driver of Halden left.", ["Halden"]),
+    ("Yesterday Alice Brown left.", ["Alice Brown"]),
+    ("Kilmallock is full. They closed Kilmallock.", ["Kilmallock"]),
+    ("We saw Halden’s loggers.", ["Halden"]),
+    ("They use Frostline Cloud at AT&T.", ["Frostline Cloud", "AT&T"]),
+    ("We asked the Billing team.", ["Billing team"]),
+    ("Он видел Анну Каренину.", ["Анну Каренину"]),
+    ("Είδαμε τον Νίκο Καζαντζάκη.", ["Νίκο Καζαντζάκη"]),
+    ("Michael Curtiz was born there. Later Curtiz left.", ["Michael Curtiz"]),
+    ("During World War II it stood.", ["World War II"]),
+    ("Install the Frostline app.", ["Frostline app"]),
+    ("Above 8 °C. Rosa Keane rejects it.", ["Rosa Keane"]),
+    ("Nous aimons l'Irlande et L’assistance de Halden.", ["Irlande", "Halden"]),
+    ("Dies ist nicht gut, und die Uhr ist alt. Öffnen Sie Frostline Cloud.", ["Frostline Cloud"]),
+]
+QUOTED = [
+    ('They saw "The Straw Hat" again.', ["The Straw Hat"]),
+    ("They saw “When the Stars Go Blue” again.", ["When the Stars Go Blue"]),
+    ("Man nennt es „Die Blaue Stunde“.", ["Die Blaue Stunde"]),
+    ("Il lit « Les Misérables ».", ["Les Misérables"]),
+    ("a project called 'kelp' and one called \"blue kelp\"", ["blue kelp"]),
+    ("他读了《红楼梦》。", ["红楼梦"]),
+    ("彼は『坊っちゃん』を読んだ。", ["坊っちゃん"]),
+    ("هو قرأ «ألف ليلة» أمس", ["ألف ليلة"]),
+    ('הוא קרא את "שיר השירים" אתמול', ["שיר השירים"]),
+]
+UNSPACED = [
+    ("トヨタ自動車は愛知県にある。", ["トヨタ", "愛知県"]),
+    ("彼はマイケル・カーティスです。", ["マイケル・カーティス"]),
+    ("株式会社東芝のサービス", ["株式会社東芝"]),
+    ("他在北京大学学习。", ["北京大学"]),
+    ("한국은행은 서울특별시에 있다.", ["한국은행", "서울특별시"]),
+    ("결제 팀은 오늘 쉰다.", ["결제 팀"]),
+]
+NONE = [
+    "The door was open.", "This is it. However, that is not.", "The",
+    "March and April were cold. Monday too.",
+    "If it rains, stay. When it stops, go.", "STOP WRITING TO ME IN CAPITALS NOW PLEASE",
+    "Milk above eight degrees.",
+    "I think so. Yes. No. Thanks, best regards", "An American writer and an Irish farmer.",
+    "He said: \"I don't know.\"",
+    "# Safety First And Last Of All",
+    "## § 3 Exclusions", "- Check the tank\n- Open the valve", "| Step | Medium | Time |",
+    "3.9 GWh, 410 kWp and 5 MHz", "", " \n\t", "42", "…", "and/or 24/7 km/h",
+    "Der Fahrer prüft die Temperatur und das Licht.",
+    "ユーザーのデータ", "วันนี้อากาศดี", "اليوم الطقس جميل", "We will. You may. They can't.",
+    "Note: see below. Example: none.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), NAMED + QUOTED + UNSPACED)
+def test_a_text_names(text: str, expected: list[str]):
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_a_text_names_nothing(text: str):
+    assert names(text) == []
+
+
+def test_a_heading_names_what_the_text_names_too():
+    assert names("# About Frostline Cloud And Us\n\nThe logger uses Frostline Cloud.") == ["Frostline Cloud"]
+
+
+def test_a_word_that_the_text_writes_small_is_no_name_where_a_sentence_begins():
+    assert "Milk" not in names("Milk Rosa Keane likes. She drinks milk.")
+
+
+def test_in_german_a_capital_alone_tells_nothing():
+    assert names("Die Anlage und der Fahrer sind nicht mit Rosa Keane und XGH verbunden.") == [
+        "Rosa Keane",
+        "XGH",
+    ]

@@ -1,0 +1,120 @@
+"""Searching with the graph through the core: real database, real model, documents whose graph is known."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.pipeline import Pipeline
+from shared.types import Filters, Found, Graph, Mode, Query
+from tests.conftest import People
+from tests.graphing import QUESTION, TEAM, Told, put, put_all
+
+LEGS = [Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID, Mode.HIERARCHICAL]
+ASKED = Query(QUESTION, top_k=3)
+
+
+def titles(found: Found) -> list[str]:
+    return [match.title for match in found.matches]
+
+
+@pytest.fixture
+def told(core: Pipeline, people: People) -> dict[str, str]:
+    """What ann's org knows."""
+    return put_all(core, people.ann)
+
+
+@pytest.mark.parametrize("query", [replace(ASKED, mode=mode, graph=True) for mode in LEGS] + [
+    replace(ASKED, mode=Mode.GRAPH), replace(ASKED, mode=Mode.GRAPH, graph=True)
+], ids=lambda query: f"{query.mode}{'+' if query.graph else ''}")  # fmt: skip
+def test_what_another_document_leads_to_is_found_and_says_where_it_comes_from(
+    core: Pipeline, people: People, told: dict[str, str], query: Query
+):
+    found = core.search(people.ann.principal, query)
+    brought = {match.title for match in found.matches if match.graph_sourced}
+    legs = replace(query, mode=Mode.HYBRID if query.mode is Mode.GRAPH else query.mode, graph=False)
+    assert brought == set(titles(found)) - set(titles(core.search(people.ann.principal, legs)))
+    # By meaning alone everything is a little like the question: the graph has less to add.
+    assert brought >= {"Billing Service"} | ({TEAM} if query.mode is not Mode.SEMANTIC else set())
+    scores = [match.score for match in found.matches]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    assert found.graph
+    edges = {(edge.source, edge.type, edge.target): edge for edge in found.graph.edges}
+    owned = edges["billing_service", "OWNED_BY", "kestrel"]
+    assert owned.confidence == pytest.approx(0.9)
+    assert set(owned.evidence) <= set(found.graph.evidence)
+    entities = {entity.id: entity for entity in found.graph.entities}
+    assert (entities["kestrel"].name, entities["kestrel"].kind) == (TEAM, "team")
+    assert [found.id for found in entities.values() if found.is_seed] == ["billing_service"]
+    assert {end for edge in found.graph.edges for end in (edge.source, edge.target)} <= set(entities)
+    assert (found.graph_ms > 0, found.graph.complete) == (True, True)
+
+
+@pytest.mark.parametrize("mode", LEGS)
+def test_without_the_graph_it_is_not_found_and_nothing_says_so(
+    core: Pipeline, people: People, told: dict[str, str], mode: Mode
+):
+    found = core.search(people.ann.principal, replace(ASKED, mode=mode))
+    assert TEAM not in titles(found)
+    assert (found.graph, found.graph_ms) == (None, 0)
+    assert not any(match.graph_sourced for match in found.matches)
+
+
+def test_where_the_graph_knows_no_name_it_is_a_hybrid_search(
+    core: Pipeline, people: People, told: dict[str, str]
+):
+    asked = Query("what do people read in the evening?", top_k=5)
+    hybrid = core.search(people.ann.principal, replace(asked, mode=Mode.HYBRID))
+    found = core.search(people.ann.principal, replace(asked, mode=Mode.GRAPH))
+    assert found.matches == hybrid.matches
+    assert found.graph == Graph()
+
+
+def test_a_reranker_orders_what_the_graph_brought_too(core: Pipeline, people: People, told: dict[str, str]):
+    found = core.search(people.ann.principal, replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8))
+    assert found.reranked_by
+    assert TEAM in titles(found)
+    assert found.graph
+    assert found.graph.is_seeded
+
+
+def test_neighbours_and_a_half_life_go_together_with_it(core: Pipeline, people: People, told: dict[str, str]):
+    text = [Told(f"The Ledger has a page {number}.", {"Ledger": "work"}) for number in range(5)]
+    put(core, people.ann, "Pages", *text)
+    query = Query("page 2 of the Ledger", 1, mode=Mode.GRAPH, neighbours=1, half_life_days=30.0)
+    (match,) = core.search(people.ann.principal, query).matches
+    assert match.title == "Pages"
+    assert len(match.text.splitlines()) == 3
+
+
+def test_a_name_alone_is_found_by_word_with_what_is_known_of_it(core: Pipeline, people: People):
+    ticket = Told(
+        "INC-4821 was caused by Ledger.",
+        {"INC-4821": "identifier", "Ledger": "service"},
+        [("INC-4821", "CAUSED_BY", "Ledger")],
+    )
+    put(core, people.ann, "Duplicate invoices", ticket)
+    put(core, people.ann, "Ledger", Told("It keeps what was paid."))
+    found = core.search(people.ann.principal, Query("INC-4821", mode=Mode.GRAPH))
+    assert titles(found) == ["Duplicate invoices", "Ledger"]
+    assert found.considered == 0
+    assert found.graph
+    assert [edge.type for edge in found.graph.edges] == ["CAUSED_BY"]
+
+
+def test_filters_hold_for_what_the_graph_brings(core: Pipeline, people: People, told: dict[str, str]):
+    put(core, people.ann, TEAM, Told("It is a bird."), source_type="profile")
+    query = replace(ASKED, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))
+    found = core.search(people.ann.principal, query)
+    assert {match.source_type for match in found.matches} <= {"profile"}
+
+
+def test_a_graph_query_answers_in_words_entities_edges_and_passages(
+    core: Pipeline, people: People, told: dict[str, str]
+):
+    found = core.graph_query(people.ann.principal, ASKED)
+    assert found.context.startswith("Billing Service is owned by Kestrel.")
+    assert TEAM in {match.title for match in found.matches}
+    assert {entity.id for entity in found.graph.entities} >= {"billing_service", "kestrel"}
+    nothing = core.graph_query(people.bob.principal, ASKED)
+    assert (nothing.context, nothing.graph, nothing.matches) == ("", Graph(), ())

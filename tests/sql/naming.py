@@ -1,0 +1,128 @@
+"""Documents put with what their chunks name and relate, and the graph of it, in SQL as their people."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.actors import Actor, World
+from tests.sql import passages
+from tests.sql.passages import Row, call, model_of, written
+
+
+@dataclass(frozen=True)
+class Said:
+    """A chunk: its text, the names in it, and (subject, type, object), perhaps with a confidence."""
+
+    text: str
+    names: Sequence[Any] | None = ()
+    relations: Sequence[Any] = ()
+
+    def keys(self) -> Row:
+        """What the chunk's JSON has besides its text."""
+        if self.names is None:
+            return {}
+        return {
+            "names": [named(one) for one in self.names],
+            "relations": [stated(one) for one in self.relations],
+        }
+
+
+def named(name: Any) -> Any:
+    return {"name": name, "kind": "name", "said": [name], "weight": 0.8} if isinstance(name, str) else name
+
+
+def stated(relation: Any) -> Any:
+    if not isinstance(relation, tuple):
+        return relation
+    subject, kind, object_, *confidence = relation
+    return {"subject": subject, "type": kind, "object": object_, "confidence": (confidence or [0.9])[0]}
+
+
+def put(
+    world: World,
+    actor: Actor,
+    title: str,
+    *said: Said | str,
+    vectors: Sequence[Sequence[float]] | None = None,
+    **fields: Any,
+) -> str:
+    """A document with that title and these chunks; its id. A text alone names nothing."""
+    chunks = [one if isinstance(one, Said) else Said(one) for one in said]
+    texts = [one.text for one in chunks]
+    rows = passages.passages(texts, vectors)
+    for row, one in zip(rows, chunks, strict=True):
+        row.update(one.keys())
+    return passages.put(world, actor, *texts, chunks=rows, title=title, **fields)
+
+
+def chunk_ids(world: World, document_id: str) -> list[str]:
+    rows = world.sql("select id::text from rag.chunks where document_id = %s order by ordinal", document_id)
+    return [chunk_id for (chunk_id,) in rows]
+
+
+def subjects(world: World, document_id: str) -> dict[str, float]:
+    return dict(world.sql("select entity, weight from rag.subjects where document_id = %s", document_id))
+
+
+def mentions(world: World, document_id: str) -> list[tuple[Any, ...]]:
+    return world.sql(
+        "select ordinal, entity from rag.mentions where document_id = %s order by 1, 2", document_id
+    )
+
+
+def relations(world: World, document_id: str) -> list[tuple[Any, ...]]:
+    return world.sql(
+        "select ordinal, subject, type, object from rag.relations where document_id = %s order by 1, 2, 3, 4",
+        document_id,
+    )
+
+
+def counts(world: World, *document_ids: str) -> list[int]:
+    """How many rows of the graph these documents have: subjects, mentions, relations, extractions."""
+    return [
+        world.sql(
+            f"select count(*) from rag.{table} where document_id = any (%s::uuid[])", list(document_ids)
+        )[0][0]
+        for table in ("subjects", "mentions", "relations", "extractions")
+    ]
+
+
+def graph(world: World, actor: Actor, question: str, *, filters: Row | None = None, **arguments: Any) -> Row:
+    """rag_graph_search, in its own mode unless told otherwise, near to nothing that is written."""
+    named_arguments = {
+        "query_text": question,
+        "query_vector": written(999),
+        "filters": model_of(filters),
+        **arguments,
+    }
+    (found,) = call(world, actor, "rag_graph_search", **named_arguments)
+    return found
+
+
+def untimed(found: Row) -> Row:
+    """Without how long it took, which is never the same twice."""
+    return {**found, "graph_ms": None, "matches": passages.untimed(found["matches"])}
+
+
+def link(world: World, actor: Actor, question: str, **filters: Any) -> dict[str, float]:
+    """The entities that a question is taken to name, and how surely."""
+    rows = world.as_user(
+        actor,
+        "select entity, weight from unnest(rag.link(%s, rag.scope_of(%s::jsonb)))",
+        question,
+        json.dumps(model_of(filters)),
+    )
+    return dict(rows)
+
+
+def ids(found: Row) -> list[str]:
+    return [entity["id"] for entity in found["entities"]]
+
+
+def edges(found: Row) -> set[tuple[str, str, str]]:
+    return {(edge["from"], edge["type"], edge["to"]) for edge in found["edges"]}
+
+
+def contents(rows: Iterable[Row]) -> list[str]:
+    return [row["content"] for row in rows]

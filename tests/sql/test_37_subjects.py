@@ -1,0 +1,138 @@
+"""What documents are about: rows that live and die with titles, wherever these are written."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.actors import World
+from tests.conftest import People
+from tests.sql import naming, passages
+
+TABLES = ("subjects", "mentions", "relations", "extractions")
+
+
+def homes(world: World, document_id: str) -> set[tuple[Any, ...]]:
+    """Where the rows of a document's graph say that it is, table by table."""
+    where = "select collection_id::text, owner_id::text from rag.{} where document_id = %s"
+    return {(table, *row) for table in TABLES for row in world.sql(where.format(table), document_id)}
+
+
+def test_a_document_is_about_its_title_and_its_parts(world: World, people: People):
+    document_id = naming.put(world, people.ann, "Casablanca (film)", "x")
+    assert naming.subjects(world, document_id) == pytest.approx(
+        {"casablanca": 1, "casablanca film": 1, "film": 0.6}
+    )
+
+
+def test_another_title_is_about_something_else(world: World, people: People):
+    document_id = naming.put(world, people.ann, "Heron", "x")
+    passages.call(
+        world, people.ann, "rag_update_document", document_id=document_id, changes={"title": "Kestrel"}
+    )
+    assert naming.subjects(world, document_id) == {"kestrel": 1}
+    naming.put(world, people.ann, "Osprey", "x", external_id="one")
+    again = naming.put(world, people.ann, "Petrel", "x", external_id="one")
+    assert naming.subjects(world, again) == {"petrel": 1}
+
+
+def test_a_change_of_something_else_leaves_them_alone(world: World, people: People):
+    document_id = naming.put(world, people.ann, "Heron", naming.Said("y", ["Kestrel"]))
+    before = world.sql("select ctid from rag.subjects where document_id = %s", document_id)
+    passages.call(world, people.ann, "rag_update_document", document_id=document_id, changes={"lang": "fr"})
+    assert world.sql("select ctid from rag.subjects where document_id = %s", document_id) == before
+    assert world.sql("select level from rag.extractions where document_id = %s", document_id) == [(1,)]
+
+
+def test_with_another_title_goes_what_was_said_of_the_old_one(world: World, people: People):
+    """What was said of names in the text stays; and all of it is to be read again."""
+    said = naming.Said(
+        "z", ["Kestrel", "Oslo"], [("Heron", "OWNED_BY", "Kestrel"), ("Kestrel", "LOCATED_IN", "Oslo")]
+    )
+    document_id = naming.put(world, people.ann, "Heron", said)
+    assert len(naming.relations(world, document_id)) == 2
+    passages.call(
+        world, people.ann, "rag_update_document", document_id=document_id, changes={"title": "Egret"}
+    )
+    assert naming.relations(world, document_id) == [(0, "kestrel", "LOCATED_IN", "oslo")]
+    assert naming.mentions(world, document_id) == [(0, "kestrel"), (0, "oslo")]
+    state = "select level, next_ordinal, lease, user_id::text from rag.extractions where document_id = %s"
+    assert world.sql(state, document_id) == [(0, 0, None, people.ann.id)]
+
+
+def test_everything_of_a_document_goes_with_it(world: World, people: People):
+    said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    one, other = (naming.put(world, people.ann, "Heron", said) for _ in range(2))
+    assert naming.counts(world, one, other) == [2, 2, 2, 2]
+    assert passages.delete(world, people.ann, one)
+    assert naming.counts(world, one) == [0, 0, 0, 0]
+    assert naming.counts(world, other) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("what", ["collection", "org"])
+def test_everything_goes_with_the(world: World, people: People, what: str):
+    said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    gone = [
+        naming.put(world, people.ann, "Heron", said, collection="passing"),
+        naming.put(world, people.ann, "Heron", said, collection="passing", private=True),
+    ]
+    kept = naming.put(world, people.bob if what == "org" else people.ann, "Heron", said)
+    if what == "org":
+        world.sql("delete from rag.orgs where id = %s", people.acme.id)
+    else:
+        ((home,),) = world.as_user(people.ada, "select id::text from rag.collections where name = 'passing'")
+        world.as_user(people.ada, "select public.rag_delete_collection(%s, true)", home)
+    assert naming.counts(world, *gone) == [0, 0, 0, 0]
+    assert naming.counts(world, kept) == [1, 1, 1, 1]
+
+
+def test_all_of_it_follows_a_document_to_another_collection_and_owner(world: World, people: People):
+    said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    document_id = naming.put(world, people.ann, "Heron", said)
+    naming.put(world, people.ann, "x", "x", collection="other")
+    ((other,),) = world.as_user(people.ann, "select id::text from rag.collections where name = 'other'")
+    move = "update rag.documents set collection_id = %s, owner_id = %s where id = %s"
+    world.as_user(people.ann, move, other, people.ann.id, document_id)
+    assert homes(world, document_id) == {(table, other, people.ann.id) for table in TABLES}
+    for table in TABLES:
+        seen = f"select count(*) from rag.{table} where document_id = %s"
+        assert world.as_user(people.alf, seen, document_id) == [(0,)]
+        assert world.as_user(people.ann, seen, document_id) == [(1,)]
+
+
+def test_a_collection_may_go_without_a_graph(world: World, people: People):
+    config = {"enable_knowledge_graph": False}
+    passages.call(world, people.ann, "rag_create_collection", name="plain", config=config)
+    said = naming.Said("z", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    document_id = naming.put(world, people.ann, "Heron", said, collection="plain")
+    assert naming.counts(world, document_id) == [0, 0, 0, 0]
+    found = naming.graph(world, people.ann, "Who owns Heron?")
+    assert (found["entities"], found["edges"]) == ([], [])
+    assert naming.contents(found["matches"]) == ["z"]
+
+
+@pytest.mark.parametrize(
+    "config", [{}, {"enable_knowledge_graph": True}, {"enable_knowledge_graph": None}], ids=str
+)
+def test_other_collections_go_with_one(world: World, people: People, config: dict[str, Any]):
+    naming.put(world, people.ann, "x", "x", collection="any")
+    world.sql("update rag.collections set config = %s::jsonb where name = 'any'", json.dumps(config))
+    document_id = naming.put(world, people.ann, "Heron", naming.Said("z", ["Kestrel"]), collection="any")
+    assert naming.counts(world, document_id) == [1, 1, 0, 1]
+
+
+def test_a_title_of_nothing_is_about_nothing(world: World, people: People):
+    for title in ("🚀", "—", "x"):
+        assert naming.subjects(world, naming.put(world, people.ann, title, "y")) == {}
+    long = naming.put(world, people.ann, "Long " * 99, "y")
+    assert set(naming.subjects(world, long)) == {("long " * 40).strip()}
+
+
+def test_subjects_are_seen_by_those_who_see_the_document(world: World, people: People):
+    document_id = naming.put(world, people.ann, "Heron", naming.Said("z", ["Kestrel"]), private=True)
+    for actor, count in ((people.ann, 1), (people.ada, 1), (people.alf, 0), (people.bob, 0), (people.kim, 0)):
+        for table in ("subjects", "mentions", "extractions"):
+            seen = world.as_user(
+                actor, f"select count(*) from rag.{table} where document_id = %s", document_id
+            )
+            assert seen == [(count,)], (actor, table)

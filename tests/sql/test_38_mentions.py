@@ -1,0 +1,161 @@
+"""Names in chunks: rows at put, gone with the chunk; whatever comes as a name, no document is lost."""
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.actors import World
+from tests.conftest import People
+from tests.sql import naming, passages
+from tests.sql.naming import Said
+
+FULL = {"name": "Michael Curtiz", "kind": "person", "said": ["Michael Curtiz", "Curtiz"], "weight": 0.75}
+
+
+def rows(world: World, document_id: str) -> list[tuple[Any, ...]]:
+    columns = "ordinal, entity, name, kind, said, weight"
+    return world.sql(f"select {columns} from rag.mentions where document_id = %s order by 1, 2", document_id)
+
+
+def test_a_name_is_kept_as_it_came_and_found_by_its_folded_self(world: World, people: People):
+    document_id = naming.put(world, people.ann, "t", Said("x"), Said("y", [FULL]))
+    assert rows(world, document_id) == [
+        (1, "michael curtiz", "Michael Curtiz", "person", ["Curtiz", "Michael Curtiz"], 0.75)
+    ]
+
+
+def test_of_one_entity_a_chunk_has_one_row(world: World, people: People):
+    """The most prominent writing is its name, the kind that says something its kind."""
+    names = [
+        {"name": "michael curtiz", "kind": "name", "said": ["curtiz"], "weight": 0.9},
+        FULL,
+        {"name": "MICHAEL CURTIZ", "kind": "place", "weight": 0.1},
+    ]
+    document_id = naming.put(world, people.ann, "t", Said("x", names), Said("y", [FULL]))
+    said = ["Curtiz", "MICHAEL CURTIZ", "Michael Curtiz", "curtiz"]
+    first, second = rows(world, document_id)
+    assert (first[:4], sorted(first[4]), first[5]) == (
+        (0, "michael curtiz", "michael curtiz", "person"), said, pytest.approx(0.9)
+    )  # fmt: skip
+    assert second[0] == 1
+
+
+def test_names_are_replaced_with_their_chunks(world: World, people: People):
+    one = naming.put(world, people.ann, "t", Said("x", ["Heron"]), Said("y", ["Heron"]), external_id="e")
+    assert naming.mentions(world, one) == [(0, "heron"), (1, "heron")]
+    assert naming.put(world, people.ann, "t", Said("x", ["Kestrel"]), external_id="e") == one
+    assert naming.mentions(world, one) == [(0, "kestrel")]
+    naming.put(world, people.ann, "t", Said("x", None), external_id="e")
+    assert naming.mentions(world, one) == []
+
+
+def test_a_chunk_s_names_go_with_the_chunk(world: World, people: People):
+    said = Said("y", ["Heron", "Egret"], [("Heron", "PART_OF", "Egret")])
+    document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]), said)
+    world.sql("delete from rag.chunks where document_id = %s and ordinal = 1", document_id)
+    assert naming.mentions(world, document_id) == [(0, "heron")]
+    assert naming.relations(world, document_id) == []
+
+
+def test_in_every_script(world: World, people: People):
+    names = ["Иван Петров", "Ελλάδα", "شركة النور", "חברת חשמל", "हिन्दी संगठन", "สำนักงานใหญ่", "北京大学",
+             "東京タワー", "한국전력", "Ærø", "C++", "🚀 Ship"]  # fmt: skip
+    document_id = naming.put(world, people.ann, "t", Said("x", names))
+    assert {row[2] for row in rows(world, document_id)} == set(names)
+    assert len(rows(world, document_id)) == len(names)
+
+
+NO_NAMES: list[Any] = [
+    None, 7, True, [], [FULL], "Heron", {}, {"kind": "person"}, {"name": None}, {"name": 7},
+    {"name": ["Heron"]}, {"name": {"name": "Heron"}}, {"name": ""}, {"name": "   "}, {"name": "🚀"},
+    {"name": "…"}, {"name": "x" * 201}, {"name": "He\u202eron"}, {"name": "He\u0007ron"}, {"name": "\u200b"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_NAMES, ids=ascii)
+def test_what_is_no_name_is_left_out_and_the_rest_kept(world: World, people: People, name: Any):
+    chunk = passages.passages(["x"])[0] | {"names": [name, FULL], "relations": []}
+    document_id = passages.put(world, people.ann, "x", chunks=[chunk])
+    assert naming.mentions(world, document_id) == [(0, "michael curtiz")]
+
+
+ODD: dict[str, tuple[dict[str, Any], Any]] = {
+    "kind of blanks": ({"kind": "a b"}, ("name", None, None)),
+    "kind in capitals": ({"kind": "Person"}, ("name", None, None)),
+    "kind of no text": ({"kind": {"a": 1}}, ("name", None, None)),
+    "kind too long": ({"kind": "k" * 41}, ("name", None, None)),
+    "kind of its own": ({"kind": "space_ship"}, ("space_ship", None, None)),
+    "weight above": ({"weight": 7}, (None, None, 1)),
+    "weight below": ({"weight": -7}, (None, None, 0)),
+    "weight beyond all": ({"weight": int("1" + "0" * 400)}, (None, None, 1)),
+    "weight next to nothing": ({"weight": 1e-300}, (None, None, 0)),
+    "weight as text": ({"weight": "1"}, (None, None, 0.5)),
+    "weight that is none": ({"weight": "NaN"}, (None, None, 0.5)),
+    "weight as a list": ({"weight": [1]}, (None, None, 0.5)),
+    "no weight": ({"weight": None}, (None, None, 0.5)),
+    "said as text": ({"said": "Curtiz"}, (None, ["Michael Curtiz"], None)),
+    "said as an object": ({"said": {"a": 1}}, (None, ["Michael Curtiz"], None)),
+    "said nothing": ({"said": []}, (None, [], None)),
+    "said what is none": ({"said": [None, 7, "", "x" * 201, "\u202ex", ["a"], {"c": 1}]}, (None, [], None)),
+    "said partly": ({"said": [None, "Curtiz", "\u202ex"]}, (None, ["Curtiz"], None)),
+    "said twice": ({"said": ["Curtiz", "Curtiz"]}, (None, ["Curtiz"], None)),
+    "said by nobody": ({"said": None}, (None, ["Michael Curtiz"], None)),
+    "more than is known": ({"colour": "red"}, (None, None, None)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_a_name_with_odd_fields_is_a_name_without_them(world: World, people: People, what: str):
+    fields, expected = ODD[what]
+    document_id = naming.put(world, people.ann, "t", Said("x", [FULL | fields]))
+    ((_, entity, name, *found),) = rows(world, document_id)
+    assert (entity, name) == ("michael curtiz", "Michael Curtiz")
+    kept = ("person", ["Curtiz", "Michael Curtiz"], 0.75)
+    for value, wanted, otherwise in zip(found, expected, kept, strict=True):
+        assert value == (otherwise if wanted is None else wanted)
+
+
+@pytest.mark.parametrize("names", ["Heron", 7, {"name": "Heron"}, True, None], ids=ascii)
+def test_names_that_are_no_list_are_none(world: World, people: People, names: Any):
+    """As if nobody had looked."""
+    chunk = passages.passages(["x"])[0] | {"names": names, "relations": names}
+    document_id = passages.put(world, people.ann, "x", chunks=[chunk])
+    assert naming.mentions(world, document_id) == []
+    assert world.sql("select level from rag.extractions where document_id = %s", document_id) == [(0,)]
+
+
+def test_of_ten_thousand_names_in_one_chunk_two_hundred_count(world: World, people: People):
+    names = [f"Name {number}" for number in range(10_000)]
+    said = [f"S{number}" for number in range(1000)]
+    document_id = naming.put(world, people.ann, "t", Said("x", names), Said("y", [FULL | {"said": said}]))
+    assert naming.counts(world, document_id) == [0, 201, 0, 1]
+    assert [len(row[4]) for row in rows(world, document_id) if row[0] == 1] == [20]
+
+
+def test_ten_thousand_names_over_a_document_are_kept(world: World, people: People):
+    chunks = [Said(f"x{part}", [f"Name {part} {number}" for number in range(100)]) for part in range(100)]
+    document_id = naming.put(world, people.ann, "t", *chunks)
+    assert naming.counts(world, document_id) == [0, 10_000, 0, 1]
+
+
+def test_a_name_in_every_chunk_has_a_row_in_each(world: World, people: People):
+    document_id = naming.put(world, people.ann, "t", *[Said(f"x{n}", ["Heron"]) for n in range(300)])
+    assert [ordinal for ordinal, _ in naming.mentions(world, document_id)] == list(range(300))
+
+
+def test_a_member_writes_no_mention_beside_the_chunk_s_document(world: World, people: People):
+    """Row security and the keys, past rag_put_document."""
+    mine = naming.put(world, people.ann, "t", Said("x", ["Heron"]))
+    naming.put(world, people.bob, "t", Said("x", ["Heron"]))
+    columns = "document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight, sound, ending"
+    copy = f"insert into rag.mentions (org_id, {columns}) select %s, {columns} from rag.mentions "
+    copy += "where document_id = %s"
+    for org in (people.acme.id, people.bolt.id):
+        with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UniqueViolation)):
+            world.as_user(people.ann, copy, org, mine)
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        world.as_user(people.kim, copy, people.bolt.id, mine)
+    assert (
+        world.as_user(people.bob, "delete from rag.mentions where document_id = %s returning 1", mine) == []
+    )

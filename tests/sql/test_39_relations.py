@@ -1,0 +1,122 @@
+"""What chunks say of how names are related: edges that have both ends, and evidence."""
+
+from typing import Any
+
+import pytest
+
+from tests.actors import World
+from tests.conftest import People
+from tests.sql import naming, passages
+from tests.sql.naming import Said
+
+
+def test_an_edge_is_kept_with_its_confidence(world: World, people: People):
+    said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", 0.75)])
+    document_id = naming.put(world, people.ann, "t", Said("y"), said)
+    assert naming.relations(world, document_id) == [(1, "heron", "OWNED_BY", "kestrel")]
+    assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(0.75,)]
+
+
+def test_ends_are_folded_and_said_twice_an_edge_is_as_sure_as_it_is_said_once(world: World, people: People):
+    relations = [("the HERON", "OWNED_BY", "Kestrel's", 0.5), ("Heron (bird)", "OWNED_BY", "kestrel", 0.75)]
+    document_id = naming.put(world, people.ann, "t", Said("x", ["Heron", "Kestrel"], relations))
+    assert naming.relations(world, document_id) == [(0, "heron", "OWNED_BY", "kestrel")]
+    assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(0.75,)]
+
+
+@pytest.mark.parametrize(
+    ("title", "names", "kept"),
+    [
+        ("t", ["Heron", "Kestrel"], True),
+        ("Heron", ["Kestrel"], True),
+        ("Heron: Kestrel", [], True),
+        ("t", ["Heron"], False),
+        ("Heron", [], False),
+        ("t", [], False),
+        ("t", ["Heron Kestrel"], False),
+    ],
+    ids=str,
+)
+def test_both_ends_are_named_in_the_document_or_its_title(
+    world: World, people: People, title: str, names: list[str], kept: bool
+):
+    said = Said("x", names, [("Heron", "OWNED_BY", "Kestrel")])
+    assert bool(naming.relations(world, naming.put(world, people.ann, title, said))) is kept
+
+
+def test_an_end_may_be_named_in_another_chunk_of_the_document_but_in_no_other_document(
+    world: World, people: People
+):
+    said = Said("x", ["Heron"], [("Heron", "OWNED_BY", "Kestrel")])
+    together = naming.put(world, people.ann, "t", said, Said("y", ["Kestrel"]))
+    assert naming.relations(world, together) == [(0, "heron", "OWNED_BY", "kestrel")]
+    assert naming.relations(world, naming.put(world, people.ann, "t", said)) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "object_"),
+    [("Heron", "Heron"), ("Heron", "the heron"), ("Heron (bird)", "HERON"), ("Heron", "Heron's")],
+)
+def test_nothing_is_related_to_itself(world: World, people: People, subject: str, object_: str):
+    said = Said("x", ["Heron", "Kestrel"], [(subject, "PART_OF", object_), ("Heron", "PART_OF", "Kestrel")])
+    document_id = naming.put(world, people.ann, "t", said)
+    assert naming.relations(world, document_id) == [(0, "heron", "PART_OF", "kestrel")]
+
+
+FULL = {"subject": "Heron", "type": "OWNED_BY", "object": "Kestrel", "confidence": 0.9}
+WRONG: dict[str, list[Any]] = {
+    "subject": [None, 7, ["Heron"], {"name": "Heron"}, "", "🚀", "x" * 10_000, "Her\u202eon"],
+    "object": [None, 7, ["Heron"], {"name": "Heron"}, "", "🚀", "x" * 10_000, "Her\u202eon"],
+    "type": [None, 7, "", "A", "owned_by", "OWNED BY", "OWNED-BY", "_X", "A" * 51, []],
+    "confidence": [None, 0, -1, 1e-300, "0.9", "NaN", "Infinity", [0.9], True],
+}
+NO_RELATIONS: list[Any] = [
+    *(None, 7, True, "Heron OWNED_BY Kestrel", [], [FULL], {}),
+    *({name: value for name, value in FULL.items() if name != missing} for missing in FULL),
+    *(FULL | {name: value} for name, values in WRONG.items() for value in values),
+]
+
+
+@pytest.mark.parametrize("relation", NO_RELATIONS, ids=lambda one: ascii(one)[:60])
+def test_what_is_no_relation_is_left_out_and_the_rest_kept(world: World, people: People, relation: Any):
+    said = Said("x", ["Heron", "Kestrel"], [relation, ("Kestrel", "PART_OF", "Heron")])
+    document_id = naming.put(world, people.ann, "t", said)
+    assert naming.relations(world, document_id) == [(0, "kestrel", "PART_OF", "heron")]
+    assert naming.mentions(world, document_id) == [(0, "heron"), (0, "kestrel")]
+
+
+@pytest.mark.parametrize("confidence", [1, 7, int("9" * 400)])
+def test_nothing_is_surer_than_sure(world: World, people: People, confidence: float):
+    said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
+    document_id = naming.put(world, people.ann, "t", said)
+    assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(1,)]
+
+
+@pytest.mark.parametrize("relations", ["x", 7, {"subject": "Heron"}, None], ids=ascii)
+def test_relations_that_are_no_list_are_none(world: World, people: People, relations: Any):
+    chunk = passages.passages(["x"])[0] | {"names": [naming.named("Heron")], "relations": relations}
+    document_id = passages.put(world, people.ann, "x", chunks=[chunk])
+    assert naming.counts(world, document_id) == [0, 1, 0, 1]
+
+
+def test_relations_without_names_have_no_ends(world: World, people: People):
+    chunk = passages.passages(["x"])[0] | {"relations": [FULL]}
+    document_id = passages.put(world, people.ann, "x", chunks=[chunk])
+    assert naming.relations(world, document_id) == []
+
+
+def test_of_ten_thousand_relations_of_a_chunk_two_hundred_count(world: World, people: People):
+    relations = [("Heron", f"{chr(65 + n % 26)}{chr(65 + n // 26 % 26)}{chr(65 + n // 676)}", "Kestrel")
+                 for n in range(10_000)]  # fmt: skip
+    document_id = naming.put(world, people.ann, "t", Said("x", ["Heron", "Kestrel"], relations))
+    assert len(naming.relations(world, document_id)) == 200
+
+
+def test_edges_go_and_come_with_the_document_s_versions(world: World, people: People):
+    one = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    other = Said("x", ["Heron", "Osprey"], [("Heron", "OWNED_BY", "Osprey")])
+    document_id = naming.put(world, people.ann, "t", one, external_id="e")
+    assert naming.put(world, people.ann, "t", other, external_id="e") == document_id
+    assert naming.relations(world, document_id) == [(0, "heron", "OWNED_BY", "osprey")]
+    passages.delete(world, people.ann, document_id)
+    assert naming.relations(world, document_id) == []
