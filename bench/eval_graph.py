@@ -144,8 +144,10 @@ def published(labelled: Labelled, at_most: int) -> dict[str, Run]:
     for who, rankings in labelled.published.items():
         runs[who] = Run()
         for question in labelled.judged(at_most):
-            ranking = by_best_chunk(rankings.get(question.id, ()))
-            runs[who].mark(question.id, ranking, labelled.relevant[question.id])
+            ranking = rankings.get(question.id, ())
+            # What comes again takes up a place, and counts once.
+            once = [found if found not in ranking[:place] else "" for place, found in enumerate(ranking)]
+            runs[who].mark(question.id, once, labelled.relevant[question.id])
     return runs
 
 

@@ -53,7 +53,7 @@ def measure(console: Console, chunks: int = CHUNKS) -> list[Figure]:
     with tenants() as made:
         small, large = (_stocked(made, Org(2, SMALL_CHUNKS, 300)), _stocked(made, Org(1, chunks, 1500)))
         for shelf in (small, large):
-            index_words(made, shelf)
+            index_words(made, shelf, writers=2)
         made.with_index()
         figures = of_the_names(made)
         for shelf, suffix in ((large, ""), (small, f", of {SMALL_CHUNKS:,} chunks")):

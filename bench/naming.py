@@ -22,7 +22,7 @@ from shared.pipeline import Pipeline
 from shared.types import Principal
 
 # Documents that are there have lower numbers.
-FIRST, MADE_UP = 1_000_000, 24
+FIRST, MADE_UP = 1_000_000, 12
 WARM = 3
 GOAL = "<= 0.3"
 NAMED, NAMELESS = "with names", "without"

@@ -7,17 +7,21 @@ different chunks, which is as much work as they can make.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
+from typing import Any
 
 import numpy as np
+import psycopg
 from numpy.typing import NDArray
 
 from bench.prose import Prose, Written, demo_sentences, words
 from bench.rows import Columns, Org, chunk_columns, copy, ids
 from bench.tenants import Tenants
 from bench.vectors import BATCH
+from local.postgres import SUPERUSER
 
 INDEXED_AT_ONCE = 100
 
@@ -76,15 +80,21 @@ def stocked(made: Tenants, org: Org, writes: type[Prose] = Prose) -> Shelf:
     return shelf
 
 
-def index_words(made: Tenants, shelf: Shelf) -> float:
+def index_words(made: Tenants, shelf: Shelf, writers: int = 1) -> float:
     """Make the postings of all documents, some at once; the seconds that it took."""
-    numbers = np.arange(len(shelf.written), dtype=np.uint64)
-    found = ids(shelf.org, numbers)
+    found = ids(shelf.org, np.arange(len(shelf.written), dtype=np.uint64))
+    some = [found[first : first + INDEXED_AT_ONCE] for first in range(0, len(found), INDEXED_AT_ONCE)]
     started = perf_counter()
-    for first in range(0, len(found), INDEXED_AT_ONCE):
-        some = [value.tobytes().hex() for value in found[first : first + INDEXED_AT_ONCE]]
-        made.connection.execute("select rag.index_words(%s, %s::uuid[])", [shelf.org.id, some])
+    with ThreadPoolExecutor(writers) as pool:
+        list(pool.map(lambda turn: _index_some(made, shelf, some[turn::writers]), range(writers)))
     return perf_counter() - started
+
+
+def _index_some(made: Tenants, shelf: Shelf, some: Sequence[NDArray[Any]]) -> None:
+    with psycopg.connect(made.stack.database_url(SUPERUSER), autocommit=True) as connection:
+        for together in some:
+            documents = [value.tobytes().hex() for value in together]
+            connection.execute("select rag.index_words(%s, %s::uuid[])", [shelf.org.id, documents])
 
 
 def _written(prose: Prose, chunks: int) -> Iterator[Written]:
