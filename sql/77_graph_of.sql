@@ -113,7 +113,7 @@ $$;
 
 -- The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id:
 -- {entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as well, 2
--- what they say of that. At most a hundred documents.
+-- what they say of that. At most twenty documents.
 create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
   hops integer default 1)
 returns jsonb
@@ -126,8 +126,8 @@ declare
 begin
   if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
     raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif document_ids is null or cardinality(document_ids) > 100 then
-    raise exception 'document_ids must be at most 100' using errcode = 'PT400', detail = 'invalid_ids';
+  elsif document_ids is null or cardinality(document_ids) > 20 then
+    raise exception 'document_ids must be at most 20' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then
     raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
   end if;

@@ -52,7 +52,8 @@ returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
-    'cqzwyj', 'kksvii'), '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
+    'cqzwyj', 'kksvii'),
+    '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
     '(.)\1+', '\1', 'g');
 $$;
 
@@ -1348,7 +1349,28 @@ begin
         group by id
         order by 2, 1
         limit 50
-      ) as said), '[]'));
+      ) as said), '[]')
+    -- And of what the question names, where no edge says so.
+    || coalesce((
+      select jsonb_agg(distinct named.id)
+      from unnest(seeds) as seed
+      cross join lateral (
+        select chunks.id
+        from (
+          select mentions.document_id, mentions.ordinal
+          from rag.mentions
+          where mentions.org_id = seed.org_id and mentions.entity = seed.entity
+            and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+          order by mentions.weight desc
+          limit 1
+        ) as best
+        join rag.chunks on chunks.org_id = seed.org_id and chunks.document_id = best.document_id
+          and chunks.ordinal = best.ordinal and chunks.embedding_model = scope.model
+        where rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope)
+      ) as named
+      where not exists (
+        select from unnest(edges) as edge
+        where edge -> 'evidence' ? named.id::text)), '[]'));
 end;
 $$;
 
@@ -1362,8 +1384,8 @@ grant execute on function rag.show_entities(rag.seed[], rag.neighbour[], rag.sco
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
--- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely the
--- chunk was reached, the rest what the legs give it, 0 to 1 both.
+-- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
+-- the chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
@@ -1671,7 +1693,7 @@ $$;
 
 -- The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id:
 -- {entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as well, 2
--- what they say of that. At most a hundred documents.
+-- what they say of that. At most twenty documents.
 create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
   hops integer default 1)
 returns jsonb
@@ -1684,8 +1706,8 @@ declare
 begin
   if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
     raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif document_ids is null or cardinality(document_ids) > 100 then
-    raise exception 'document_ids must be at most 100' using errcode = 'PT400', detail = 'invalid_ids';
+  elsif document_ids is null or cardinality(document_ids) > 20 then
+    raise exception 'document_ids must be at most 20' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then
     raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
   end if;
