@@ -146,7 +146,7 @@ begin
         order by 2, 1
         limit 50
       ) as said), '[]')
-    -- And of what the question names, where no edge says so.
+    -- And of what the question names, where no edge touches it.
     || coalesce((
       select jsonb_agg(distinct named.id)
       from unnest(seeds) as seed
@@ -166,7 +166,8 @@ begin
       ) as named
       where not exists (
         select from unnest(edges) as edge
-        where edge -> 'evidence' ? named.id::text)), '[]'));
+        where edge ->> 'org_id' = seed.org_id::text
+          and replace(seed.entity, ' ', '_') in (edge ->> 'from', edge ->> 'to'))), '[]'));
 end;
 $$;
 

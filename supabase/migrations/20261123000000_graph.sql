@@ -1350,7 +1350,7 @@ begin
         order by 2, 1
         limit 50
       ) as said), '[]')
-    -- And of what the question names, where no edge says so.
+    -- And of what the question names, where no edge touches it.
     || coalesce((
       select jsonb_agg(distinct named.id)
       from unnest(seeds) as seed
@@ -1370,7 +1370,8 @@ begin
       ) as named
       where not exists (
         select from unnest(edges) as edge
-        where edge -> 'evidence' ? named.id::text)), '[]'));
+        where edge ->> 'org_id' = seed.org_id::text
+          and replace(seed.entity, ' ', '_') in (edge ->> 'from', edge ->> 'to'))), '[]'));
 end;
 $$;
 
