@@ -44,7 +44,8 @@ returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
-    'cqzwyj', 'kksvii'), '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
+    'cqzwyj', 'kksvii'),
+    '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
     '(.)\1+', '\1', 'g');
 $$;
 

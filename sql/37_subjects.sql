@@ -69,8 +69,8 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
-  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name, found.weight,
-    heard.sound, reverse(heard.sound)
+  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
+    found.weight, heard.sound, reverse(heard.sound)
   from rag.names_of_title(document.title) as found
   cross join lateral (select rag.sound(found.entity)) as heard (sound)
   where rag.is_graphed(document.org_id, document.collection_id)

@@ -145,7 +145,29 @@ begin
         group by id
         order by 2, 1
         limit 50
-      ) as said), '[]'));
+      ) as said), '[]')
+    -- And of what the question names, where no edge touches it.
+    || coalesce((
+      select jsonb_agg(distinct named.id)
+      from unnest(seeds) as seed
+      cross join lateral (
+        select chunks.id
+        from (
+          select mentions.document_id, mentions.ordinal
+          from rag.mentions
+          where mentions.org_id = seed.org_id and mentions.entity = seed.entity
+            and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+          order by mentions.weight desc
+          limit 1
+        ) as best
+        join rag.chunks on chunks.org_id = seed.org_id and chunks.document_id = best.document_id
+          and chunks.ordinal = best.ordinal and chunks.embedding_model = scope.model
+        where rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope)
+      ) as named
+      where not exists (
+        select from unnest(edges) as edge
+        where edge ->> 'org_id' = seed.org_id::text
+          and replace(seed.entity, ' ', '_') in (edge ->> 'from', edge ->> 'to'))), '[]'));
 end;
 $$;
 

@@ -1,8 +1,8 @@
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
--- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely the
--- chunk was reached, the rest what the legs give it, 0 to 1 both.
+-- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
+-- the chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
@@ -71,6 +71,12 @@ begin
     where not exists (select from unnest(known) as hit where hit.chunk_id = found.id));
   if cardinality(hits) = 0 then
     return hits;
+  elsif mode = 'semantic' then
+    -- No word has a part in it, and none is counted.
+    return array(
+      select (hit.org_id, hit.document_id, hit.ordinal, hit.chunk_id, hit.content, hit.span_start, hit.span_end,
+        hit.similarity, null, hit.similarity)::rag.hit
+      from unnest(hits) as hit);
   end if;
   scored := rag.score(case when mode <> 'semantic' then rag.question(query_text, scope) end,
     array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),

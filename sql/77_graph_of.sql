@@ -1,7 +1,8 @@
 -- The graph around documents: what they name, how that is related, and, going on from there, what other documents that
 -- the caller sees say of it. For /v1/contents.
 
--- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first.
+-- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
+-- more than whatever it names.
 create function rag.entities_of(org_id uuid, document_id uuid, wanted integer)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
@@ -10,12 +11,12 @@ begin
   return array(
     select (entities_of.org_id, named.entity, max(named.weight), null, null)::rag.seed
     from (
-      (select subjects.entity, 1 + subjects.weight as weight
+      (select subjects.entity, subjects.weight
       from rag.subjects
       where subjects.org_id = entities_of.org_id and subjects.document_id = entities_of.document_id
         and subjects.weight >= 0.9)
       union all
-      (select mentions.entity, mentions.weight
+      (select mentions.entity, 0.8 * mentions.weight
       from rag.mentions
       where mentions.org_id = entities_of.org_id and mentions.document_id = entities_of.document_id
       order by mentions.ordinal, mentions.weight desc
@@ -112,7 +113,7 @@ $$;
 
 -- The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id:
 -- {entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as well, 2
--- what they say of that. At most a hundred documents.
+-- what they say of that. At most twenty documents.
 create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
   hops integer default 1)
 returns jsonb
@@ -125,8 +126,8 @@ declare
 begin
   if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
     raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif document_ids is null or cardinality(document_ids) > 100 then
-    raise exception 'document_ids must be at most 100' using errcode = 'PT400', detail = 'invalid_ids';
+  elsif document_ids is null or cardinality(document_ids) > 20 then
+    raise exception 'document_ids must be at most 20' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then
     raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
   end if;

@@ -52,7 +52,8 @@ returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select regexp_replace(regexp_replace(regexp_replace(translate(replace(replace(entity, 'ph', 'f'), 'x', 'ks'),
-    'cqzwyj', 'kksvii'), '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
+    'cqzwyj', 'kksvii'),
+    '\m[aeiouαεηιουωаеиоуыэюя]', 'a', 'g'), '\Y[aeiouhαεηιουωаеиоуыэюяьъ]', '', 'g'),
     '(.)\1+', '\1', 'g');
 $$;
 
@@ -186,8 +187,8 @@ returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.subjects (org_id, document_id, entity, collection_id, owner_id, name, weight, sound, ending)
-  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name, found.weight,
-    heard.sound, reverse(heard.sound)
+  select document.org_id, document.id, found.entity, document.collection_id, document.owner_id, found.name,
+    found.weight, heard.sound, reverse(heard.sound)
   from rag.names_of_title(document.title) as found
   cross join lateral (select rag.sound(found.entity)) as heard (sound)
   where rag.is_graphed(document.org_id, document.collection_id)
@@ -1348,7 +1349,29 @@ begin
         group by id
         order by 2, 1
         limit 50
-      ) as said), '[]'));
+      ) as said), '[]')
+    -- And of what the question names, where no edge touches it.
+    || coalesce((
+      select jsonb_agg(distinct named.id)
+      from unnest(seeds) as seed
+      cross join lateral (
+        select chunks.id
+        from (
+          select mentions.document_id, mentions.ordinal
+          from rag.mentions
+          where mentions.org_id = seed.org_id and mentions.entity = seed.entity
+            and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+          order by mentions.weight desc
+          limit 1
+        ) as best
+        join rag.chunks on chunks.org_id = seed.org_id and chunks.document_id = best.document_id
+          and chunks.ordinal = best.ordinal and chunks.embedding_model = scope.model
+        where rag.is_within(chunks.document_id, chunks.source_type, chunks.lang, chunks.occurred_at, scope)
+      ) as named
+      where not exists (
+        select from unnest(edges) as edge
+        where edge ->> 'org_id' = seed.org_id::text
+          and replace(seed.entity, ' ', '_') in (edge ->> 'from', edge ->> 'to'))), '[]'));
 end;
 $$;
 
@@ -1362,8 +1385,8 @@ grant execute on function rag.show_entities(rag.seed[], rag.neighbour[], rag.sco
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
 -- one call. A question that names nothing known is answered by the legs alone.
 
--- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely the
--- chunk was reached, the rest what the legs give it, 0 to 1 both.
+-- The hits, those that the graph reached before others, `wanted` at most: of a score the graph's share is how surely
+-- the chunk was reached, the rest what the legs give it, 0 to 1 both.
 create function rag.join_graph(hits rag.hit[], reached rag.reached[], share double precision, wanted integer)
 returns rag.hit[]
 language plpgsql stable security invoker set search_path = ''
@@ -1432,6 +1455,12 @@ begin
     where not exists (select from unnest(known) as hit where hit.chunk_id = found.id));
   if cardinality(hits) = 0 then
     return hits;
+  elsif mode = 'semantic' then
+    -- No word has a part in it, and none is counted.
+    return array(
+      select (hit.org_id, hit.document_id, hit.ordinal, hit.chunk_id, hit.content, hit.span_start, hit.span_end,
+        hit.similarity, null, hit.similarity)::rag.hit
+      from unnest(hits) as hit);
   end if;
   scored := rag.score(case when mode <> 'semantic' then rag.question(query_text, scope) end,
     array(select distinct (hit.org_id, hit.document_id)::rag.reference from unnest(hits) as hit),
@@ -1553,7 +1582,8 @@ grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precis
 -- The graph around documents: what they name, how that is related, and, going on from there, what other documents that
 -- the caller sees say of it. For /v1/contents.
 
--- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first.
+-- The entities that a document names, those that matter most in it; `wanted` at most, its subjects first, which weigh
+-- more than whatever it names.
 create function rag.entities_of(org_id uuid, document_id uuid, wanted integer)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
@@ -1562,12 +1592,12 @@ begin
   return array(
     select (entities_of.org_id, named.entity, max(named.weight), null, null)::rag.seed
     from (
-      (select subjects.entity, 1 + subjects.weight as weight
+      (select subjects.entity, subjects.weight
       from rag.subjects
       where subjects.org_id = entities_of.org_id and subjects.document_id = entities_of.document_id
         and subjects.weight >= 0.9)
       union all
-      (select mentions.entity, mentions.weight
+      (select mentions.entity, 0.8 * mentions.weight
       from rag.mentions
       where mentions.org_id = entities_of.org_id and mentions.document_id = entities_of.document_id
       order by mentions.ordinal, mentions.weight desc
@@ -1664,7 +1694,7 @@ $$;
 
 -- The graph of each of the documents that the caller sees in that org, or in that collection of it: {document id:
 -- {entities, edges, evidence}}. hops: 0 is what the document itself says, 1 what others say of what it names as well, 2
--- what they say of that. At most a hundred documents.
+-- what they say of that. At most twenty documents.
 create function public.rag_graph_of(org_id uuid, document_ids uuid[], collection_id uuid default null,
   hops integer default 1)
 returns jsonb
@@ -1677,8 +1707,8 @@ declare
 begin
   if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
     raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif document_ids is null or cardinality(document_ids) > 100 then
-    raise exception 'document_ids must be at most 100' using errcode = 'PT400', detail = 'invalid_ids';
+  elsif document_ids is null or cardinality(document_ids) > 20 then
+    raise exception 'document_ids must be at most 20' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then
     raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
   end if;

@@ -83,6 +83,25 @@ def test_a_member_finds_by_word_what_was_loaded_by_parts(local: Snapshotting, pe
     assert len(counted) > 1000
 
 
+def test_what_is_loaded_is_read_for_names(local: Snapshotting, people: People):
+    """Each part of a long document as it comes; without the graph none of it."""
+    put(people.ann, "named", range(1500), title="Ledger Team")
+    local.persist(people.ann, "named")
+    local.load(people.ann, "copy", path="storage/named")
+    levels = (
+        "select name, config, level from rag.extractions "
+        "join rag.collections on collections.id = collection_id "
+        "where collections.org_id = %s order by name"
+    )
+    # What was put without names is still to be read.
+    assert local.world.sql(levels, people.acme.id) == [("copy", {}, 1), ("named", {}, 0)]
+    off = {"enable_knowledge_graph": False}
+    local.world.sql("update rag.collections set config = %s where name = 'named'", json.dumps(off))
+    local.persist(people.ann, "named")
+    local.load(people.ann, "copy", path="storage/named", overwrite=True)
+    assert local.world.sql(levels, people.acme.id) == [("named", off, 0)]
+
+
 def test_a_copy_is_independent_and_found(running: Snapshotting, people: People):
     put(people.ann, "first", external_id="a")
     running.persist(people.ann, "first")

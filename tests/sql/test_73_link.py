@@ -1,0 +1,204 @@
+"""Which entities a question names: exactly, by another name, in part, misspelled; and which it does not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from local.stack import Stack
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.sql import naming
+from tests.sql.naming import Said
+
+TITLES = [
+    "Billing Service", "Billing", "Billing Service Runbook", "The Heron Project", "Casablanca (film)",
+    "Служба Оплаты", "Οδύσσεια", "计费服务", "東京タワー", "한국전력", "שירות חיוב", "خدمة الفوترة",
+    "बिलिंग सेवा", "ระบบบัญชี", "INC-4821", "service", "What", "2026",
+]  # fmt: skip
+NAMES = [
+    "Kestrel", "Priya Nair", "Michael Curtiz", "Zürich", "Catherine Schmidt", "O'Brien", "C++", "Mississippi",
+    "Команда Сокол", "Αθήνα", "支付团队", "ann.lee@mail.example",
+]  # fmt: skip
+RELATIONS = [("BillSvc", "ALIAS_OF", "Billing Service", 0.8), ("Kestrel", "ALIAS_OF", "Team Nine", 0.5)]
+
+
+@dataclass(frozen=True)
+class Known:
+    world: World
+    ann: Actor
+    bob: Actor
+
+    def linked(self, question: str, **filters: Any) -> dict[str, float]:
+        return naming.link(self.world, self.ann, question, **filters)
+
+
+@pytest.fixture(scope="module")
+def known(stack: Stack) -> Iterator[Known]:
+    """An org that knows these names, and one that knows two of its own."""
+    world = World(stack)
+    ann, bob = world.user(world.org("known")), world.user(world.org("unknown"))
+    for title in TITLES:
+        naming.put(world, ann, title, title)
+    naming.put(world, ann, "t", Said("x", [*NAMES, "BillSvc", "Team Nine", "Billing Service"], RELATIONS))
+    naming.put(world, ann, "u", Said("x", ["Albatross"]), collection="other")
+    naming.put(world, bob, "Osprey", Said("x", ["Kestrel Nine"]))
+    yield Known(world, ann, bob)
+    world.close()
+
+
+EXACT: dict[str, set[str]] = {
+    "Who owns the Billing Service?": {"billing service", "billsvc"},
+    "who owns the billing-service": {"billing service", "billsvc"},
+    "Where is the Billing Service Runbook": {"billing service runbook"},
+    "Is Billing down?": {"billing"},
+    "the heron project": {"heron project"},
+    "Who directed Casablanca?": {"casablanca"},
+    "What does Priya Nair do in ZURICH": {"priya nair", "zurich"},
+    "Did O’Brien's team use C++?": {"obrien", "c++"},
+    "Что делает Служба оплаты?": {"служба оплаты"},
+    "ΟΔΥΣΣΕΙΑ": {"οδυσσεια"},
+    "谁拥有计费服务？": {"计费服务"},
+    "支付团队和计费服务有什么关系": {"支付团队", "计费服务"},
+    "東京タワーはどこですか": {"東京タワー"},
+    "한국전력은 어디에 있습니까": {"한국전력"},
+    "מי אחראי על שירות חיוב?": {"שירות חיוב"},
+    "من يملك خدمة الفوترة؟": {"خدمة الفوترة"},
+    "बिलिंग सेवा किसकी है?": {"बिलिंग सेवा"},
+    "ใครดูแลระบบบัญชี": {"ระบบบัญชี"},
+    "What about INC-4821 and inc/4821?": {"inc 4821"},
+    "Mail to ann.lee@mail.example, please": {"ann lee mail example"},
+}
+
+
+@pytest.mark.parametrize("question", EXACT)
+def test_a_name_is_linked_however_it_is_written_the_longest_first(known: Known, question: str):
+    assert set(known.linked(question)) == EXACT[question]
+
+
+def test_a_name_without_capitals_is_less_surely_meant_and_one_in_a_script_without_them_is_not(known: Known):
+    assert known.linked("the Billing Service")["billing service"] == 1
+    assert known.linked("the billing service")["billing service"] == 0.5
+    assert known.linked("谁拥有计费服务？")["计费服务"] == 1
+    assert known.linked("שירות חיוב")["שירות חיוב"] == 1
+    assert 0 < known.linked("kestrel")["kestrel"] < known.linked("Kestrel")["kestrel"] <= 1
+
+
+def test_by_another_name_both_ways_and_less_surely(known: Known):
+    linked = known.linked("Is BillSvc down?")
+    assert linked["billing service"] == pytest.approx(0.9 * 0.8 * linked["billsvc"])
+    for asked, other in (("Kestrel", "team nine"), ("Team Nine", "kestrel")):
+        linked = known.linked(f"Who is in {asked}?")
+        assert linked[other] == pytest.approx(0.9 * 0.5 * linked[asked.lower()])
+
+
+@pytest.mark.parametrize(
+    ("question", "entity"),
+    [("What did Curtiz direct?", "michael curtiz"), ("Ask Priya", "priya nair"), ("Ask Nair", "priya nair"),
+     ("Кто такой Сокол?", "команда сокол"), ("Is the Heron down?", "heron project")],
+)  # fmt: skip
+def test_a_part_of_a_name_is_enough(known: Known, question: str, entity: str):
+    assert set(known.linked(question)) == {entity}
+
+
+@pytest.mark.parametrize(
+    ("question", "entity"),
+    [
+        ("Who leads Kestral?", "kestrel"),
+        ("Who leads Kesterl?", "kestrel"),
+        ("Who leads Kestrell?", "kestrel"),
+        ("Who leads Kestre?", "kestrel"),
+        ("Who leads Cestrel?", "kestrel"),
+        ("Where is Missisippi?", "mississippi"),
+        ("Where is Zurrich?", "zurich"),
+        ("What did Micheal Curtiz direct?", "michael curtiz"),
+        ("What did Michael Curtis direct?", "michael curtiz"),
+        ("Ask Katherine Schmitt", "catherine schmidt"),
+        ("Is the Biling Servise down?", "billing service"),
+        ("Что делает Служба Аплаты?", "служба оплаты"),
+        ("Кто в Каманда Сокол?", "команда сокол"),
+        ("Που είναι η Αθίνα;", "αθηνα"),
+    ],
+)
+def test_a_misspelled_name_is_linked_less_surely(known: Known, question: str, entity: str):
+    linked = known.linked(question)
+    assert max(linked, key=lambda one: linked[one]) == entity
+    assert 0.4 < linked[entity] <= 0.8
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("who is it and what of that?", "the", "What?", "How many?", "2026", "please explain the pricing"),
+        *("Write me a poem about the weather in spring", "Xylophone", "Pelican", "C"),
+        *("What about INC-4822, INC-482 or INC-48210?", "Meetings of 2025", "天气怎么样"),
+        *("Погода завтра", "🚀", "👩‍👩‍👧 ❤️", "?!", " ", "\n\t"),
+        *("x" * 10_000, "!" * 10_000),
+    ],
+    ids=lambda question: ascii(question)[:40],
+)  # fmt: skip
+def test_common_words_and_other_names_are_no_entities(known: Known, question: str):
+    assert known.linked(question) == {}
+
+
+def test_a_question_without_end_is_linked_by_its_beginning(known: Known):
+    assert set(known.linked("Kestrel " + "and " * 2400)) == {"kestrel", "team nine"}
+    assert known.linked("and " * 2400 + "Kestrel") == {}
+    assert set(known.linked("Kestrel " * 1250)) == {"kestrel", "team nine"}
+    assert set(known.linked("支付团队" * 2500)) == {"支付团队"}
+
+
+def test_at_most_thirty_two_entities_are_linked_the_surest(world: World, people: People):
+    names = [f"{chr(65 + number // 26)}{chr(97 + number % 26)}bird" for number in range(60)]
+    naming.put(world, people.ann, "t", Said("x", names))
+    question = " ".join(name.lower() for name in names[:30]) + " " + " ".join(names[30:])
+    linked = naming.link(world, people.ann, question)
+    assert len(linked) == 32
+    assert {name.lower() for name in names[30:]} <= set(linked)
+
+
+def test_words_of_a_name_are_taken_once(known: Known):
+    """Billing is an entity as well, but not where it is a part of a longer one."""
+    assert set(known.linked("Billing Service")) == {"billing service", "billsvc"}
+    assert set(known.linked("Billing of the Billing Service")) == {"billing", "billing service", "billsvc"}
+
+
+def test_only_of_collections_that_are_searched(known: Known):
+    rows = known.world.sql(
+        "select name, id::text from rag.collections where org_id = %s", known.ann.org and known.ann.org.id
+    )
+    homes = dict(rows)
+    for question in ("Who is Albatross?", "Who is Albatros?"):
+        assert set(known.linked(question)) == {"albatross"}
+        assert set(known.linked(question, collection_id=homes["other"])) == {"albatross"}
+        assert known.linked(question, collection_id=homes["default"]) == {}
+    for question in ("Kestrel", "Kestral", "Kestrel Nine", "BillSvc"):
+        assert known.linked(question, collection_id=homes["other"]) == {}
+
+
+def test_only_of_orgs_that_are_one_s_own(known: Known):
+    for question in ("Kestrel", "Kestral", "Priya", "Billing Service", "BillSvc"):
+        assert set(naming.link(known.world, known.bob, question)) <= {"kestrel nine"}
+    assert known.linked("Osprey and Ospray") == {}
+    assert known.linked("Osprey", org_id=known.bob.org and known.bob.org.id) == {}
+
+
+def test_of_somebody_s_private_document_nothing_is_linked_for_others(world: World, people: People):
+    said = Said("x", ["Wren Secretive"], [("Albatross", "ALIAS_OF", "Wren Secretive")])
+    naming.put(world, people.ann, "Albatross", said, private=True)
+    for question in ("Albatross", "Albatros", "Wren", "Wren Secretive"):
+        assert set(naming.link(world, people.ann, question)) == {"albatross", "wren secretive"}
+        assert set(naming.link(world, people.ada, question)) == {"albatross", "wren secretive"}
+        for actor in (people.alf, people.bob, people.kim, people.sam):
+            assert naming.link(world, actor, question) == {}
+
+
+def test_what_nobody_names_any_more_is_linked_no_more(world: World, people: People):
+    document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]), external_id="e")
+    assert set(naming.link(world, people.ann, "Heron")) == {"heron"}
+    naming.put(world, people.ann, "t", Said("x", ["Egret"]), external_id="e")
+    assert naming.link(world, people.ann, "Heron") == {}
+    assert set(naming.link(world, people.ann, "Egret")) == {"egret"}
+    world.as_user(people.ann, "select public.rag_delete_document(%s)", document_id)
+    assert naming.link(world, people.ann, "Egret") == {}

@@ -1,0 +1,233 @@
+"""From the entities of a question to chunks: hops, what leads before what, what is reached twice; and what is
+shown of the way, entities and edges with their evidence."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from local.stack import Stack
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.sql import naming, passages
+from tests.sql.naming import Said
+from tests.sql.passages import Row
+
+DOCUMENTS: dict[str, list[Said]] = {
+    "Billing Service": [Said("invoices", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel", 0.8)])],
+    "Kestrel": [
+        Said("eleven people", ["Oslo"]),
+        Said("led well", ["Priya Nair"], [("Kestrel", "LED_BY", "Priya Nair")]),
+    ],
+    "Priya Nair": [Said("chess", ["Bergen"], [("Priya Nair", "BORN_IN", "Bergen")])],
+    "Bergen": [Said("rain")],
+    "Ring": [
+        Said("one", ["Alder", "Birch"], [("Alder", "PART_OF", "Birch")]),
+        Said("two", ["Birch", "Cedar"], [("Birch", "PART_OF", "Cedar")]),
+        Said("three", ["Cedar", "Alder"], [("Cedar", "PART_OF", "Alder"), ("Alder", "PART_OF", "Alder")]),
+    ],
+    "Egret": [Said("fishing", ["Owner", "Maker", "Friend"], [
+        ("Egret", "OWNED_BY", "Owner"), ("Egret", "MADE_BY", "Maker")])],
+    "Owner": [Said("owns")],
+    "Maker": [Said("makes")],
+    "Friend": [Said("comes along")],
+    "Unrelated": [Said("nothing of it")],
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Web:
+    world: World
+    ann: Actor
+    documents: dict[str, str]
+
+    def graph(self, question: str, **arguments: Any) -> Row:
+        return naming.graph(self.world, self.ann, question, top_k=100, **arguments)
+
+    def evidence(self, title: str) -> list[str]:
+        return naming.chunk_ids(self.world, self.documents[title])
+
+
+@pytest.fixture(scope="module")
+def web(stack: Stack) -> Iterator[Web]:
+    world = World(stack)
+    ann = world.user(world.org("web"))
+    documents = {title: naming.put(world, ann, title, *said) for title, said in DOCUMENTS.items()}
+    yield Web(world, ann, documents)
+    world.close()
+
+
+def reached(found: Row) -> dict[str, float]:
+    """The texts that the graph led to, and how surely."""
+    return {row["content"]: row["graph_score"] for row in found["matches"] if row["graph_score"] > 0}
+
+
+def test_one_hop_leads_to_what_is_about_the_name_and_to_what_names_it(web: Web):
+    found = web.graph("Kestrel", hops=1)
+    scores = reached(found)
+    assert set(scores) == {"eleven people", "led well", "invoices"}
+    assert scores["eleven people"] > scores["invoices"]
+    assert naming.ids(found) == ["kestrel"]
+    assert naming.edges(found) == set()
+
+
+def test_two_hops_lead_on_to_what_these_name_and_no_further(web: Web):
+    found = web.graph("Who leads the team that owns the Billing Service?")
+    scores = reached(found)
+    assert set(scores) == {"invoices", "eleven people", "led well"}
+    assert scores["invoices"] > scores["eleven people"]
+    assert naming.ids(found) == ["billing_service", "kestrel"]
+    found = web.graph("Where was the one born who leads Kestrel?")
+    assert set(reached(found)) == {"eleven people", "led well", "invoices", "chess"}
+    assert "rain" not in reached(found)
+
+
+def test_entities_say_what_they_are_called_and_whether_they_were_asked_for(web: Web):
+    found = web.graph("the billing service")
+    seed, other = found["entities"]
+    assert web.ann.org
+    assert seed == {
+        "id": "billing_service", "org_id": web.ann.org.id, "name": "Billing Service", "kind": "name",
+        "aliases": [], "seed": True, "weight": 0.5,
+    }  # fmt: skip
+    assert (other["id"], other["name"], other["seed"]) == ("kestrel", "Kestrel", False)
+    assert 0 < other["weight"] < 0.5
+
+
+def test_edges_are_between_shown_entities_with_the_chunks_that_say_so(web: Web):
+    found = web.graph("Kestrel")
+    assert naming.edges(found) == {
+        ("billing_service", "OWNED_BY", "kestrel"), ("kestrel", "LED_BY", "priya_nair"),
+        ("kestrel", "RELATED_TO", "oslo"),
+    }  # fmt: skip
+    evidence = {edge["type"]: edge["evidence"] for edge in found["edges"]}
+    assert evidence == {
+        "OWNED_BY": web.evidence("Billing Service"),
+        "LED_BY": web.evidence("Kestrel")[1:],
+        "RELATED_TO": web.evidence("Kestrel")[:1],
+    }
+    assert sorted(found["evidence"]) == sorted(one for chunks in evidence.values() for one in chunks)
+    assert {one for edge in found["edges"] for one in (edge["from"], edge["to"])} <= set(naming.ids(found))
+    by_type = {edge["type"]: edge["confidence"] for edge in found["edges"]}
+    assert by_type["OWNED_BY"] == pytest.approx(0.8)
+    assert 0 < by_type["RELATED_TO"] < 0.5
+
+
+def test_the_surest_edges_come_first_and_stated_ones_before_others(web: Web):
+    edges = web.graph("Kestrel")["edges"]
+    assert [edge["type"] for edge in edges] == ["LED_BY", "OWNED_BY", "RELATED_TO"]
+
+
+def test_cycles_end_and_nothing_is_related_to_itself(web: Web):
+    for hops in (1, 2):
+        found = web.graph("Alder", hops=hops)
+        assert set(reached(found)) >= {"one", "three"}
+        assert len({row["chunk_id"] for row in found["matches"]}) == len(found["matches"])
+    assert naming.edges(found) == {
+        ("alder", "PART_OF", "birch"), ("birch", "PART_OF", "cedar"), ("cedar", "PART_OF", "alder"),
+    } | {edge for edge in naming.edges(found) if edge[1] == "RELATED_TO"}  # fmt: skip
+    assert all(edge["from"] != edge["to"] for edge in found["edges"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "order"),
+    [
+        (None, [{"owns", "makes"}, {"comes along"}]),
+        (["OWNED_BY"], [{"owns"}, {"makes"}, {"comes along"}]),
+        (["MADE_BY"], [{"makes"}, {"owns"}, {"comes along"}]),
+        (["OWNED_BY", "MADE_BY"], [{"owns", "makes"}, {"comes along"}]),
+        (["FIXED_BY"], [{"owns", "makes"}, {"comes along"}]),
+        ([], [{"owns", "makes"}, {"comes along"}]),
+    ],
+)
+def test_what_is_asked_for_leads_before_what_is_said_and_that_before_what_stands_beside(
+    web: Web, asked: list[str] | None, order: list[set[str]]
+):
+    scores = reached(web.graph("Egret", relation_types=asked))
+    levels = [[scores[text] for text in level] for level in order]
+    for before, after in pairwise(levels):
+        assert min(before) > max(after)
+
+
+def test_several_ways_to_a_chunk_make_it_surer(web: Web):
+    alone = reached(web.graph("Billing Service", hops=1))["invoices"]
+    assert alone < reached(web.graph("Billing Service and Kestrel", hops=1))["invoices"] < 1
+
+
+def test_of_several_documents_of_one_title_each_is_meant_less(world: World, people: People):
+    scores = []
+    for number in range(3):
+        naming.put(world, people.ann, "Heron", Said(f"heron {number}"))
+        found = naming.graph(world, people.ann, "Heron")
+        scores.append(max(reached(found).values()))
+        assert len(reached(found)) == number + 1
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == 3
+
+
+def test_what_several_chunks_say_is_surer_and_each_is_evidence(world: World, people: People):
+    """As if each were a chance of its own, and never quite sure; at most five chunks are told."""
+    confidences = {1: 0.5, 2: 0.75, 3: 0.875, 7: 0.99}
+    documents: list[str] = []
+    for number in range(1, 8):
+        said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", 0.5)])
+        documents.append(naming.put(world, people.ann, "t", said))
+        if number in confidences:
+            found = naming.graph(world, people.ann, "Heron and Kestrel")
+            (edge,) = found["edges"]
+            assert edge["confidence"] == pytest.approx(confidences[number], abs=3e-3)
+            chunks = {naming.chunk_ids(world, one)[0] for one in documents}
+            assert len(edge["evidence"]) == min(5, number)
+            assert set(edge["evidence"]) <= chunks
+            assert found["evidence"] == edge["evidence"]
+    for one in documents[1:]:
+        passages.delete(world, people.ann, one)
+    (edge,) = naming.graph(world, people.ann, "Heron and Kestrel")["edges"]
+    assert (edge["confidence"], edge["evidence"]) == (0.5, naming.chunk_ids(world, documents[0]))
+
+
+def test_of_a_long_document_that_is_meant_the_nearest_chunks_are_reached(world: World, people: People):
+    texts = [Said(f"part {number}") for number in range(40)]
+    vectors = [passages.written(number) for number in range(40)]
+    naming.put(world, people.ann, "Heron", *texts, vectors=vectors)
+    for near, expected in ((5, "part 5"), (31, "part 31"), (35, None)):
+        found = naming.graph(world, people.ann, "Heron", query_vector=vectors[near], hops=1)
+        scores = reached(found)
+        assert len(scores) == 2
+        assert expected is None or max(scores, key=lambda one: scores[one]) == expected
+
+
+def test_aliases_are_other_ways_in_which_documents_write_a_name(world: World, people: People):
+    curtiz = {"name": "Michael Curtiz", "kind": "person", "said": ["M. Curtiz", "Curtiz"], "weight": 0.9}
+    other = {"name": "MICHAEL CURTIZ", "kind": "name", "said": ["Michael Curtiz"], "weight": 0.2}
+    naming.put(world, people.ann, "t", Said("x", [curtiz]), Said("y", [other]))
+    (entity,) = naming.graph(world, people.ann, "Michael Curtiz")["entities"]
+    assert (entity["name"], entity["kind"]) == ("Michael Curtiz", "person")
+    assert entity["aliases"] == ["Curtiz", "M. Curtiz", "MICHAEL CURTIZ"]
+
+
+def test_all_seeds_and_no_more_than_sixteen_others_are_shown(world: World, people: People):
+    names = [f"Bird {chr(65 + number)}" for number in range(26)]
+    relations = [("Heron", "RELATIVE_OF", name) for name in names]
+    naming.put(world, people.ann, "Heron", Said("x", names, relations))
+    found = naming.graph(world, people.ann, "Heron")
+    assert len(naming.ids(found)) == 17
+    assert [entity["seed"] for entity in found["entities"]] == [True] + [False] * 16
+    assert len(found["edges"]) == 16
+
+
+def test_when_time_is_up_what_was_found_is_shown_and_said_not_to_be_all(world: World, people: People):
+    """A thousand places of ten names take longer than a millisecond."""
+    names = [f"{chr(65 + number)}bird" for number in range(10)]
+    naming.put(world, people.ann, "t", *[Said(f"x{number}", names) for number in range(100)])
+    question = " ".join(names)
+    with passages.deployed_with(world, graph_milliseconds=1):
+        found = naming.graph(world, people.ann, question)
+    assert found["complete"] is False
+    assert len(found["matches"]) == 10
+    assert len(reached(found)) > 0
+    assert {entity["seed"] for entity in found["entities"]} == {True}
+    with passages.deployed_with(world, graph_milliseconds=10_000):
+        assert naming.graph(world, people.ann, question)["complete"] is True

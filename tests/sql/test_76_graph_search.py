@@ -1,0 +1,270 @@
+"""rag_graph_search: the graph joined with each mode's legs; its arguments, filters, errors; who sees what."""
+
+import random
+from typing import Any
+
+import pytest
+
+from tests.actors import MODEL, World, vector
+from tests.conftest import People
+from tests.sql import naming, passages
+from tests.sql.naming import Said
+from tests.sql.passages import Row
+
+MODES = ["graph", "semantic", "keyword", "hybrid", "hierarchical"]
+QUESTION = "Who owns the Billing Service?"
+
+
+@pytest.fixture
+def shelf(world: World, people: People) -> People:
+    """What answers says nothing of the question's words, and lies behind thirty that are nearer to it."""
+    put = naming.put
+    said = Said("invoices and bills", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel")])
+    put(world, people.ann, "Billing Service", said, vectors=[vector(1)])
+    put(world, people.ann, "Kestrel", Said("eleven people in Oslo"), vectors=[vector(2)])
+    near = vector(7)
+    for number in range(30):
+        mixed = [one / 7 + other for one, other in zip(near, vector(100 + number), strict=True)]
+        put(world, people.ann, "t", Said(f"who owns what {number}"), vectors=[mixed])
+    return people
+
+
+def graph(world: World, people: People, question: str = QUESTION, **arguments: Any) -> Row:
+    return naming.graph(world, people.ann, question, **{"query_vector": vector(7), **arguments})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_in_every_mode_the_graph_brings_what_the_legs_do_not(world: World, shelf: People, mode: str):
+    found = graph(world, shelf, mode=mode, top_k=10)
+    texts = naming.contents(found["matches"])
+    assert len(texts) == 10
+    assert {"invoices and bills", "eleven people in Oslo"} <= set(texts)
+    sourced = {row["content"] for row in found["matches"] if row["graph_sourced"]}
+    legs = {"graph": "hybrid"}.get(mode, mode)
+    alone = passages.search(world, shelf.ann, QUESTION, mode=legs, query_vector=vector(7))
+    assert sourced == set(texts) - set(naming.contents(alone))
+    assert "eleven people in Oslo" in sourced
+    for row in found["matches"]:
+        assert 0 <= row["score"] <= 1
+        assert 0 <= row["graph_score"] < 1
+        assert row["similarity"] is not None
+        worded = mode != "semantic" and (mode != "keyword" or not row["graph_sourced"])
+        assert (row["word_score"] is not None) is worded
+    scores = [row["score"] for row in found["matches"]]
+    assert scores == sorted(scores, reverse=True)
+    assert naming.edges(found) == {("billing_service", "OWNED_BY", "kestrel")}
+
+
+def test_a_score_is_the_legs_and_the_graph_s_by_its_share(world: World, shelf: People):
+    for share in (0.0, 0.3, 1.0):
+        with passages.deployed_with(world, graph_share=share, similarity_share=0.4):
+            for row in graph(world, shelf, top_k=100)["matches"]:
+                legs = 0.4 * row["similarity"] + 0.6 * row["word_score"]
+                assert row["score"] == pytest.approx(
+                    (1 - share) * legs + share * row["graph_score"], abs=1e-6
+                )
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("question", ["who owns what", "and of the", "unheard", "🚀"])
+def test_a_question_that_names_nothing_is_answered_by_the_legs(
+    world: World, shelf: People, mode: str, question: str
+):
+    found = graph(world, shelf, question, mode=mode, top_k=7)
+    legs = {"graph": "hybrid"}.get(mode, mode)
+    alone = passages.search(world, shelf.ann, question, mode=legs, query_vector=vector(7), top_k=7)
+    rest = {"graph_score": 0, "graph_sourced": False}
+    assert passages.untimed(found["matches"]) == [row | rest for row in passages.untimed(alone)]
+    assert (found["entities"], found["edges"], found["evidence"]) == ([], [], [])
+    assert found["complete"] is True
+
+
+def test_by_word_alone_no_vector_is_needed(world: World, shelf: People):
+    found = graph(world, shelf, mode="keyword", query_vector=None)
+    assert {row["similarity"] for row in found["matches"]} == {None}
+    assert {"invoices and bills", "eleven people in Oslo"} <= set(naming.contents(found["matches"]))
+
+
+def test_collections_without_hybrid_search_are_searched_by_meaning_and_graph(world: World, shelf: People):
+    config = '{"enable_hybrid_search": false}'
+    rows = world.sql(
+        "update rag.collections set config = %s where org_id = %s returning id::text", config, shelf.acme.id
+    )
+    found = graph(world, shelf, filters={"collection_id": rows[0][0]})
+    assert {row["word_score"] for row in found["matches"]} == {None}
+    assert any(row["graph_sourced"] for row in found["matches"])
+
+
+def test_a_long_page_has_all_there_is_once(world: World, shelf: People):
+    found = graph(world, shelf, top_k=300)
+    assert len(found["matches"]) == len({row["chunk_id"] for row in found["matches"]}) == 32
+    assert not any(row["graph_sourced"] for row in found["matches"])
+    assert len(graph(world, shelf, top_k=1)["matches"]) == 1
+
+
+def test_neighbours_join_texts_and_older_documents_are_held_back(world: World, people: People):
+    for date in ("2001-01-01T00:00:00Z", "2051-01-01T00:00:00Z"):
+        said = [Said(f"before {date[:4]}"), Said(f"heron {date[:4]}", ["Heron"]), Said(f"after {date[:4]}")]
+        naming.put(world, people.ann, "t", *said, occurred_at=date)
+    found = naming.graph(world, people.ann, "Heron", mode="keyword", query_vector=None)
+    old, new = sorted(found["matches"], key=lambda row: row["content"])
+    assert old["score"] == pytest.approx(new["score"])
+    arguments: Row = {"mode": "keyword", "query_vector": None, "half_life_days": 10, "expand_context": 1}
+    found = naming.graph(world, people.ann, "Heron", **arguments)
+    assert naming.contents(found["matches"]) == [
+        f"before {year}\nheron {year}\nafter {year}" for year in ("2051", "2001")
+    ]
+    assert found["matches"][1]["score"] == pytest.approx(old["score"] / 2, rel=1e-3)
+    assert [row["graph_score"] > 0 for row in found["matches"]] == [True, True]
+
+
+def test_a_preferred_kind_comes_first_where_all_else_is_equal(world: World, people: People):
+    for kind in ("doc", "email"):
+        naming.put(world, people.ann, "t", Said("heron", ["Heron"]), source_type=kind)
+    for kind in ("doc", "email"):
+        found = naming.graph(world, people.ann, "Heron", prefer=[kind])
+        assert found["matches"][0]["source_type"] == kind
+    plain = naming.graph(world, people.ann, "Heron", prefer=[])
+    assert naming.untimed(plain) == naming.untimed(naming.graph(world, people.ann, "Heron"))
+
+
+FIELDS: dict[str, tuple[Row, Row]] = {
+    "collection": ({"collection": "wanted"}, {"collection": "wanted"}),
+    "source type": ({"source_type": "email"}, {"source_type": "email"}),
+    "language": ({"lang": "fr-CA"}, {"lang": "fr"}),
+    "from": ({"occurred_at": "2026-05-01T00:00:00Z"}, {"date_from": "2026-05-01T00:00:00Z"}),
+    "to": ({"occurred_at": "2026-05-01T00:00:00Z"}, {"date_to": "2026-05-01T00:00:00Z"}),
+    "author": ({"author": "ann"}, {"authors": ["ann", "x"]}),
+    "labels": ({"labels": ["red"]}, {"labels": ["red"]}),
+    "metadata": ({"metadata": {"a": {"b": 1}}}, {"metadata": {"a": {"b": 1.0}}}),
+    "model": ({"embedding_model": "another"}, {"model": "another"}),
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_filters_hold_for_seeds_hops_evidence_and_results(world: World, people: People, field: str):
+    """The same names in documents that are asked for and in others; and names of the others alone."""
+    fields, filters = FIELDS[field]
+    relations = [("Heron", "OWNED_BY", "Kestrel", 0.5), ("Heron", "OWNED_BY", "Osprey", 0.5)]
+    kept = [
+        naming.put(world, people.ann, "Heron", Said("a", ["Kestrel"], relations), **fields),
+        naming.put(world, people.ann, "Kestrel", Said("b", ["Wren"]), **fields),
+    ]
+    naming.put(world, people.ann, "Heron", Said("c", ["Kestrel", "Osprey", "Petrel"], relations))
+    naming.put(world, people.ann, "Kestrel", Said("d", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")]))
+    naming.put(world, people.ann, "Osprey", Said("e"))
+    naming.put(world, people.ann, "Petrel", Said("f"))
+    chunks = {chunk_id for one in kept for chunk_id in naming.chunk_ids(world, one)}
+    for question in ("Heron", "Who leads the owner of Heron?", "Heron and Kestrel"):
+        found = naming.graph(world, people.ann, question, filters=filters, top_k=50)
+        assert {row["document_id"] for row in found["matches"]} == set(kept)
+        assert set(found["evidence"]) <= chunks
+        assert {one for edge in found["edges"] for one in edge["evidence"]} <= chunks
+        assert set(naming.ids(found)) <= {"heron", "kestrel", "wren"}
+        assert ("heron", "OWNED_BY", "kestrel") in naming.edges(found)
+        assert {edge["confidence"] for edge in found["edges"] if edge["type"] == "OWNED_BY"} == {0.5}
+    if field != "model":
+        found = naming.graph(world, people.ann, "Petrel and Osprey", filters=filters)
+        assert (found["entities"], found["edges"]) == ([], [])
+        assert {row["graph_score"] for row in found["matches"]} == {0}
+
+
+def test_two_orgs_of_one_user_join_nothing(world: World, people: People):
+    """A name that both know leads to both, each by itself."""
+    acme = naming.put(world, people.ann, "Heron", Said("a", ["Kestrel"], [("Heron", "OWNED_BY", "Kestrel")]))
+    bolt = naming.put(world, people.bob, "Kestrel", Said("b", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")]))
+    found = naming.graph(world, people.kim, "Who leads the owner of Heron?")
+    assert set(naming.ids(found)) == {"heron", "kestrel"}
+    assert {entity["org_id"] for entity in found["entities"]} == {people.acme.id}
+    assert {row["document_id"] for row in found["matches"] if row["graph_score"] > 0} == {acme}
+    found = naming.graph(world, people.kim, "Kestrel")
+    homes = {(edge["org_id"], edge["from"], edge["to"]) for edge in found["edges"]}
+    assert homes == {(people.acme.id, "heron", "kestrel"), (people.bolt.id, "kestrel", "osprey")}
+    assert sorted(entity["org_id"] for entity in found["entities"] if entity["id"] == "kestrel") == sorted(
+        [people.acme.id, people.bolt.id]
+    )
+    for org, document_id in ((people.acme.id, acme), (people.bolt.id, bolt)):
+        found = naming.graph(world, people.kim, "Kestrel", filters={"org_id": org})
+        assert {row["document_id"] for row in found["matches"]} == {document_id}
+        assert {entity["org_id"] for entity in found["entities"]} == {org}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_private_document_changes_nothing_for_others(world: World, shelf: People, mode: str):
+    """Neither rows nor counts nor weights; its owner and the org's admins see what it adds."""
+    question = "Who leads Kestrel and the Billing Service?"
+    naming.put(world, shelf.alf, "Notes", Said("kestrel again", ["Kestrel", "Billing Service"]))
+    everyone = [shelf.alf, shelf.kim, shelf.bob, shelf.sam]
+
+    def seen(actor: Any) -> Row:
+        return naming.untimed(naming.graph(world, actor, question, mode=mode, top_k=100, hops=2))
+
+    before = {actor.id: seen(actor) for actor in everyone}
+    relations = [("Kestrel", "LED_BY", "Wren"), ("Billing Service", "OWNED_BY", "Kestrel"),
+                 ("Wren", "ALIAS_OF", "Kestrel")]  # fmt: skip
+    named = {"name": "KESTREL", "kind": "person", "said": ["K."], "weight": 1}
+    said = Said("secretive", ["Wren", named, "Billing Service"], relations)
+    for title in ("Kestrel", "Billing Service", "Wren"):
+        naming.put(world, shelf.ann, title, said, said, private=True)
+    assert {actor.id: seen(actor) for actor in everyone} == before
+    for actor in (shelf.ann, shelf.ada):
+        assert "secretive" in naming.contents(seen(actor)["matches"])
+        assert ("kestrel", "LED_BY", "wren") in naming.edges(seen(actor))
+
+
+def test_the_same_question_has_the_same_answer(world: World, people: People):
+    draw = random.Random(76)  # noqa: S311  # not a secret
+    names = ["Heron", "Kestrel", "Osprey", "Petrel", "Wren", "Egret"]
+    for number in range(40):
+        chosen = draw.sample(names, 3)
+        said = Said(f"text {number}", chosen, [(chosen[0], "PART_OF", chosen[1], 0.5)])
+        naming.put(world, people.ann, chosen[2], said)
+    found = [naming.untimed(naming.graph(world, people.ann, "Heron and Wren")) for _ in range(3)]
+    assert found[0] == found[1] == found[2]
+
+
+ERRORS: list[tuple[dict[str, Any], str]] = [
+    *(({"mode": mode}, "invalid_mode") for mode in ("fuzzy", None, "")),
+    *(({"top_k": top_k}, "invalid_top_k") for top_k in (0, -1, 301, 2_147_483_647, None)),
+    *(({"hops": hops}, "invalid_hops") for hops in (0, 3, -1, None)),
+    *(({"mode": mode, "query_vector": None}, "missing_vector") for mode in MODES if mode != "keyword"),
+    *(({"mode": mode, "query_text": text}, "missing_text") for mode in MODES for text in ("", None)),
+    ({"query_text": "x" * 10_001}, "text_too_long"),
+    *(({"expand_context": chunks}, "invalid_expand_context") for chunks in (-1, 11, None)),
+    *(({"half_life_days": days}, "invalid_half_life") for days in (0, -1, 100_001, "NaN")),
+    ({"relation_types": ["OWNED_BY"] * 51}, "invalid_relation_types"),
+    ({"query_vector": [1.0] * 3}, "wrong_dimensions"),
+    ({"query_vector": [0.0] * 1536}, "zero_vector"),
+    ({"filters": [1]}, "invalid_filters"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "detail"), ERRORS, ids=lambda one: str(one)[:40])
+def test_a_wrong_argument_is_a_typed_error(people: People, wrong: dict[str, Any], detail: str):
+    answer = people.ann.rpc("rag_graph_search", {"query_text": "x", "query_vector": vector(1), **wrong})
+    assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (400, "PT400", detail)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"relation_types": []}, {"relation_types": [None, "no such"]}, {"filters": None}, {"prefer": None},
+     {"query_text": "🚀"}, {"query_text": "x" * 10_000}, {"query_text": "Who " * 2500}, {"top_k": 300}],
+    ids=lambda one: str(one)[:40],
+)  # fmt: skip
+def test_an_odd_argument_is_none(people: People, odd: dict[str, Any]):
+    answer = people.ann.rpc("rag_graph_search", {"query_text": "x", "query_vector": vector(1), **odd})
+    assert answer.status_code == 200, answer.text
+    assert set(answer.json()) == {"matches", "entities", "edges", "evidence", "complete", "graph_ms"}
+
+
+def test_what_is_left_out_has_a_default(people: People):
+    people.ann.put([vector(1)] * 12)
+    arguments = {"query_text": "a", "query_vector": vector(1), "filters": {"model": MODEL}}
+    assert len(people.ann.rpc("rag_graph_search", arguments).json()["matches"]) == 10
+
+
+def test_a_key_searches_with_a_scope_that_reads(people: People):
+    arguments = {"query_text": "a", "query_vector": vector(1)}
+    for scopes, status in ((["retrievals:read"], 200), (["chat:read"], 200), (["documents:read"], 403)):
+        token = people.ann.key_token(scopes=scopes)
+        assert people.ann.rpc("rag_graph_search", arguments, token=token).status_code == status

@@ -1,0 +1,179 @@
+"""rag_graph_of: the graph around documents, for those who see them; and straight from the rows of 75."""
+
+from typing import Any
+
+import pytest
+
+from tests.actors import NOBODYS, Actor, World
+from tests.conftest import People
+from tests.sql import naming, passages
+from tests.sql.naming import Said
+from tests.sql.passages import Row
+
+OWNED = ("billing_service", "OWNED_BY", "kestrel")
+LED = ("kestrel", "LED_BY", "priya_nair")
+BORN = ("priya_nair", "BORN_IN", "bergen")
+
+
+def graph_of(world: World, actor: Actor, document_ids: list[str], **arguments: Any) -> Row:
+    org_id = arguments.pop("org_id", actor.org.id if actor.org else None)
+    more = "".join(f", {name} => %s" for name in arguments)
+    ((found,),) = world.as_user(
+        actor, f"select public.rag_graph_of(%s, %s::uuid[]{more})", org_id, document_ids, *arguments.values()
+    )
+    graph: Row = found
+    return graph
+
+
+@pytest.fixture
+def chain(world: World, people: People) -> list[str]:
+    """Three documents, each of which leads to the next."""
+    said = {
+        "Billing Service": Said("a", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel", 0.8)]),
+        "Kestrel": Said("b", ["Priya Nair"], [("Kestrel", "LED_BY", "Priya Nair")]),
+        "Priya Nair": Said("c", ["Bergen"], [("Priya Nair", "BORN_IN", "Bergen")]),
+    }
+    return [naming.put(world, people.ann, title, one) for title, one in said.items()]
+
+
+@pytest.mark.parametrize(
+    ("hops", "edges", "others"),
+    [
+        (0, {OWNED}, set()),
+        (1, {OWNED, LED}, {"priya_nair"}),
+        (2, {OWNED, LED, BORN}, {"priya_nair", "bergen"}),
+    ],
+)
+def test_a_document_s_graph_goes_on_with_each_hop_to_what_others_say(
+    world: World, people: People, chain: list[str], hops: int, edges: set[Any], others: set[str]
+):
+    found = graph_of(world, people.ann, chain[:1], hops=hops)
+    assert set(found) == {chain[0]}
+    graph = found[chain[0]]
+    assert naming.edges(graph) == edges
+    own = {entity["id"] for entity in graph["entities"] if entity["seed"]}
+    assert own == {"billing_service", "kestrel"}
+    assert set(naming.ids(graph)) == own | others
+    said_by = dict(zip((OWNED, LED, BORN), chain, strict=True))
+    for edge in graph["edges"]:
+        said = said_by[edge["from"], edge["type"], edge["to"]]
+        assert edge["evidence"] == naming.chunk_ids(world, said)
+    assert sorted(graph["evidence"]) == sorted(one for edge in graph["edges"] for one in edge["evidence"])
+
+
+def test_its_subjects_come_first_and_weights_are_shares(world: World, people: People, chain: list[str]):
+    for graph in graph_of(world, people.ann, chain).values():
+        weights = [entity["weight"] for entity in graph["entities"]]
+        assert all(0 < weight <= 1 for weight in weights)
+    first = graph_of(world, people.ann, chain[:1], hops=0)[chain[0]]["entities"]
+    assert naming.ids({"entities": first}) == ["billing_service", "kestrel"]
+    assert [entity["name"] for entity in first] == ["Billing Service", "Kestrel"]
+
+
+def test_each_document_has_its_own_and_what_is_not_there_none(world: World, people: People, chain: list[str]):
+    found = graph_of(world, people.ann, [*chain, *chain, NOBODYS], hops=0)
+    assert {one: naming.edges(graph) for one, graph in found.items()} == dict(
+        zip(chain, ({OWNED}, {LED}, {BORN}), strict=True)
+    )
+    assert graph_of(world, people.ann, []) == {}
+    empty = naming.put(world, people.ann, "🚀", Said("nothing"))
+    nothing: Row = {"entities": [], "edges": [], "evidence": []}
+    assert graph_of(world, people.ann, [empty], hops=2) == {empty: nothing}
+
+
+def test_of_another_org_or_collection_there_is_nothing(world: World, people: People, chain: list[str]):
+    assert graph_of(world, people.bob, chain, org_id=people.acme.id) == {}
+    assert graph_of(world, people.bob, chain) == {}
+    assert graph_of(world, people.kim, chain, org_id=people.bolt.id) == {}
+    assert graph_of(world, people.sam, chain, org_id=people.acme.id) == {}
+    assert set(graph_of(world, people.kim, chain, org_id=people.acme.id)) == set(chain)
+    said = Said("d", ["Osprey"], [("Kestrel", "PART_OF", "Osprey")])
+    other = naming.put(world, people.ann, "Kestrel", said, collection="other")
+    homes = dict(world.sql("select name, id::text from rag.collections where org_id = %s", people.acme.id))
+    within = graph_of(world, people.ann, [*chain, other], collection_id=homes["other"], hops=2)
+    assert {one: naming.edges(graph) for one, graph in within.items()} == {
+        other: {("kestrel", "PART_OF", "osprey")}
+    }
+    across = graph_of(world, people.ann, [other], hops=1)[other]
+    assert OWNED in naming.edges(across)
+
+
+def test_a_name_that_two_orgs_share_joins_nothing(world: World, people: People, chain: list[str]):
+    said = Said("d", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")])
+    bolt = naming.put(world, people.bob, "Kestrel", said)
+    graph = graph_of(world, people.kim, [bolt], org_id=people.bolt.id, hops=2)[bolt]
+    assert naming.edges(graph) == {("kestrel", "LED_BY", "osprey")}
+    for graph in graph_of(world, people.kim, chain, org_id=people.acme.id, hops=2).values():
+        assert "osprey" not in naming.ids(graph)
+
+
+def test_a_private_document_changes_nothing_for_others(world: World, people: People, chain: list[str]):
+    def seen(actor: Actor) -> Row:
+        return graph_of(world, actor, chain, org_id=people.acme.id, hops=2)
+
+    before = {actor.id: seen(actor) for actor in (people.alf, people.kim, people.bob)}
+    relations = [("Kestrel", "LED_BY", "Wren"), ("Billing Service", "OWNED_BY", "Kestrel")]
+    named = {"name": "KESTREL", "kind": "person", "said": ["K."], "weight": 1}
+    mine = naming.put(
+        world, people.ann, "Kestrel", Said("e", ["Wren", named, "Billing Service"], relations), private=True
+    )
+    assert {actor.id: seen(actor) for actor in (people.alf, people.kim, people.bob)} == before
+    for actor in (people.ann, people.ada):
+        assert ("kestrel", "LED_BY", "wren") in naming.edges(seen(actor)[chain[0]])
+    assert graph_of(world, people.alf, [mine]) == {}
+    assert set(graph_of(world, people.ada, [mine])) == {mine}
+
+
+def test_what_is_gone_is_no_longer_around_others(world: World, people: People, chain: list[str]):
+    passages.delete(world, people.ann, chain[1])
+    assert naming.edges(graph_of(world, people.ann, chain[:1], hops=2)[chain[0]]) == {OWNED}
+    assert set(graph_of(world, people.ann, chain)) == {chain[0], chain[2]}
+
+
+@pytest.mark.parametrize("hops", [0, 1, 2])
+def test_cycles_end(world: World, people: People, hops: int):
+    names = ["Alder", "Birch", "Cedar"]
+    ring = [("Alder", "PART_OF", "Birch"), ("Birch", "PART_OF", "Cedar"), ("Cedar", "PART_OF", "Alder")]
+    document_id = naming.put(world, people.ann, "t", Said("x", names, ring))
+    graph = graph_of(world, people.ann, [document_id], hops=hops)[document_id]
+    assert naming.edges(graph) == {(one.lower(), kind, other.lower()) for one, kind, other in ring}
+    assert len(graph["edges"]) == 3
+
+
+def test_however_much_a_document_names_a_part_is_shown(world: World, people: People):
+    """All ends of edges are among the entities all the same."""
+    chunks = [
+        Said(f"x{part}", [f"Name {part} {number}" for number in range(100)],
+             [(f"Name {part} {number}", "PART_OF", f"Name {part} {number + 1}") for number in range(99)])
+        for part in range(20)
+    ]  # fmt: skip
+    document_id = naming.put(world, people.ann, "Heron", *chunks)
+    for hops in (0, 1, 2):
+        graph = graph_of(world, people.ann, [document_id], hops=hops)[document_id]
+        assert naming.ids(graph)[0] == "heron"
+        assert sum(entity["seed"] for entity in graph["entities"]) == 32
+        assert len(graph["entities"]) <= 32 + 2 * 128
+        assert len(graph["edges"]) <= 128
+        ends = {one for edge in graph["edges"] for one in (edge["from"], edge["to"])}
+        assert ends <= set(naming.ids(graph))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "detail"),
+    [
+        *(({"hops": hops}, "invalid_hops") for hops in (-1, 3, None)),
+        ({"document_ids": [NOBODYS] * 101}, "invalid_ids"),
+        ({"document_ids": None}, "invalid_ids"),
+    ],
+    ids=lambda one: str(one)[:40],
+)
+def test_a_wrong_argument_is_a_typed_error(people: People, wrong: Row, detail: str):
+    answer = people.ann.rpc("rag_graph_of", {"org_id": people.acme.id, "document_ids": [NOBODYS], **wrong})
+    assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (400, "PT400", detail)
+
+
+def test_a_key_reads_with_a_scope_for_it(people: People):
+    arguments = {"org_id": people.acme.id, "document_ids": [NOBODYS]}
+    for scopes, status in ((["documents:read"], 200), (["retrievals:read"], 200), (["documents:write"], 403)):
+        answer = people.ann.rpc("rag_graph_of", arguments, token=people.ann.key_token(scopes=scopes))
+        assert answer.status_code == status
