@@ -1,4 +1,4 @@
-"""rag_graph_search: the graph joined with each mode's legs; its arguments, filters and errors; who sees what."""
+"""rag_graph_search: the graph joined with each mode's legs, arguments, filters and errors, who sees what."""
 
 import random
 from typing import Any
