@@ -23,6 +23,12 @@ create index relations_by_subject on rag.relations (org_id, subject, confidence 
 create index relations_by_object on rag.relations (org_id, object, confidence desc)
   include (type, subject, document_id, ordinal, collection_id, owner_id);
 
+-- rag.link: other names of an entity, which may have any number of other edges.
+create index relations_aliases_by_subject on rag.relations (org_id, subject, confidence desc)
+  include (object, collection_id, owner_id) where type = 'ALIAS_OF';
+create index relations_aliases_by_object on rag.relations (org_id, object, confidence desc)
+  include (subject, collection_id, owner_id) where type = 'ALIAS_OF';
+
 alter table rag.relations enable row level security;
 alter table rag.relations force row level security;
 

@@ -191,6 +191,8 @@ $$;
 create function rag.link(query_text text, scope rag.scope)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
+-- So that the indexes are read in their order, and not all of a name to sort it.
+set enable_sort = off
 as $$
 declare
   words constant text[] := rag.words_asked(rag.fold(query_text));
@@ -214,12 +216,14 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+        order by relations.confidence desc
         limit 8)
         union all
         (select relations.subject, relations.confidence
         from rag.relations
         where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+        order by relations.confidence desc
         limit 8)
         offset 0
       ) as same

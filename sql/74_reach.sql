@@ -20,6 +20,8 @@ create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each i
   mention_share double precision)
 returns rag.reached[]
 language plpgsql stable security invoker set search_path = ''
+-- Under row security the planner expects hardly a row, and would read all of a name to sort it.
+set enable_sort = off
 as $$
 begin
   return array(
@@ -76,6 +78,7 @@ $$;
 create function rag.seeds_within(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
 as $$
 begin
   if not rag.filters_documents(scope) then
@@ -100,10 +103,12 @@ begin
         order by mentions.weight desc
         limit mentions_each)
       ) as named
-      where exists (
+      cross join lateral (
         select from rag.documents
         where documents.org_id = seed.org_id and documents.id = named.document_id
-          and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope))));
+          and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
+        offset 0
+      ) as meant));
 end;
 $$;
 
@@ -119,10 +124,13 @@ begin
   return array(
     select place
     from unnest(places) as place
-    where exists (
+    -- Offset 0 keeps this a look-up of each.
+    cross join lateral (
       select from rag.documents
       where documents.org_id = place.org_id and documents.id = place.document_id
-        and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)));
+        and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
+      offset 0
+    ) as meant);
 end;
 $$;
 

@@ -5,6 +5,7 @@
 create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
 as $$
 begin
   return (
@@ -38,11 +39,16 @@ begin
         ) as named
       ) as text
       left join lateral (
-        select subjects.name
-        from rag.subjects
-        where subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
-          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
-        order by subjects.weight desc, subjects.name
+        select heaviest.name
+        from (
+          select subjects.name, subjects.weight
+          from rag.subjects
+          where subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
+            and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+          order by subjects.weight desc
+          limit 16
+        ) as heaviest
+        order by heaviest.weight desc, heaviest.name
         limit 1
       ) as title on true
       where coalesce(text.name, title.name) is not null
@@ -59,6 +65,7 @@ $$;
 create function rag.edges_among(org_id uuid, entities text[], scope rag.scope, wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare

@@ -28,10 +28,12 @@ begin
 end;
 $$;
 
--- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is null.
+-- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is
+-- null, a thousand statements at most.
 create function rag.edges_at(org_id uuid, entities text[], scope rag.scope, document_id uuid, wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
 as $$
 #variable_conflict use_column
 begin
@@ -44,15 +46,24 @@ begin
         least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence))))) as confidence,
         (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
       from (
+        (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
+          relations.ordinal
+        from rag.relations
+        where relations.org_id = edges_at.org_id and relations.document_id = edges_at.document_id
+          and (relations.subject = any (edges_at.entities) or relations.object = any (edges_at.entities))
+        order by relations.ordinal
+        limit 1000)
+        union all
         -- An edge between two of them is found at both ends.
         select distinct found.*
-        from (select distinct entity from unnest(edges_at.entities) as entity) as ends
+        from (
+          select distinct entity from unnest(edges_at.entities) as entity where edges_at.document_id is null
+        ) as ends
         cross join lateral (
           (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
             relations.ordinal
           from rag.relations
           where relations.org_id = edges_at.org_id and relations.subject = ends.entity
-            and (edges_at.document_id is null or relations.document_id = edges_at.document_id)
             and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
           order by relations.confidence desc
           limit 50)
@@ -61,7 +72,6 @@ begin
             relations.ordinal
           from rag.relations
           where relations.org_id = edges_at.org_id and relations.object = ends.entity
-            and (edges_at.document_id is null or relations.document_id = edges_at.document_id)
             and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
           order by relations.confidence desc
           limit 50)

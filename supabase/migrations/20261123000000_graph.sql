@@ -309,6 +309,12 @@ create index relations_by_subject on rag.relations (org_id, subject, confidence 
 create index relations_by_object on rag.relations (org_id, object, confidence desc)
   include (type, subject, document_id, ordinal, collection_id, owner_id);
 
+-- rag.link: other names of an entity, which may have any number of other edges.
+create index relations_aliases_by_subject on rag.relations (org_id, subject, confidence desc)
+  include (object, collection_id, owner_id) where type = 'ALIAS_OF';
+create index relations_aliases_by_object on rag.relations (org_id, object, confidence desc)
+  include (subject, collection_id, owner_id) where type = 'ALIAS_OF';
+
 alter table rag.relations enable row level security;
 alter table rag.relations force row level security;
 
@@ -868,6 +874,8 @@ $$;
 create function rag.link(query_text text, scope rag.scope)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
+-- So that the indexes are read in their order, and not all of a name to sort it.
+set enable_sort = off
 as $$
 declare
   words constant text[] := rag.words_asked(rag.fold(query_text));
@@ -891,12 +899,14 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+        order by relations.confidence desc
         limit 8)
         union all
         (select relations.subject, relations.confidence
         from rag.relations
         where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+        order by relations.confidence desc
         limit 8)
         offset 0
       ) as same
@@ -936,6 +946,8 @@ create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each i
   mention_share double precision)
 returns rag.reached[]
 language plpgsql stable security invoker set search_path = ''
+-- Under row security the planner expects hardly a row, and would read all of a name to sort it.
+set enable_sort = off
 as $$
 begin
   return array(
@@ -992,6 +1004,7 @@ $$;
 create function rag.seeds_within(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer)
 returns rag.seed[]
 language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
 as $$
 begin
   if not rag.filters_documents(scope) then
@@ -1016,10 +1029,12 @@ begin
         order by mentions.weight desc
         limit mentions_each)
       ) as named
-      where exists (
+      cross join lateral (
         select from rag.documents
         where documents.org_id = seed.org_id and documents.id = named.document_id
-          and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope))));
+          and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
+        offset 0
+      ) as meant));
 end;
 $$;
 
@@ -1035,10 +1050,13 @@ begin
   return array(
     select place
     from unnest(places) as place
-    where exists (
+    -- Offset 0 keeps this a look-up of each.
+    cross join lateral (
       select from rag.documents
       where documents.org_id = place.org_id and documents.id = place.document_id
-        and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)));
+        and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope)
+      offset 0
+    ) as meant);
 end;
 $$;
 
@@ -1209,6 +1227,7 @@ grant execute on function
 create function rag.show_entities(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
 as $$
 begin
   return (
@@ -1242,11 +1261,16 @@ begin
         ) as named
       ) as text
       left join lateral (
-        select subjects.name
-        from rag.subjects
-        where subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
-          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
-        order by subjects.weight desc, subjects.name
+        select heaviest.name
+        from (
+          select subjects.name, subjects.weight
+          from rag.subjects
+          where subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
+            and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+          order by subjects.weight desc
+          limit 16
+        ) as heaviest
+        order by heaviest.weight desc, heaviest.name
         limit 1
       ) as title on true
       where coalesce(text.name, title.name) is not null
@@ -1263,6 +1287,7 @@ $$;
 create function rag.edges_among(org_id uuid, entities text[], scope rag.scope, wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
@@ -1609,10 +1634,12 @@ begin
 end;
 $$;
 
--- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is null.
+-- The edges that chunks state which begin or end at one of the entities; only those of a document, unless that is
+-- null, a thousand statements at most.
 create function rag.edges_at(org_id uuid, entities text[], scope rag.scope, document_id uuid, wanted integer)
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
+set enable_sort = off
 as $$
 #variable_conflict use_column
 begin
@@ -1625,15 +1652,24 @@ begin
         least(0.99, 1 - exp(sum(ln(1 - least(0.98, said.confidence))))) as confidence,
         (array_agg(chunks.id order by said.confidence desc, chunks.id))[:5] as evidence
       from (
+        (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
+          relations.ordinal
+        from rag.relations
+        where relations.org_id = edges_at.org_id and relations.document_id = edges_at.document_id
+          and (relations.subject = any (edges_at.entities) or relations.object = any (edges_at.entities))
+        order by relations.ordinal
+        limit 1000)
+        union all
         -- An edge between two of them is found at both ends.
         select distinct found.*
-        from (select distinct entity from unnest(edges_at.entities) as entity) as ends
+        from (
+          select distinct entity from unnest(edges_at.entities) as entity where edges_at.document_id is null
+        ) as ends
         cross join lateral (
           (select relations.subject, relations.type, relations.object, relations.confidence, relations.document_id,
             relations.ordinal
           from rag.relations
           where relations.org_id = edges_at.org_id and relations.subject = ends.entity
-            and (edges_at.document_id is null or relations.document_id = edges_at.document_id)
             and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
           order by relations.confidence desc
           limit 50)
@@ -1642,7 +1678,6 @@ begin
             relations.ordinal
           from rag.relations
           where relations.org_id = edges_at.org_id and relations.object = ends.entity
-            and (edges_at.document_id is null or relations.document_id = edges_at.document_id)
             and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
           order by relations.confidence desc
           limit 50)
