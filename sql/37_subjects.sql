@@ -21,6 +21,10 @@ create table rag.subjects (
 create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
   include (document_id, collection_id, owner_id);
 
+-- The same within a collection, which may be a small part of its org.
+create index subjects_by_collection on rag.subjects (org_id, collection_id, entity, weight desc)
+  include (document_id, owner_id);
+
 -- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
 create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
 create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);

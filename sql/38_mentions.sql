@@ -25,6 +25,10 @@ create table rag.mentions (
 create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
   include (document_id, ordinal, collection_id, owner_id);
 
+-- The same within a collection, which may be a small part of an org that names the entity everywhere.
+create index mentions_by_collection on rag.mentions (org_id, collection_id, entity, weight desc)
+  include (document_id, ordinal, owner_id);
+
 -- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
 create index mentions_by_sound on rag.mentions (org_id, sound) include (entity, collection_id, owner_id);
 create index mentions_by_ending on rag.mentions (org_id, ending) include (entity, collection_id, owner_id);

@@ -79,31 +79,40 @@ create trigger move_names_of_changed_documents after update of collection_id, ow
   when ((old.collection_id, old.owner_id) is distinct from (new.collection_id, new.owner_id))
   execute function rag.move_names();
 
--- Whether a document names an entity, in its text or its title.
-create function rag.is_named(org_id uuid, document_id uuid, entity text)
-returns boolean
-language sql stable security invoker set search_path = ''
+-- What a document names, in its text or its title, as the keys of an object: asked once a document, however many
+-- relations it states.
+create function rag.names_in(org_id uuid, document_id uuid)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select exists (
-      select from rag.mentions
-      where mentions.org_id = is_named.org_id and mentions.document_id = is_named.document_id
-        and mentions.entity = is_named.entity)
-    or exists (
-      select from rag.subjects
-      where subjects.org_id = is_named.org_id and subjects.document_id = is_named.document_id
-        and subjects.entity = is_named.entity);
+begin
+  return (
+    select coalesce(jsonb_object_agg(named.entity, true), '{}')
+    from (
+      select mentions.entity
+      from rag.mentions
+      where mentions.org_id = names_in.org_id and mentions.document_id = names_in.document_id
+      union
+      select subjects.entity
+      from rag.subjects
+      where subjects.org_id = names_in.org_id and subjects.document_id = names_in.document_id
+    ) as named);
+end;
 $$;
 
 -- Relations of a document one of whose ends nothing in it names any more are nobody's.
 create function rag.forget_loose_relations(org_id uuid, document_id uuid)
 returns void
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
+#variable_conflict use_variable
+declare
+  names constant jsonb := rag.names_in(org_id, document_id);
+begin
   delete from rag.relations
   where relations.org_id = forget_loose_relations.org_id and relations.document_id = forget_loose_relations.document_id
-    and exists (
-      select from (values (relations.subject), (relations.object)) as ends (entity)
-      where not rag.is_named(relations.org_id, relations.document_id, ends.entity));
+    and not (names ? relations.subject and names ? relations.object);
+end;
 $$;
 
 -- The numbered entries of a list in a chunk's JSON that are objects; 200 are looked at.
@@ -144,6 +153,8 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
+declare
+  names jsonb;
 begin
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
     sound, ending)
@@ -178,6 +189,7 @@ begin
     and length(folded.entity) between 1 and 200
   on conflict do nothing;
 
+  names := rag.names_in(insert_names.org_id, insert_names.document_id);
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   select stored.org_id, stored.id, said.ordinal, said.subject, said.type, said.object, stored.collection_id,
     stored.owner_id, said.confidence
@@ -193,14 +205,14 @@ begin
   ) as said
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id and said.subject <> said.object
     and said.type ~ '^[A-Z][A-Z_]{1,49}$' and said.confidence > 0
-    and rag.is_named(stored.org_id, stored.id, said.subject) and rag.is_named(stored.org_id, stored.id, said.object)
+    and names ? said.subject and names ? said.object
   on conflict do nothing;
 end;
 $$;
 
-revoke all on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
+revoke all on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget_loose_relations(uuid, uuid),
   rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
   from public, anon, service_role;
-grant execute on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
+grant execute on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget_loose_relations(uuid, uuid),
   rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
   to authenticated;

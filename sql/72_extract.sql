@@ -303,6 +303,11 @@ as $$
 declare
   asked bigint;
 begin
+  -- The documents first, as everybody locks them who writes one.
+  perform from rag.documents
+  where documents.org_id = home.org_id and documents.collection_id = home.id
+  order by documents.id
+  for no key update;
   insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
   select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), 0
   from rag.documents
@@ -334,6 +339,9 @@ begin
     if is_graphed is distinct from was_graphed then
       raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
     end if;
+    return;
+  end if;
+  if not is_graphed and not was_graphed then
     return;
   end if;
   perform rag.read_collection(home, not is_graphed);

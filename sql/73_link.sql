@@ -5,14 +5,14 @@
 -- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
 create type rag.seed as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
--- The words of a question that begin with a capital or hold a digit, folded.
+-- The words of a question's beginning that hold a capital or a digit, folded.
 create function rag.capitals(query_text text)
 returns text[]
 language sql immutable security invoker set search_path = ''
 as $$
   select array(
     select distinct word
-    from regexp_matches(query_text, '[^\s]*[[:upper:][:digit:]][^\s]*', 'g') as found (parts)
+    from regexp_matches(left(query_text, 2000), '[^\s]*[[:upper:][:digit:]][^\s]*', 'g') as found (parts)
     cross join lateral unnest(string_to_array(rag.fold(found.parts[1]), ' ')) as word
     where word <> '');
 $$;
@@ -57,13 +57,27 @@ begin
     -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
     cross join lateral (
       (select from rag.subjects
-      where subjects.org_id = org.id and subjects.entity = gram.entity
-        and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+      where scope.collection_ids is null and subjects.org_id = org.id and subjects.entity = gram.entity
+      limit 1)
+      union all
+      (select from unnest(scope.collection_ids) as home (id)
+      cross join lateral (
+        select from rag.subjects
+        where subjects.org_id = org.id and subjects.collection_id = home.id and subjects.entity = gram.entity
+        limit 1
+      ) as inside
       limit 1)
       union all
       (select from rag.mentions
-      where mentions.org_id = org.id and mentions.entity = gram.entity
-        and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+      where scope.collection_ids is null and mentions.org_id = org.id and mentions.entity = gram.entity
+      limit 1)
+      union all
+      (select from unnest(scope.collection_ids) as home (id)
+      cross join lateral (
+        select from rag.mentions
+        where mentions.org_id = org.id and mentions.collection_id = home.id and mentions.entity = gram.entity
+        limit 1
+      ) as inside
       limit 1)
       limit 1 offset 0
     ) as known
@@ -158,7 +172,6 @@ declare
   name text;
 begin
   foreach at_org in array scope.org_ids loop
-    tried := 0;
     open := array(
       select rtrim(words[place]) = any (capitals) and rag.words(config, words[place]) <> ''
         and not exists (
@@ -167,13 +180,14 @@ begin
       from generate_series(1, cardinality(words)) as place
       order by place);
     for size in reverse least(5, cardinality(words))..1 loop
+      tried := 0;
       for start in 1..cardinality(words) - size + 1 loop
         continue when false = any (open[start:start + size - 1]);
         name := rtrim(array_to_string(words[start:start + size - 1], ''));
         -- Nobody misspells a number; and a year is a part of many names.
         continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
-        exit when tried > 12;
+        exit when tried > 4;
         select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
         continue when not found or best.likeness < 0.6;
         for place in start..start + size - 1 loop
@@ -197,6 +211,7 @@ as $$
 declare
   words constant text[] := rag.words_asked(rag.fold(query_text));
   capitals constant text[] := rag.capitals(query_text);
+  unfiltered constant boolean := not rag.filters_documents(scope);
   seeds rag.seed[];
 begin
   if cardinality(words) = 0 then
@@ -216,6 +231,7 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          and (unfiltered or rag.is_document_within(relations.org_id, relations.document_id, scope))
         order by relations.confidence desc
         limit 8)
         union all
@@ -223,6 +239,7 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          and (unfiltered or rag.is_document_within(relations.org_id, relations.document_id, scope))
         order by relations.confidence desc
         limit 8)
         offset 0

@@ -15,7 +15,8 @@ create type rag.neighbour as (
 );
 
 -- The documents about the entities, and the chunks that name them, so many of either for each. An entity that is named
--- more often says less; how often is counted no further than is read.
+-- more often says less; how often is counted no further than is read. Of an org, or of the scope's collections one by
+-- one: one of the two look-ups is never begun.
 create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer,
   mention_share double precision)
 returns rag.reached[]
@@ -31,12 +32,23 @@ begin
         seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
       from unnest(seeds) as seed
       cross join lateral (
-        select subjects.document_id, subjects.weight
+        (select subjects.document_id, subjects.weight
         from rag.subjects
-        where subjects.org_id = seed.org_id and subjects.entity = seed.entity
-          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
         order by subjects.weight desc
-        limit subjects_each
+        limit subjects_each)
+        union all
+        (select inside.document_id, inside.weight
+        from unnest(scope.collection_ids) as home (id)
+        cross join lateral (
+          select subjects.document_id, subjects.weight
+          from rag.subjects
+          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
+          order by subjects.weight desc
+          limit subjects_each
+        ) as inside
+        order by inside.weight desc
+        limit subjects_each)
       ) as found
     ), named as materialized (
       select seed.org_id, found.document_id, found.ordinal, seed.entity,
@@ -44,12 +56,23 @@ begin
           / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) as weight
       from unnest(seeds) as seed
       cross join lateral (
-        select mentions.document_id, mentions.ordinal, mentions.weight
+        (select mentions.document_id, mentions.ordinal, mentions.weight
         from rag.mentions
-        where mentions.org_id = seed.org_id and mentions.entity = seed.entity
-          and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+        where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
         order by mentions.weight desc
-        limit mentions_each
+        limit mentions_each)
+        union all
+        (select inside.document_id, inside.ordinal, inside.weight
+        from unnest(scope.collection_ids) as home (id)
+        cross join lateral (
+          select mentions.document_id, mentions.ordinal, mentions.weight
+          from rag.mentions
+          where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
+          order by mentions.weight desc
+          limit mentions_each
+        ) as inside
+        order by inside.weight desc
+        limit mentions_each)
       ) as found
     )
     select (found.org_id, found.document_id, found.ordinal,
@@ -74,6 +97,17 @@ as $$
     and (scope.without_document is null or document_id <> scope.without_document);
 $$;
 
+-- The same of a document by its id.
+create function rag.is_document_within(org_id uuid, document_id uuid, scope rag.scope)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.documents
+    where documents.org_id = is_document_within.org_id and documents.id = is_document_within.document_id
+      and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
+$$;
+
 -- Those of the seeds that a document of the scope names, among the places that are read of each.
 create function rag.seeds_within(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer)
 returns rag.seed[]
@@ -89,18 +123,40 @@ begin
     from unnest(seeds) as seed
     where exists (
       select from (
-        (select subjects.document_id
+        (select subjects.document_id, subjects.weight
         from rag.subjects
-        where subjects.org_id = seed.org_id and subjects.entity = seed.entity
-          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
         order by subjects.weight desc
         limit subjects_each)
         union all
-        (select mentions.document_id
+        (select inside.document_id, inside.weight
+        from unnest(scope.collection_ids) as home (id)
+        cross join lateral (
+          select subjects.document_id, subjects.weight
+          from rag.subjects
+          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
+          order by subjects.weight desc
+          limit subjects_each
+        ) as inside
+        order by inside.weight desc
+        limit subjects_each)
+        union all
+        (select mentions.document_id, mentions.weight
         from rag.mentions
-        where mentions.org_id = seed.org_id and mentions.entity = seed.entity
-          and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+        where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
         order by mentions.weight desc
+        limit mentions_each)
+        union all
+        (select inside.document_id, inside.weight
+        from unnest(scope.collection_ids) as home (id)
+        cross join lateral (
+          select mentions.document_id, mentions.weight
+          from rag.mentions
+          where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
+          order by mentions.weight desc
+          limit mentions_each
+        ) as inside
+        order by inside.weight desc
         limit mentions_each)
       ) as named
       cross join lateral (
@@ -212,7 +268,7 @@ begin
       select best.*
       from unnest(places) as best
       order by best.weight desc, best.document_id, best.ordinal
-      limit 2 * wanted
+      limit least(2 * wanted, 200)
     ), chunk as (
       select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
       from place
@@ -281,14 +337,16 @@ $$;
 
 revoke all on function
   rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
-  rag.is_within(uuid, text, text, timestamptz, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
+  rag.is_within(uuid, text, text, timestamptz, rag.scope),
+  rag.is_document_within(uuid, uuid, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
   rag.within(rag.reached[], rag.scope),
   rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
   rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) from public, anon, service_role;
 grant execute on function
   rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
-  rag.is_within(uuid, text, text, timestamptz, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
+  rag.is_within(uuid, text, text, timestamptz, rag.scope),
+  rag.is_document_within(uuid, uuid, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
   rag.within(rag.reached[], rag.scope),
   rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),

@@ -7,6 +7,10 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
 as $$
+declare
+  unfiltered constant boolean := not rag.filters_documents(scope);
+  -- Of filtered ones more are looked at than are shown.
+  read constant integer := case when unfiltered then 16 else 100 end;
 begin
   return (
     with wanted as (
@@ -29,10 +33,29 @@ begin
         from (
           select mentions.name, mentions.kind, mentions.weight, surface
           from (
-            select * from rag.mentions
-            where mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
-              and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
-            order by mentions.weight desc
+            select text_named.name, text_named.kind, text_named.said, text_named.weight
+            from (
+              (select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+              from rag.mentions
+              where scope.collection_ids is null and mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
+              order by mentions.weight desc
+              limit read)
+              union all
+              (select inside.document_id, inside.name, inside.kind, inside.said, inside.weight
+              from unnest(scope.collection_ids) as home (id)
+              cross join lateral (
+                select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+                from rag.mentions
+                where mentions.org_id = wanted.org_id and mentions.collection_id = home.id
+                  and mentions.entity = wanted.entity
+                order by mentions.weight desc
+                limit read
+              ) as inside
+              order by inside.weight desc
+              limit read)
+            ) as text_named
+            where unfiltered or rag.is_document_within(wanted.org_id, text_named.document_id, scope)
+            order by text_named.weight desc
             limit 16
           ) as mentions
           left join lateral unnest(mentions.said || mentions.name) as surface on true
@@ -41,12 +64,28 @@ begin
       left join lateral (
         select heaviest.name
         from (
-          select subjects.name, subjects.weight
-          from rag.subjects
-          where subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
-            and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
-          order by subjects.weight desc
-          limit 16
+          select title_named.name, title_named.weight
+          from (
+            (select subjects.document_id, subjects.name, subjects.weight
+            from rag.subjects
+            where scope.collection_ids is null and subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
+            order by subjects.weight desc
+            limit read)
+            union all
+            (select inside.document_id, inside.name, inside.weight
+            from unnest(scope.collection_ids) as home (id)
+            cross join lateral (
+              select subjects.document_id, subjects.name, subjects.weight
+              from rag.subjects
+              where subjects.org_id = wanted.org_id and subjects.collection_id = home.id
+                and subjects.entity = wanted.entity
+              order by subjects.weight desc
+              limit read
+            ) as inside
+            order by inside.weight desc
+            limit read)
+          ) as title_named
+          where unfiltered or rag.is_document_within(wanted.org_id, title_named.document_id, scope)
         ) as heaviest
         order by heaviest.weight desc, heaviest.name
         limit 1
@@ -100,18 +139,34 @@ begin
 end;
 $$;
 
--- The edges that nothing but standing together makes: from a seed to what stands with it, where no document states
--- more.
+-- Whether a document's title names an entity.
+create function rag.is_about(org_id uuid, document_id uuid, entity text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.subjects
+    where subjects.org_id = is_about.org_id and subjects.document_id = is_about.document_id
+      and subjects.entity = is_about.entity);
+$$;
+
+-- The edges that nothing but standing together makes, where no document states more: from what the document is about
+-- to what it names, else from the seed to what stands with it.
 create function rag.edges_of_neighbours(neighbours rag.neighbour[], stated jsonb[])
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    select jsonb_build_object('type', 'RELATED_TO', 'from', replace(near.seed, ' ', '_'),
-      'to', replace(near.entity, ' ', '_'), 'org_id', near.org_id,
+    select jsonb_build_object('type', 'RELATED_TO',
+      'from', replace(case when turned then near.entity else near.seed end, ' ', '_'),
+      'to', replace(case when turned then near.seed else near.entity end, ' ', '_'), 'org_id', near.org_id,
       'confidence', round((0.5 * near.weight)::numeric, 4), 'evidence', array[chunks.id])
     from unnest(neighbours) as near
+    cross join lateral (
+      select rag.is_about(near.org_id, near.document_id, near.entity)
+        and not rag.is_about(near.org_id, near.document_id, near.seed)
+    ) as direction (turned)
     join rag.chunks on chunks.org_id = near.org_id and chunks.document_id = near.document_id
       and chunks.ordinal = near.ordinal
     where near.seed is not null and near.seed <> near.entity and not exists (
@@ -124,6 +179,25 @@ begin
 end;
 $$;
 
+-- Those of the edges whose ends are both among the entities that are shown.
+create function rag.edges_between(edges jsonb[], entities jsonb)
+returns jsonb[]
+language plpgsql immutable security invoker set search_path = ''
+as $$
+declare
+  shown constant jsonb := (
+    select coalesce(jsonb_object_agg((entity ->> 'org_id') || ' ' || (entity ->> 'id'), true), '{}')
+    from jsonb_array_elements(entities) as entity);
+begin
+  return array(
+    select edge
+    from unnest(edges) with ordinality as listed (edge, place)
+    where shown ? ((edge ->> 'org_id') || ' ' || (edge ->> 'from'))
+      and shown ? ((edge ->> 'org_id') || ' ' || (edge ->> 'to'))
+    order by place);
+end;
+$$;
+
 -- Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, sixteen.
 create function rag.show_graph(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
 returns jsonb
@@ -133,6 +207,7 @@ declare
   near constant rag.neighbour[] := neighbours[:16];
   stated jsonb[] := '{}';
   edges jsonb[];
+  entities jsonb;
   at_org uuid;
 begin
   for at_org in select distinct seed.org_id from unnest(seeds) as seed order by 1 loop
@@ -141,8 +216,9 @@ begin
       union
       select other.entity from unnest(near) as other where other.org_id = at_org), scope, 32);
   end loop;
-  edges := stated || rag.edges_of_neighbours(near, stated);
-  return jsonb_build_object('entities', rag.show_entities(seeds, near, scope), 'edges', to_jsonb(edges),
+  entities := rag.show_entities(seeds, near, scope);
+  edges := rag.edges_between(stated || rag.edges_of_neighbours(near, stated), entities);
+  return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(said.id order by said.place)
       from (
@@ -179,8 +255,10 @@ end;
 $$;
 
 revoke all on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
-  rag.edges_among(uuid, text[], rag.scope, integer), rag.edges_of_neighbours(rag.neighbour[], jsonb[]),
+  rag.edges_among(uuid, text[], rag.scope, integer), rag.is_about(uuid, uuid, text),
+  rag.edges_of_neighbours(rag.neighbour[], jsonb[]), rag.edges_between(jsonb[], jsonb),
   rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) from public, anon, service_role;
 grant execute on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
-  rag.edges_among(uuid, text[], rag.scope, integer), rag.edges_of_neighbours(rag.neighbour[], jsonb[]),
+  rag.edges_among(uuid, text[], rag.scope, integer), rag.is_about(uuid, uuid, text),
+  rag.edges_of_neighbours(rag.neighbour[], jsonb[]), rag.edges_between(jsonb[], jsonb),
   rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) to authenticated;

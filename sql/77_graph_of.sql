@@ -87,7 +87,7 @@ begin
 end;
 $$;
 
--- What a document is about and what it names beside that, where no edge is stated: named together.
+-- What a document names, and what is stated of that: what is only named together is not told here.
 create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.scope, hops integer)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -98,6 +98,7 @@ declare
   reached text[] := array(select seed.entity from unnest(seeds) as seed);
   edges jsonb[] := rag.edges_at(org_id, reached, scope, case when hops = 0 then document_id end, 64);
   further rag.neighbour[] := '{}';
+  entities jsonb;
 begin
   for hop in 1..greatest(1, hops) loop
     reached := reached || array(
@@ -113,7 +114,9 @@ begin
     select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
     from unnest(reached) as ends (entity)
     where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
-  return jsonb_build_object('entities', rag.show_entities(seeds, further, scope), 'edges', to_jsonb(edges),
+  entities := rag.show_entities(seeds, further, scope);
+  edges := rag.edges_between(edges, entities);
+  return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(distinct id)
       from unnest(edges) as edge

@@ -1,23 +1,14 @@
-"""What a question asks of the graph: which relations, how things are connected, and what it names."""
+"""What a question asks of the graph: which relations, and how things are connected."""
 
 import re
 from functools import lru_cache
 
-from shared.graph.evidence import fold
-from shared.graph.marks import marks_of
-from shared.graph.nouns import is_name
 from shared.graph.phrases import words_of
-from shared.graph.quoted import quoted_of
 from shared.graph.roles import ROLES
-from shared.graph.runs import Runs
-from shared.graph.spots import hide
-from shared.graph.tokens import Evidence, tokens_of
-from shared.graph.unspaced import unspaced_of
 from shared.graph.verbs import VERBS
 
 # Questions are shorter; what comes after is not read.
 MOST_LETTERS = 2000
-_MOST_NAMES = 20
 _WORDS = re.compile(r"\w+(?:-\w+)*")
 # Words of questions, beyond those that the patterns know, and by which several relations are asked at once.
 _MORE: dict[str, tuple[str, ...]] = {
@@ -70,7 +61,6 @@ _MORE: dict[str, tuple[str, ...]] = {
     "PART_OF": ("belongs", "belong", "part-of", "teil-von"),
     "MEMBER_OF": ("members",),
 }
-_SMALL = frozenset("of the an and or in to for on by at".split())  # noqa: SIM905
 # A mother's mother is no relation of its own: it is two steps of one.
 _CHILDREN = frozenset(
     "grandfather grandmother grandparent grandparents uncle aunt paternal maternal mother-in-law".split()  # noqa: SIM905
@@ -141,27 +131,3 @@ def _lexicon() -> dict[str, tuple[str, ...]]:
 def connects(question: str) -> bool:
     """Whether it asks how things are connected, whatever the relation."""
     return _CONNECTS.search(question[:MOST_LETTERS]) is not None
-
-
-def names_asked(question: str) -> tuple[str, ...]:
-    """What the question names: where its capitals tell nothing, only what is quoted or an identifier."""
-    text = question[:MOST_LETTERS]
-    spots = [spot for spot in marks_of(text) if spot.name]
-    spots += quoted_of(hide(text, spots))
-    rest = hide(text, spots)
-    tokens = tokens_of(rest)
-    spots += unspaced_of(rest)
-    if not _title_case(rest):
-        spots += [spot for spot in Runs(rest, tokens, Evidence.of([tokens])).spots() if not spot.nested]
-    names = {
-        fold(spot.name): spot.name
-        for spot in sorted(spots, key=lambda spot: spot.start)
-        if is_name(spot.name)
-    }
-    return tuple(names.values())[:_MOST_NAMES]
-
-
-def _title_case(text: str) -> bool:
-    """Whether all but small words have capitals: then a capital names nothing."""
-    words = [word for word in _WORDS.findall(text) if len(word) > 1 and word not in _SMALL]
-    return len(words) > 2 and not any(word[0].islower() for word in words)

@@ -30,7 +30,10 @@ def graph_context(graph: Graph) -> str:
     said: list[str] = []
     length = 0
     for edge in sorted(graph.edges, key=lambda edge: (edge.type == RELATED, -edge.confidence)):
-        source, target = (names[edge.org_id, end] for end in (edge.source, edge.target))
+        ends = [names.get((edge.org_id, end)) for end in (edge.source, edge.target)]
+        if None in ends:
+            continue
+        source, target = ends
         sentence = f"{source} {reads(edge)} {target}."
         length += len(sentence) + 1
         # (The last blank is not written.)

@@ -1,7 +1,7 @@
 """When two spellings are one name, and whether a text names something: by folded comparison.
 
-The same folding as rag.fold_name: case, accents, punctuation, a leading article and a trailing parenthesis
-do not count.
+Much as rag.entity folds, which decides what is one entity: case, accents, punctuation, a leading article
+and a trailing parenthesis do not count.
 """
 
 import re

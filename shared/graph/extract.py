@@ -13,7 +13,7 @@ from shared.graph.nouns import MOST_NAMES, MOST_RELATIONS, Name, Named, Relation
 from shared.graph.quoted import quoted_of
 from shared.graph.relations import relations_of
 from shared.graph.runs import Runs
-from shared.graph.spots import Spot, hide
+from shared.graph.spots import HIDDEN, Spot, hide
 from shared.graph.telling import told_by
 from shared.graph.titles import subject_of
 from shared.graph.tokens import Evidence, tokens_of
@@ -60,7 +60,8 @@ def _sure(text: str, dates: list[Spot], told: list[Told], subject: Spot | None) 
     if subject is not None:
         spots += _titled(rest, subject)
         rest = hide(text, spots)
-    return [*spots, *quoted_of(rest)]
+    # What is hidden within quotation marks belongs to the name.
+    return [*spots, *(replace(spot, name=text[spot.start : spot.end]) for spot in quoted_of(rest))]
 
 
 def _titled(text: str, subject: Spot) -> Iterable[Spot]:
@@ -78,7 +79,7 @@ def _apart(spots: list[Spot]) -> list[Spot]:
     kept: list[Spot] = []
     reached = 0
     for spot in sorted(spots, key=lambda spot: (spot.start, -spot.end)):
-        if not is_name(spot.name) or (spot.start < reached and not spot.nested):
+        if not is_name(spot.name) or HIDDEN in spot.name or (spot.start < reached and not spot.nested):
             continue
         if not spot.nested:
             reached = max(reached, spot.end)

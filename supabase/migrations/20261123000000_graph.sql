@@ -1,6 +1,9 @@
 -- The knowledge graph: names, what documents are about, what chunks name and relate (sql/34, sql/37 to sql/39), how far
 -- they have been read (sql/42), and searching by all that (sql/73 to sql/77).
 
+-- Naming the documents that are there may take minutes.
+set local statement_timeout = 0;
+
 alter table rag.settings
   add column graph_share real not null default 0.3 check (graph_share between 0 and 1),
   add column mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
@@ -139,6 +142,10 @@ create table rag.subjects (
 create index subjects_by_entity on rag.subjects (org_id, entity, weight desc)
   include (document_id, collection_id, owner_id);
 
+-- The same within a collection, which may be a small part of its org.
+create index subjects_by_collection on rag.subjects (org_id, collection_id, entity, weight desc)
+  include (document_id, owner_id);
+
 -- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
 create index subjects_by_sound on rag.subjects (org_id, sound) include (entity, collection_id, owner_id);
 create index subjects_by_ending on rag.subjects (org_id, ending) include (entity, collection_id, owner_id);
@@ -251,6 +258,10 @@ create table rag.mentions (
 -- rag.link and rag.reach: the chunks that name an entity, those where it is most prominent first.
 create index mentions_by_entity on rag.mentions (org_id, entity, weight desc)
   include (document_id, ordinal, collection_id, owner_id);
+
+-- The same within a collection, which may be a small part of an org that names the entity everywhere.
+create index mentions_by_collection on rag.mentions (org_id, collection_id, entity, weight desc)
+  include (document_id, ordinal, owner_id);
 
 -- rag.link: names that sound like one, or begin or end with it. The ending is the sound backwards.
 create index mentions_by_sound on rag.mentions (org_id, sound) include (entity, collection_id, owner_id);
@@ -365,31 +376,40 @@ create trigger move_names_of_changed_documents after update of collection_id, ow
   when ((old.collection_id, old.owner_id) is distinct from (new.collection_id, new.owner_id))
   execute function rag.move_names();
 
--- Whether a document names an entity, in its text or its title.
-create function rag.is_named(org_id uuid, document_id uuid, entity text)
-returns boolean
-language sql stable security invoker set search_path = ''
+-- What a document names, in its text or its title, as the keys of an object: asked once a document, however many
+-- relations it states.
+create function rag.names_in(org_id uuid, document_id uuid)
+returns jsonb
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select exists (
-      select from rag.mentions
-      where mentions.org_id = is_named.org_id and mentions.document_id = is_named.document_id
-        and mentions.entity = is_named.entity)
-    or exists (
-      select from rag.subjects
-      where subjects.org_id = is_named.org_id and subjects.document_id = is_named.document_id
-        and subjects.entity = is_named.entity);
+begin
+  return (
+    select coalesce(jsonb_object_agg(named.entity, true), '{}')
+    from (
+      select mentions.entity
+      from rag.mentions
+      where mentions.org_id = names_in.org_id and mentions.document_id = names_in.document_id
+      union
+      select subjects.entity
+      from rag.subjects
+      where subjects.org_id = names_in.org_id and subjects.document_id = names_in.document_id
+    ) as named);
+end;
 $$;
 
 -- Relations of a document one of whose ends nothing in it names any more are nobody's.
 create function rag.forget_loose_relations(org_id uuid, document_id uuid)
 returns void
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
+#variable_conflict use_variable
+declare
+  names constant jsonb := rag.names_in(org_id, document_id);
+begin
   delete from rag.relations
   where relations.org_id = forget_loose_relations.org_id and relations.document_id = forget_loose_relations.document_id
-    and exists (
-      select from (values (relations.subject), (relations.object)) as ends (entity)
-      where not rag.is_named(relations.org_id, relations.document_id, ends.entity));
+    and not (names ? relations.subject and names ? relations.object);
+end;
 $$;
 
 -- The numbered entries of a list in a chunk's JSON that are objects; 200 are looked at.
@@ -430,6 +450,8 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
+declare
+  names jsonb;
 begin
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
     sound, ending)
@@ -464,6 +486,7 @@ begin
     and length(folded.entity) between 1 and 200
   on conflict do nothing;
 
+  names := rag.names_in(insert_names.org_id, insert_names.document_id);
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
   select stored.org_id, stored.id, said.ordinal, said.subject, said.type, said.object, stored.collection_id,
     stored.owner_id, said.confidence
@@ -479,15 +502,15 @@ begin
   ) as said
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id and said.subject <> said.object
     and said.type ~ '^[A-Z][A-Z_]{1,49}$' and said.confidence > 0
-    and rag.is_named(stored.org_id, stored.id, said.subject) and rag.is_named(stored.org_id, stored.id, said.object)
+    and names ? said.subject and names ? said.object
   on conflict do nothing;
 end;
 $$;
 
-revoke all on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
+revoke all on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget_loose_relations(uuid, uuid),
   rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
   from public, anon, service_role;
-grant execute on function rag.move_names(), rag.is_named(uuid, uuid, text), rag.forget_loose_relations(uuid, uuid),
+grant execute on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget_loose_relations(uuid, uuid),
   rag.entries_of(jsonb, text), rag.said_in(jsonb), rag.share_in(jsonb), rag.insert_names(uuid, uuid, jsonb, integer)
   to authenticated;
 
@@ -688,14 +711,14 @@ grant execute on function
 -- A name in a question: the entity, how surely it is meant (0 to 1), and which of the question's words it takes.
 create type rag.seed as (org_id uuid, entity text, weight double precision, start integer, finish integer);
 
--- The words of a question that begin with a capital or hold a digit, folded.
+-- The words of a question's beginning that hold a capital or a digit, folded.
 create function rag.capitals(query_text text)
 returns text[]
 language sql immutable security invoker set search_path = ''
 as $$
   select array(
     select distinct word
-    from regexp_matches(query_text, '[^\s]*[[:upper:][:digit:]][^\s]*', 'g') as found (parts)
+    from regexp_matches(left(query_text, 2000), '[^\s]*[[:upper:][:digit:]][^\s]*', 'g') as found (parts)
     cross join lateral unnest(string_to_array(rag.fold(found.parts[1]), ' ')) as word
     where word <> '');
 $$;
@@ -740,13 +763,27 @@ begin
     -- Offset 0 keeps these look-ups of each: the planner would read all names into a table of its own.
     cross join lateral (
       (select from rag.subjects
-      where subjects.org_id = org.id and subjects.entity = gram.entity
-        and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+      where scope.collection_ids is null and subjects.org_id = org.id and subjects.entity = gram.entity
+      limit 1)
+      union all
+      (select from unnest(scope.collection_ids) as home (id)
+      cross join lateral (
+        select from rag.subjects
+        where subjects.org_id = org.id and subjects.collection_id = home.id and subjects.entity = gram.entity
+        limit 1
+      ) as inside
       limit 1)
       union all
       (select from rag.mentions
-      where mentions.org_id = org.id and mentions.entity = gram.entity
-        and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+      where scope.collection_ids is null and mentions.org_id = org.id and mentions.entity = gram.entity
+      limit 1)
+      union all
+      (select from unnest(scope.collection_ids) as home (id)
+      cross join lateral (
+        select from rag.mentions
+        where mentions.org_id = org.id and mentions.collection_id = home.id and mentions.entity = gram.entity
+        limit 1
+      ) as inside
       limit 1)
       limit 1 offset 0
     ) as known
@@ -841,7 +878,6 @@ declare
   name text;
 begin
   foreach at_org in array scope.org_ids loop
-    tried := 0;
     open := array(
       select rtrim(words[place]) = any (capitals) and rag.words(config, words[place]) <> ''
         and not exists (
@@ -850,13 +886,14 @@ begin
       from generate_series(1, cardinality(words)) as place
       order by place);
     for size in reverse least(5, cardinality(words))..1 loop
+      tried := 0;
       for start in 1..cardinality(words) - size + 1 loop
         continue when false = any (open[start:start + size - 1]);
         name := rtrim(array_to_string(words[start:start + size - 1], ''));
         -- Nobody misspells a number; and a year is a part of many names.
         continue when length(name) < 4 or name !~ '[^0-9 ]';
         tried := tried + 1;
-        exit when tried > 12;
+        exit when tried > 4;
         select alike.entity, alike.likeness into best from rag.alike(at_org, name, scope, 1) as alike;
         continue when not found or best.likeness < 0.6;
         for place in start..start + size - 1 loop
@@ -880,6 +917,7 @@ as $$
 declare
   words constant text[] := rag.words_asked(rag.fold(query_text));
   capitals constant text[] := rag.capitals(query_text);
+  unfiltered constant boolean := not rag.filters_documents(scope);
   seeds rag.seed[];
 begin
   if cardinality(words) = 0 then
@@ -899,6 +937,7 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.subject = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          and (unfiltered or rag.is_document_within(relations.org_id, relations.document_id, scope))
         order by relations.confidence desc
         limit 8)
         union all
@@ -906,6 +945,7 @@ begin
         from rag.relations
         where relations.org_id = seed.org_id and relations.object = seed.entity and relations.type = 'ALIAS_OF'
           and (scope.collection_ids is null or relations.collection_id = any (scope.collection_ids))
+          and (unfiltered or rag.is_document_within(relations.org_id, relations.document_id, scope))
         order by relations.confidence desc
         limit 8)
         offset 0
@@ -941,7 +981,8 @@ create type rag.neighbour as (
 );
 
 -- The documents about the entities, and the chunks that name them, so many of either for each. An entity that is named
--- more often says less; how often is counted no further than is read.
+-- more often says less; how often is counted no further than is read. Of an org, or of the scope's collections one by
+-- one: one of the two look-ups is never begun.
 create function rag.places_of(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer,
   mention_share double precision)
 returns rag.reached[]
@@ -957,12 +998,23 @@ begin
         seed.weight * found.weight / (1 + 0.3 * (count(*) over (partition by seed.org_id, seed.entity) - 1)) as weight
       from unnest(seeds) as seed
       cross join lateral (
-        select subjects.document_id, subjects.weight
+        (select subjects.document_id, subjects.weight
         from rag.subjects
-        where subjects.org_id = seed.org_id and subjects.entity = seed.entity
-          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
         order by subjects.weight desc
-        limit subjects_each
+        limit subjects_each)
+        union all
+        (select inside.document_id, inside.weight
+        from unnest(scope.collection_ids) as home (id)
+        cross join lateral (
+          select subjects.document_id, subjects.weight
+          from rag.subjects
+          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
+          order by subjects.weight desc
+          limit subjects_each
+        ) as inside
+        order by inside.weight desc
+        limit subjects_each)
       ) as found
     ), named as materialized (
       select seed.org_id, found.document_id, found.ordinal, seed.entity,
@@ -970,12 +1022,23 @@ begin
           / sqrt(1 + count(*) over (partition by seed.org_id, seed.entity) / 24.0) as weight
       from unnest(seeds) as seed
       cross join lateral (
-        select mentions.document_id, mentions.ordinal, mentions.weight
+        (select mentions.document_id, mentions.ordinal, mentions.weight
         from rag.mentions
-        where mentions.org_id = seed.org_id and mentions.entity = seed.entity
-          and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+        where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
         order by mentions.weight desc
-        limit mentions_each
+        limit mentions_each)
+        union all
+        (select inside.document_id, inside.ordinal, inside.weight
+        from unnest(scope.collection_ids) as home (id)
+        cross join lateral (
+          select mentions.document_id, mentions.ordinal, mentions.weight
+          from rag.mentions
+          where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
+          order by mentions.weight desc
+          limit mentions_each
+        ) as inside
+        order by inside.weight desc
+        limit mentions_each)
       ) as found
     )
     select (found.org_id, found.document_id, found.ordinal,
@@ -1000,6 +1063,17 @@ as $$
     and (scope.without_document is null or document_id <> scope.without_document);
 $$;
 
+-- The same of a document by its id.
+create function rag.is_document_within(org_id uuid, document_id uuid, scope rag.scope)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.documents
+    where documents.org_id = is_document_within.org_id and documents.id = is_document_within.document_id
+      and rag.is_within(documents.id, documents.source_type, documents.lang, documents.occurred_at, scope));
+$$;
+
 -- Those of the seeds that a document of the scope names, among the places that are read of each.
 create function rag.seeds_within(seeds rag.seed[], scope rag.scope, subjects_each integer, mentions_each integer)
 returns rag.seed[]
@@ -1015,18 +1089,40 @@ begin
     from unnest(seeds) as seed
     where exists (
       select from (
-        (select subjects.document_id
+        (select subjects.document_id, subjects.weight
         from rag.subjects
-        where subjects.org_id = seed.org_id and subjects.entity = seed.entity
-          and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
+        where scope.collection_ids is null and subjects.org_id = seed.org_id and subjects.entity = seed.entity
         order by subjects.weight desc
         limit subjects_each)
         union all
-        (select mentions.document_id
+        (select inside.document_id, inside.weight
+        from unnest(scope.collection_ids) as home (id)
+        cross join lateral (
+          select subjects.document_id, subjects.weight
+          from rag.subjects
+          where subjects.org_id = seed.org_id and subjects.collection_id = home.id and subjects.entity = seed.entity
+          order by subjects.weight desc
+          limit subjects_each
+        ) as inside
+        order by inside.weight desc
+        limit subjects_each)
+        union all
+        (select mentions.document_id, mentions.weight
         from rag.mentions
-        where mentions.org_id = seed.org_id and mentions.entity = seed.entity
-          and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
+        where scope.collection_ids is null and mentions.org_id = seed.org_id and mentions.entity = seed.entity
         order by mentions.weight desc
+        limit mentions_each)
+        union all
+        (select inside.document_id, inside.weight
+        from unnest(scope.collection_ids) as home (id)
+        cross join lateral (
+          select mentions.document_id, mentions.weight
+          from rag.mentions
+          where mentions.org_id = seed.org_id and mentions.collection_id = home.id and mentions.entity = seed.entity
+          order by mentions.weight desc
+          limit mentions_each
+        ) as inside
+        order by inside.weight desc
         limit mentions_each)
       ) as named
       cross join lateral (
@@ -1138,7 +1234,7 @@ begin
       select best.*
       from unnest(places) as best
       order by best.weight desc, best.document_id, best.ordinal
-      limit 2 * wanted
+      limit least(2 * wanted, 200)
     ), chunk as (
       select place.org_id, place.document_id, found.ordinal, place.weight * found.share as weight
       from place
@@ -1207,14 +1303,16 @@ $$;
 
 revoke all on function
   rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
-  rag.is_within(uuid, text, text, timestamptz, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
+  rag.is_within(uuid, text, text, timestamptz, rag.scope),
+  rag.is_document_within(uuid, uuid, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
   rag.within(rag.reached[], rag.scope),
   rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
   rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) from public, anon, service_role;
 grant execute on function
   rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
-  rag.is_within(uuid, text, text, timestamptz, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
+  rag.is_within(uuid, text, text, timestamptz, rag.scope),
+  rag.is_document_within(uuid, uuid, rag.scope), rag.seeds_within(rag.seed[], rag.scope, integer, integer),
   rag.within(rag.reached[], rag.scope),
   rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
@@ -1229,6 +1327,10 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 set enable_sort = off
 as $$
+declare
+  unfiltered constant boolean := not rag.filters_documents(scope);
+  -- Of filtered ones more are looked at than are shown.
+  read constant integer := case when unfiltered then 16 else 100 end;
 begin
   return (
     with wanted as (
@@ -1251,10 +1353,29 @@ begin
         from (
           select mentions.name, mentions.kind, mentions.weight, surface
           from (
-            select * from rag.mentions
-            where mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
-              and (scope.collection_ids is null or mentions.collection_id = any (scope.collection_ids))
-            order by mentions.weight desc
+            select text_named.name, text_named.kind, text_named.said, text_named.weight
+            from (
+              (select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+              from rag.mentions
+              where scope.collection_ids is null and mentions.org_id = wanted.org_id and mentions.entity = wanted.entity
+              order by mentions.weight desc
+              limit read)
+              union all
+              (select inside.document_id, inside.name, inside.kind, inside.said, inside.weight
+              from unnest(scope.collection_ids) as home (id)
+              cross join lateral (
+                select mentions.document_id, mentions.name, mentions.kind, mentions.said, mentions.weight
+                from rag.mentions
+                where mentions.org_id = wanted.org_id and mentions.collection_id = home.id
+                  and mentions.entity = wanted.entity
+                order by mentions.weight desc
+                limit read
+              ) as inside
+              order by inside.weight desc
+              limit read)
+            ) as text_named
+            where unfiltered or rag.is_document_within(wanted.org_id, text_named.document_id, scope)
+            order by text_named.weight desc
             limit 16
           ) as mentions
           left join lateral unnest(mentions.said || mentions.name) as surface on true
@@ -1263,12 +1384,28 @@ begin
       left join lateral (
         select heaviest.name
         from (
-          select subjects.name, subjects.weight
-          from rag.subjects
-          where subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
-            and (scope.collection_ids is null or subjects.collection_id = any (scope.collection_ids))
-          order by subjects.weight desc
-          limit 16
+          select title_named.name, title_named.weight
+          from (
+            (select subjects.document_id, subjects.name, subjects.weight
+            from rag.subjects
+            where scope.collection_ids is null and subjects.org_id = wanted.org_id and subjects.entity = wanted.entity
+            order by subjects.weight desc
+            limit read)
+            union all
+            (select inside.document_id, inside.name, inside.weight
+            from unnest(scope.collection_ids) as home (id)
+            cross join lateral (
+              select subjects.document_id, subjects.name, subjects.weight
+              from rag.subjects
+              where subjects.org_id = wanted.org_id and subjects.collection_id = home.id
+                and subjects.entity = wanted.entity
+              order by subjects.weight desc
+              limit read
+            ) as inside
+            order by inside.weight desc
+            limit read)
+          ) as title_named
+          where unfiltered or rag.is_document_within(wanted.org_id, title_named.document_id, scope)
         ) as heaviest
         order by heaviest.weight desc, heaviest.name
         limit 1
@@ -1322,18 +1459,34 @@ begin
 end;
 $$;
 
--- The edges that nothing but standing together makes: from a seed to what stands with it, where no document states
--- more.
+-- Whether a document's title names an entity.
+create function rag.is_about(org_id uuid, document_id uuid, entity text)
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select exists (
+    select from rag.subjects
+    where subjects.org_id = is_about.org_id and subjects.document_id = is_about.document_id
+      and subjects.entity = is_about.entity);
+$$;
+
+-- The edges that nothing but standing together makes, where no document states more: from what the document is about
+-- to what it names, else from the seed to what stands with it.
 create function rag.edges_of_neighbours(neighbours rag.neighbour[], stated jsonb[])
 returns jsonb[]
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   return array(
-    select jsonb_build_object('type', 'RELATED_TO', 'from', replace(near.seed, ' ', '_'),
-      'to', replace(near.entity, ' ', '_'), 'org_id', near.org_id,
+    select jsonb_build_object('type', 'RELATED_TO',
+      'from', replace(case when turned then near.entity else near.seed end, ' ', '_'),
+      'to', replace(case when turned then near.seed else near.entity end, ' ', '_'), 'org_id', near.org_id,
       'confidence', round((0.5 * near.weight)::numeric, 4), 'evidence', array[chunks.id])
     from unnest(neighbours) as near
+    cross join lateral (
+      select rag.is_about(near.org_id, near.document_id, near.entity)
+        and not rag.is_about(near.org_id, near.document_id, near.seed)
+    ) as direction (turned)
     join rag.chunks on chunks.org_id = near.org_id and chunks.document_id = near.document_id
       and chunks.ordinal = near.ordinal
     where near.seed is not null and near.seed <> near.entity and not exists (
@@ -1346,6 +1499,25 @@ begin
 end;
 $$;
 
+-- Those of the edges whose ends are both among the entities that are shown.
+create function rag.edges_between(edges jsonb[], entities jsonb)
+returns jsonb[]
+language plpgsql immutable security invoker set search_path = ''
+as $$
+declare
+  shown constant jsonb := (
+    select coalesce(jsonb_object_agg((entity ->> 'org_id') || ' ' || (entity ->> 'id'), true), '{}')
+    from jsonb_array_elements(entities) as entity);
+begin
+  return array(
+    select edge
+    from unnest(edges) with ordinality as listed (edge, place)
+    where shown ? ((edge ->> 'org_id') || ' ' || (edge ->> 'from'))
+      and shown ? ((edge ->> 'org_id') || ' ' || (edge ->> 'to'))
+    order by place);
+end;
+$$;
+
 -- Entities, edges and evidence of what was reached: all seeds, and of their neighbours those that matter most, sixteen.
 create function rag.show_graph(seeds rag.seed[], neighbours rag.neighbour[], scope rag.scope)
 returns jsonb
@@ -1355,6 +1527,7 @@ declare
   near constant rag.neighbour[] := neighbours[:16];
   stated jsonb[] := '{}';
   edges jsonb[];
+  entities jsonb;
   at_org uuid;
 begin
   for at_org in select distinct seed.org_id from unnest(seeds) as seed order by 1 loop
@@ -1363,8 +1536,9 @@ begin
       union
       select other.entity from unnest(near) as other where other.org_id = at_org), scope, 32);
   end loop;
-  edges := stated || rag.edges_of_neighbours(near, stated);
-  return jsonb_build_object('entities', rag.show_entities(seeds, near, scope), 'edges', to_jsonb(edges),
+  entities := rag.show_entities(seeds, near, scope);
+  edges := rag.edges_between(stated || rag.edges_of_neighbours(near, stated), entities);
+  return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(said.id order by said.place)
       from (
@@ -1401,10 +1575,12 @@ end;
 $$;
 
 revoke all on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
-  rag.edges_among(uuid, text[], rag.scope, integer), rag.edges_of_neighbours(rag.neighbour[], jsonb[]),
+  rag.edges_among(uuid, text[], rag.scope, integer), rag.is_about(uuid, uuid, text),
+  rag.edges_of_neighbours(rag.neighbour[], jsonb[]), rag.edges_between(jsonb[], jsonb),
   rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) from public, anon, service_role;
 grant execute on function rag.show_entities(rag.seed[], rag.neighbour[], rag.scope),
-  rag.edges_among(uuid, text[], rag.scope, integer), rag.edges_of_neighbours(rag.neighbour[], jsonb[]),
+  rag.edges_among(uuid, text[], rag.scope, integer), rag.is_about(uuid, uuid, text),
+  rag.edges_of_neighbours(rag.neighbour[], jsonb[]), rag.edges_between(jsonb[], jsonb),
   rag.show_graph(rag.seed[], rag.neighbour[], rag.scope) to authenticated;
 
 -- Search by the graph: the legs of rag_search, and what the entities that a question names lead to, ordered together in
@@ -1693,7 +1869,7 @@ begin
 end;
 $$;
 
--- What a document is about and what it names beside that, where no edge is stated: named together.
+-- What a document names, and what is stated of that: what is only named together is not told here.
 create function rag.graph_of_document(org_id uuid, document_id uuid, scope rag.scope, hops integer)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
@@ -1704,6 +1880,7 @@ declare
   reached text[] := array(select seed.entity from unnest(seeds) as seed);
   edges jsonb[] := rag.edges_at(org_id, reached, scope, case when hops = 0 then document_id end, 64);
   further rag.neighbour[] := '{}';
+  entities jsonb;
 begin
   for hop in 1..greatest(1, hops) loop
     reached := reached || array(
@@ -1719,7 +1896,9 @@ begin
     select (org_id, ends.entity, 0.1, null, null, null)::rag.neighbour
     from unnest(reached) as ends (entity)
     where not exists (select from unnest(seeds) as seed where seed.entity = ends.entity));
-  return jsonb_build_object('entities', rag.show_entities(seeds, further, scope), 'edges', to_jsonb(edges),
+  entities := rag.show_entities(seeds, further, scope);
+  edges := rag.edges_between(edges, entities);
+  return jsonb_build_object('entities', entities, 'edges', to_jsonb(edges),
     'evidence', coalesce((
       select jsonb_agg(distinct id)
       from unnest(edges) as edge
@@ -1772,12 +1951,14 @@ select documents.org_id, documents.id, found.entity, documents.collection_id, do
 from rag.documents
 cross join lateral rag.names_of_title(documents.title) as found
 cross join lateral (select rag.sound(found.entity)) as heard (sound)
-where rag.is_graphed(documents.org_id, documents.collection_id);
+where rag.is_graphed(documents.org_id, documents.collection_id)
+on conflict do nothing;
 
 insert into rag.extractions (org_id, document_id, collection_id, owner_id, level)
 select documents.org_id, documents.id, documents.collection_id, documents.owner_id, 0
 from rag.documents
-where documents.status = 'completed' and rag.is_graphed(documents.org_id, documents.collection_id);
+where documents.status = 'completed' and rag.is_graphed(documents.org_id, documents.collection_id)
+on conflict do nothing;
 
 -- Reading documents for names, by the worker (sql/72).
 
@@ -2086,6 +2267,11 @@ as $$
 declare
   asked bigint;
 begin
+  -- The documents first, as everybody locks them who writes one.
+  perform from rag.documents
+  where documents.org_id = home.org_id and documents.collection_id = home.id
+  order by documents.id
+  for no key update;
   insert into rag.extractions as known (org_id, document_id, collection_id, owner_id, user_id, level)
   select documents.org_id, documents.id, documents.collection_id, documents.owner_id, auth.uid(), 0
   from rag.documents
@@ -2117,6 +2303,9 @@ begin
     if is_graphed is distinct from was_graphed then
       raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
     end if;
+    return;
+  end if;
+  if not is_graphed and not was_graphed then
     return;
   end if;
   perform rag.read_collection(home, not is_graphed);
