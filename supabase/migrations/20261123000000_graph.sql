@@ -2305,9 +2305,6 @@ begin
     end if;
     return;
   end if;
-  if not is_graphed and not was_graphed then
-    return;
-  end if;
   perform rag.read_collection(home, not is_graphed);
   if not is_graphed then
     perform rag.forget_names(few.org_id, few.document_id)
