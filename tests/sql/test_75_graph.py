@@ -1,0 +1,82 @@
+"""What a graph search shows of entities and edges: within the filters, with both ends, in their direction."""
+
+import pytest
+
+from tests.actors import World
+from tests.conftest import People
+from tests.sql import naming
+from tests.sql.naming import Said
+from tests.sql.passages import Row
+
+FILTERS: list[tuple[str, Row, Row]] = [
+    ("metadata", {"metadata": {"tenant": "red"}}, {"metadata": {"tenant": "blue"}}),
+    ("source_type", {"source_type": "doc"}, {"source_type": "ticket"}),
+    ("collection", {"collection": "red"}, {"collection": "blue"}),
+]
+
+
+def kestrel(surface: str) -> Said:
+    name = {"name": "Kestrel", "kind": "team", "said": ["Kestrel", surface], "weight": 0.9}
+    return Said(f"Kestrel, {surface} and Heron", [name, "Heron"])
+
+
+@pytest.mark.parametrize(("field", "ours", "theirs"), FILTERS, ids=[field for field, *_ in FILTERS])
+def test_names_and_aliases_are_of_documents_within_the_filters(
+    world: World, people: People, field: str, ours: Row, theirs: Row
+):
+    naming.put(world, people.ann, "Notes", kestrel("the falcons"), **ours)
+    naming.put(world, people.ann, "Secrets", kestrel("Project Undisclosed"), **theirs)
+    (seed,) = (
+        entity
+        for entity in naming.graph(world, people.ann, "Who is Kestrel?", filters=ours)["entities"]
+        if entity["seed"]
+    )
+    assert (seed["id"], seed["aliases"]) == ("kestrel", ["the falcons"])
+
+
+def test_another_name_that_only_a_document_beyond_the_filters_gives_leads_nowhere(
+    world: World, people: People
+):
+    naming.put(world, people.ann, "Notes", Said("Kestrel is here", ["Kestrel"]), source_type="doc")
+    said = Said(
+        "Undisclosed is Kestrel", ["Undisclosed", "Kestrel"], [("Undisclosed", "ALIAS_OF", "Kestrel")]
+    )
+    naming.put(world, people.ann, "Secrets", said, source_type="ticket")
+    everywhere = naming.graph(world, people.ann, "Who is Undisclosed?")
+    assert "kestrel" in naming.ids(everywhere)
+    within = naming.graph(world, people.ann, "Who is Undisclosed?", filters={"source_type": "doc"})
+    assert naming.ids(within) == []
+
+
+def test_what_stands_together_reads_from_what_the_document_is_about(world: World, people: People):
+    naming.put(world, people.ann, "Heron", Said("It was made with Kestrel.", ["Kestrel"]))
+    asked_of_the_other = naming.graph(world, people.ann, "Who is Kestrel?")
+    asked_of_the_title = naming.graph(world, people.ann, "What is Heron?")
+    for found in (asked_of_the_other, asked_of_the_title):
+        assert naming.edges(found) <= {("heron", "RELATED_TO", "kestrel")}
+    assert naming.edges(asked_of_the_title) == {("heron", "RELATED_TO", "kestrel")}
+
+
+def test_a_name_that_no_edge_touches_has_its_chunk_for_evidence(world: World, people: People):
+    document_id = naming.put(world, people.ann, "t", Said("Kestrel alone", ["Kestrel"]))
+    found = naming.graph(world, people.ann, "Who is Kestrel?")
+    assert (naming.edges(found), found["evidence"]) == (set(), naming.chunk_ids(world, document_id))
+
+
+def test_an_edge_has_both_its_ends_among_the_entities(world: World, people: People):
+    said = Said("Heron is Kestrel's", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel")])
+    document_id = naming.put(world, people.ann, "t", said)
+    world.sql("delete from rag.mentions where document_id = %s and entity = 'kestrel'", document_id)
+    found = naming.graph(world, people.ann, "Who owns Heron?")
+    assert (naming.ids(found), naming.edges(found)) == (["heron"], set())
+
+
+def test_a_small_collection_of_an_org_that_names_it_everywhere_is_found(world: World, people: People):
+    for number in range(150):
+        naming.put(
+            world, people.ann, f"n{number}", Said(f"{number} Kestrel", ["Kestrel"]), collection="large"
+        )
+    document_id = naming.put(world, people.ann, "t", Said("Kestrel", ["Kestrel"]), collection="small")
+    found = naming.graph(world, people.ann, "Who is Kestrel?", filters={"collection": "small"})
+    assert [row["document_id"] for row in found["matches"]] == [document_id]
+    assert found["matches"][0]["graph_score"] > 0
