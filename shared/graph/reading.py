@@ -11,6 +11,7 @@ from shared.graph.model import Spent
 from shared.graph.nouns import Named
 from shared.graph.rows import READ_TOGETHER
 from shared.jobs import Job, Jobs
+from shared.types import Usage
 
 log = logging.getLogger("rag")
 Row = dict[str, Any]
@@ -40,7 +41,6 @@ class Reading:
             "first": first,
             "chunks": [named.row() if named else {} for named in names],
             "lease_seconds": self._lease_seconds,
-            **self._paid(),
         }
         if model is not None:
             arguments["model"] = model
@@ -48,30 +48,38 @@ class Reading:
             number = first + names.index(None) + 1
             message = f"What the model said of chunk {number} could not be read: there the rules' names stay."
             arguments |= {"code": UNREADABLE, "message": message}
-        return bool(self._jobs.call(self._job, "rag_keep_extraction", arguments))
+        return bool(self._tell("rag_keep_extraction", arguments))
 
     def leave(self) -> None:
         """For another turn; nothing is wrong with it."""
-        self._jobs.call(self._job, "rag_fail_extraction", {**self._paid()})
+        self._tell("rag_fail_extraction", {})
 
     def give_up(self, job: Job, code: str, message: str, pause: int | None) -> None:
         """Why it was not read, and in how many seconds somebody tries again: nobody, for None."""
         end = {"code": code, "message": message[:500], "retry_seconds": pause}
         try:
-            self._jobs.call(job, "rag_fail_extraction", {**end, **self._paid()})
+            self._tell("rag_fail_extraction", end)
         except RagError as error:
             # Then the lease runs out.
             log.warning("reading %s: its end could not be written (%s)", job.id, error.because)
 
     def say_cost(self, model: str) -> None:
         """A log line, where a model was asked."""
-        self._paid()
+        self._count(self.spent.take())
         if any(self._tokens.values()):
             ids = {"org_id": self._job.org_id, "document_id": self._job.id}
             log.info("a document was read by a model", extra={**ids, "model": model, **self._tokens})
 
-    def _paid(self) -> dict[str, int]:
-        """What was spent since it was last asked."""
-        spent = self.spent.take()
-        self._tokens = {name: count + spent[name] for name, count in self._tokens.items()}
-        return spent
+    def _tell(self, function: str, arguments: Row) -> Any:
+        """With what was spent since the last time, which is told again where this fails."""
+        paid = self.spent.take()
+        try:
+            told = self._jobs.call(self._job, function, {**arguments, **paid})
+        except RagError:
+            self.spent.add(Usage(**paid))
+            raise
+        self._count(paid)
+        return told
+
+    def _count(self, paid: dict[str, int]) -> None:
+        self._tokens = {name: count + paid[name] for name, count in self._tokens.items()}
