@@ -25,18 +25,13 @@ def fold(name: str) -> str:
     return _ARTICLE.sub("", folded)
 
 
-def occurs(name: str, text: str) -> bool:
-    """Whether the text names it, in whole words where the script has spaces."""
-    return found_in(name, folded_text(text))
-
-
 def folded_text(text: str) -> str:
     """A text to look up many names in."""
     return f" {_letters(text)} "
 
 
 def found_in(name: str, folded: str) -> bool:
-    """Whether a folded text names it."""
+    """Whether a folded text names it, in whole words where the script has spaces."""
     sought = fold(name)
     if not sought:
         return False

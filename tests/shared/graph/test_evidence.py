@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.graph.evidence import fold, occurs
+from shared.graph.evidence import fold, folded_text, found_in
 
 FOLDED = [
     ("Michael Curtiz", "michael curtiz"), ("The Beatles", "beatles"), ("the", "the"),
@@ -36,7 +36,7 @@ def test_a_name_folds(name: str, folded: str):
     ],
 )
 def test_a_text_names_it(name: str, text: str):
-    assert occurs(name, text)
+    assert found_in(name, folded_text(text))
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_a_text_names_it(name: str, text: str):
     ],
 )
 def test_a_text_does_not_name_it(name: str, text: str):
-    assert not occurs(name, text)
+    assert not found_in(name, folded_text(text))
