@@ -156,56 +156,64 @@ as $$
 declare
   names jsonb;
 begin
+  -- Materialized, so that what costs is done once for each name.
   insert into rag.mentions (org_id, document_id, ordinal, entity, collection_id, owner_id, name, kind, said, weight,
     sound, ending)
-  select stored.org_id, stored.id, folded.ordinal, folded.entity, stored.collection_id, stored.owner_id, folded.name,
-    folded.kind, folded.said, folded.weight, heard.sound, reverse(heard.sound)
-  from rag.documents as stored
-  cross join lateral (
-    select insert_names."first" + named.place::integer - 1 as ordinal, known.entity,
+  with listed as materialized (
+    select item.place::integer as place, listed.number, listed.entry, rag.said_in(listed.entry -> 'name') as name
+    from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
+    cross join lateral rag.entries_of(item.body, 'names') as listed
+  ), named as materialized (
+    select listed.*, rag.entity(listed.name) as entity,
+      case when listed.entry ->> 'kind' ~ '^[a-z][a-z_]{0,39}$' then listed.entry ->> 'kind' else 'name' end as kind,
+      coalesce(rag.share_in(listed.entry -> 'weight'), 0.5) as weight
+    from listed
+    where listed.name is not null
+  ), folded as materialized (
+    select named.place, named.entity, max(named.weight) as weight,
       (array_agg(named.name order by named.weight desc, named.number))[1] as name,
       (array_agg(named.kind order by named.kind = 'name', named.weight desc, named.number))[1] as kind,
-      coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said,
-      max(named.weight) as weight
-    from (
-      select item.place, listed.number, listed.entry -> 'said' as said, rag.said_in(listed.entry -> 'name') as name,
-        coalesce(rag.share_in(listed.entry -> 'weight'), 0.5) as weight,
-        case when listed.entry ->> 'kind' ~ '^[a-z][a-z_]{0,39}$' then listed.entry ->> 'kind' else 'name' end as kind
-      from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
-      cross join lateral rag.entries_of(item.body, 'names') as listed
-    ) as named
-    cross join lateral (select rag.entity(named.name) as entity) as known
+      coalesce((array_agg(distinct surface.said) filter (where surface.said is not null))[:20], '{}') as said
+    from named
     left join lateral (
-      select rag.said_in(listed.entry) as said
-      from jsonb_array_elements(case jsonb_typeof(named.said) when 'array' then named.said
+      select case when listed.entry = to_jsonb(named.name) then named.name else rag.said_in(listed.entry) end as said
+      from jsonb_array_elements(case jsonb_typeof(named.entry -> 'said') when 'array' then named.entry -> 'said'
         else jsonb_build_array(named.name) end) with ordinality as listed (entry, number)
       where listed.number <= 20
+      offset 0
     ) as surface on true
-    where named.name is not null
-    group by named.place, known.entity
-  ) as folded
-  cross join lateral (select rag.sound(folded.entity)) as heard (sound)
+    group by named.place, named.entity
+  ), heard as materialized (
+    select folded.*, rag.sound(folded.entity) as sound from folded where length(folded.entity) between 1 and 200
+  )
+  select stored.org_id, stored.id, insert_names."first" + heard.place - 1, heard.entity, stored.collection_id,
+    stored.owner_id, heard.name, heard.kind, heard.said, heard.weight, heard.sound, reverse(heard.sound)
+  from rag.documents as stored
+  cross join heard
   where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
-    and length(folded.entity) between 1 and 200
   on conflict do nothing;
 
   names := rag.names_in(insert_names.org_id, insert_names.document_id);
   insert into rag.relations (org_id, document_id, ordinal, subject, type, object, collection_id, owner_id, confidence)
-  select stored.org_id, stored.id, said.ordinal, said.subject, said.type, said.object, stored.collection_id,
-    stored.owner_id, said.confidence
-  from rag.documents as stored
-  cross join lateral (
-    select insert_names."first" + item.place::integer - 1 as ordinal,
-      rag.entity(rag.said_in(listed.entry -> 'subject')) as subject, listed.entry ->> 'type' as type,
+  with listed as materialized (
+    select item.place::integer as place, listed.entry ->> 'type' as type,
+      rag.entity(rag.said_in(listed.entry -> 'subject')) as subject,
       rag.entity(rag.said_in(listed.entry -> 'object')) as object,
-      max(rag.share_in(listed.entry -> 'confidence')) as confidence
+      rag.share_in(listed.entry -> 'confidence') as confidence
     from jsonb_array_elements(insert_names.chunks) with ordinality as item (body, place)
     cross join lateral rag.entries_of(item.body, 'relations') as listed
+  ), said as (
+    select listed.place, listed.subject, listed.type, listed.object, max(listed.confidence) as confidence
+    from listed
+    where listed.subject <> listed.object and listed.type ~ '^[A-Z][A-Z_]{1,49}$' and listed.confidence > 0
+      and names ? listed.subject and names ? listed.object
     group by 1, 2, 3, 4
-  ) as said
-  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id and said.subject <> said.object
-    and said.type ~ '^[A-Z][A-Z_]{1,49}$' and said.confidence > 0
-    and names ? said.subject and names ? said.object
+  )
+  select stored.org_id, stored.id, insert_names."first" + said.place - 1, said.subject, said.type, said.object,
+    stored.collection_id, stored.owner_id, said.confidence
+  from rag.documents as stored
+  cross join said
+  where stored.org_id = insert_names.org_id and stored.id = insert_names.document_id
   on conflict do nothing;
 end;
 $$;

@@ -58,7 +58,7 @@ create policy "a bound key stays in its collection" on rag.extractions
 grant select, insert, update, delete on rag.extractions to authenticated;
 
 -- Documents have new chunks: who has read them, if they come with names, is who brought them. `later` chunks of a
--- document add to what came before.
+-- document add to what came before. What earlier readings cost stays counted.
 create function rag.note_extraction(org_id uuid, document_id uuid, chunks jsonb, later boolean)
 returns void
 language sql volatile security invoker set search_path = ''
@@ -74,7 +74,7 @@ as $$
   on conflict (org_id, document_id) do update
   set level = case when note_extraction.later then least(known.level, excluded.level) else excluded.level end,
     user_id = excluded.user_id, model = null, next_ordinal = 0, attempts = 0, due_at = now(), lease = null,
-    prompt_tokens = 0, completion_tokens = 0, error_code = null, error_message = null, updated_at = now();
+    error_code = null, error_message = null, updated_at = now();
 $$;
 
 -- A document has another title: what was said of the old one is nobody's any more, and it is to be read again.

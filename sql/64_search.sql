@@ -22,7 +22,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   -- What each leg brings, where the order in which it does is not the last.
-  pool constant integer := greatest(20, 2 * top_k);
+  pool constant integer := greatest(20, 2 * least(top_k, 300));
   needle extensions.halfvec(1536);
   scope rag.scope;
   found record;

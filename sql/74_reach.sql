@@ -299,14 +299,13 @@ end;
 $$;
 
 -- What is reached from the seeds in so many hops: 1 is where they are named, 2 where those are that stand with them.
--- complete: whether there was time for all of it.
+-- started: since when the graph's time runs. complete: whether there was enough of it.
 create function rag.reach(seeds rag.seed[], scope rag.scope, needle extensions.halfvec, hops integer,
-  relation_types text[], wanted integer, out chunks rag.reached[], out neighbours rag.neighbour[],
+  relation_types text[], wanted integer, started timestamptz, out chunks rag.reached[], out neighbours rag.neighbour[],
   out complete boolean)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
-  started constant timestamptz := clock_timestamp();
   settings rag.settings;
   first rag.reached[];
   second rag.reached[];
@@ -342,7 +341,7 @@ revoke all on function
   rag.within(rag.reached[], rag.scope),
   rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
-  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) from public, anon, service_role;
+  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer, timestamptz) from public, anon, service_role;
 grant execute on function
   rag.places_of(rag.seed[], rag.scope, integer, integer, double precision),
   rag.is_within(uuid, text, text, timestamptz, rag.scope),
@@ -350,4 +349,4 @@ grant execute on function
   rag.within(rag.reached[], rag.scope),
   rag.neighbours_in(rag.reached[], rag.seed[], rag.scope, text[]),
   rag.chunks_of(rag.reached[], extensions.halfvec, rag.scope, integer),
-  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer) to authenticated;
+  rag.reach(rag.seed[], rag.scope, extensions.halfvec, integer, text[], integer, timestamptz) to authenticated;

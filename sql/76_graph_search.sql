@@ -135,7 +135,7 @@ begin
 
   started := clock_timestamp();
   seeds := rag.seeds_within(rag.link(query_text, scope), scope, 24, settings.mentions_read);
-  reach := rag.reach(seeds, scope, needle, hops, relation_types, pool);
+  reach := rag.reach(seeds, scope, needle, hops, relation_types, pool, started);
   graph_ms := rag.milliseconds_since(started);
   -- Both legs score what was reached among their own candidates, as if they had brought it.
   found := rag.find(needle, query_text, scope, legs, 'mean', pool, top_k, array(

@@ -1,10 +1,15 @@
 """The graph in words, a sentence an edge, for who reads it beside the passages: a person or a model."""
 
+from collections.abc import Iterable
+
 from shared.types import Edge, Graph
 
 # In characters: as much as two or three passages.
 MOST = 1_200
 RELATED = "RELATED_TO"
+# Of what is only named together so many are said, and none that is a moment or a number of something.
+MOST_RELATED = 8
+_UNTOLD = frozenset({"date", "identifier", "email"})
 # How a type reads between two names, where its own words would not do.
 _READ = {
     RELATED: "is named together with",
@@ -24,12 +29,20 @@ _JOINTS = frozenset({"a", "an", "as", "at", "by", "for", "from", "in", "into", "
 
 
 def graph_context(graph: Graph) -> str:
-    """The edges as sentences, the surest first, and what is only named together behind all that is said: as
-    many as there is room for. Empty where there is nothing."""
+    """The edges as sentences, the surest first, and a few that are only named together behind all that is
+    said: as many as there is room for. Empty where there is nothing."""
+    untold = {(item.org_id, item.id) for item in graph.entities if item.kind in _UNTOLD and not item.is_seed}
     names = {(entity.org_id, entity.id): " ".join(entity.name.split()) for entity in graph.entities}
     said: list[str] = []
     length = 0
-    for edge in sorted(graph.edges, key=lambda edge: (edge.type == RELATED, -edge.confidence)):
+    stated = [edge for edge in graph.edges if edge.type != RELATED]
+    related = [
+        edge
+        for edge in graph.edges
+        if edge.type == RELATED
+        and untold.isdisjoint({(edge.org_id, edge.source), (edge.org_id, edge.target)})
+    ]
+    for edge in (*_surest_first(stated), *_surest_first(related)[:MOST_RELATED]):
         ends = [names.get((edge.org_id, end)) for end in (edge.source, edge.target)]
         if None in ends:
             continue
@@ -41,6 +54,10 @@ def graph_context(graph: Graph) -> str:
             break
         said.append(sentence)
     return " ".join(dict.fromkeys(said))
+
+
+def _surest_first(edges: Iterable[Edge]) -> list[Edge]:
+    return sorted(edges, key=lambda edge: -edge.confidence)
 
 
 def reads(edge: Edge) -> str:

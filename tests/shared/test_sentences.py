@@ -84,3 +84,15 @@ def test_a_table_row_is_one_sentence_and_no_heading():
 @pytest.mark.parametrize("text", ["", " ", "\n \n\t"])
 def test_nothing_to_read_has_no_sentences(text: str):
     assert sentences(text) == []
+
+
+def test_a_long_line_has_the_sentences_that_its_parts_have():
+    said = [f"Sentence {number} of Dr. Heron, no. {number % 7}, ends here." for number in range(1_000)]
+    assert texts(" ".join(said)) == said
+
+
+@pytest.mark.parametrize(
+    "line", [" " * 20_000, "“" * 20_000, "x" * 20_000, "( [ “ " * 5_000, "a" + " " * 20_000 + "b."]
+)
+def test_a_long_line_without_an_end_is_cut_and_nothing_of_it_is_lost(line: str):
+    assert "".join(texts(line)).replace(" ", "") == line.replace(" ", "")

@@ -132,7 +132,7 @@ INTERNAL = {
     "rag.names_of_title(text)",
     "rag.note_extraction(uuid,uuid,jsonb,boolean)",
     "rag.places_of(rag.seed[],rag.scope,integer,integer,double precision)",
-    "rag.reach(rag.seed[],rag.scope,extensions.halfvec,integer,text[],integer)",
+    "rag.reach(rag.seed[],rag.scope,extensions.halfvec,integer,text[],integer,timestamp with time zone)",
     "rag.read_again(uuid,uuid)",
     "rag.read_collection(rag.collections,boolean)",
     "rag.show_graph(rag.seed[],rag.neighbour[],rag.scope)",

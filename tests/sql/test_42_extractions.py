@@ -54,7 +54,9 @@ def test_a_new_version_is_read_anew_in_the_name_of_who_brought_it(
     document_id = naming.put(world, people.ann, "t", Said("x", ["Heron"]), external_id="e")
     fail(world, document_id)
     naming.put(world, people.alf, "t", Said("y", names), external_id="e")
-    assert state(world, document_id) == [(level, *NEW)]
+    model, next_ordinal, *_, attempts, code, lease = NEW
+    # What the old version cost was spent.
+    assert state(world, document_id) == [(level, model, next_ordinal, 7, 8, attempts, code, lease)]
     due = "select user_id::text, due_at <= now(), error_message from rag.extractions where document_id = %s"
     assert world.sql(due, document_id) == [(people.alf.id, True, None)]
 

@@ -1,8 +1,10 @@
 """The graph in words: what is read, in which order, and how much of it."""
 
+from dataclasses import replace
+
 import pytest
 
-from shared.graph.context import MOST, graph_context
+from shared.graph.context import MOST, MOST_RELATED, graph_context
 from shared.types import Edge, Entity, Graph
 
 
@@ -52,6 +54,24 @@ def test_what_is_said_comes_before_what_only_stands_together_and_the_surest_firs
         ("A1", "RELATED_TO", "B1", 0.99), ("A1", "PART_OF", "C1", 0.3), ("C1", "OWNED_BY", "D1", 0.8)
     )  # fmt: skip
     assert graph_context(said) == "C1 is owned by D1. A1 is part of C1. A1 is named together with B1."
+
+
+def test_a_few_are_told_of_those_that_only_stand_together():
+    edges = [("Ledger", "RELATED_TO", f"Team {number:02}", 0.5 - number / 100) for number in range(20)]
+    told = graph_context(graph(*edges, ("Ledger", "PART_OF", "Billing", 0.2)))
+    together = [f" Ledger is named together with Team {number:02}." for number in range(MOST_RELATED)]
+    assert told == "Ledger is part of Billing." + "".join(together)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_asked_for", "is_told"), [("date", False, False), ("date", True, True), ("team", False, True)]
+)
+def test_a_moment_that_stands_with_what_is_asked_says_nothing_unless_it_is_asked_for(
+    kind: str, is_asked_for: bool, is_told: bool
+):
+    moment = replace(entity("14 March", seed=is_asked_for), kind=kind)
+    said = Graph((entity("Ledger"), moment), (edge("Ledger", "RELATED_TO", "14 March", 0.5),))
+    assert graph_context(said) == ("Ledger is named together with 14 March." if is_told else "")
 
 
 def test_it_is_whole_sentences_of_bounded_length():
