@@ -134,7 +134,10 @@ class NamedProse(Prose):
 
 
 def _with_names(chunk: str, naming: Naming) -> str:
-    first, second, *others = map(name, naming.names)
+    names = list(map(name, naming.names))
+    if len(names) == 1:
+        return f"{chunk} {names[0]} was there."
+    first, second, *others = names
     if naming.relation is None:
         return f"{chunk} {', '.join([first, *others])} and {second} were there."
     related = f"{chunk} {first} {SAID[naming.relation]} {second}."
