@@ -32,7 +32,7 @@ create table rag.request_counts (
   function text not null check (
     function in ('rag-search', 'rag-answer', 'api-keys', 'collections', 'documents', 'webhooks', 'indexes',
       'index-query', 'index-snapshots', 'chat-completions', 'knowledge', 'v1-search',
-      'v1-contents', 'v1-similar', 'v1-answer')),
+      'v1-contents', 'v1-similar', 'v1-answer', 'retrievals', 'chat', 'administration')),
   outcome text not null check (outcome in ('admitted', 'limited')),
   total bigint not null check (total > 0),
   primary key (user_id, function, outcome)
