@@ -177,6 +177,14 @@ class Settings(FrameSettings):
     rag_autoprompt_model: str | None = None
     rag_autoprompt_timeout_seconds: Seconds = 2
 
+    # The platform's chat: how long a model may take to make a follow-up question whole; and of deep
+    # reasoning how many parts a question may have, and how many tokens and seconds go into them before the
+    # answer is written.
+    rag_rewrite_timeout_seconds: Seconds = 5
+    rag_deep_questions: Annotated[int, Field(ge=1, le=20)] = 6
+    rag_deep_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 20_000
+    rag_deep_seconds: Seconds = 60
+
     # What reads documents for names besides the rules: a model of the same gateway. Rules alone without.
     rag_graph_model: str | None = None
     rag_graph_timeout_seconds: Seconds = 30

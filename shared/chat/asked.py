@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shared.embed import Embedder
 from shared.errors import InvalidRequest
 from shared.generate import NOTHING_FOUND, SYSTEM, TURN, quoted
 from shared.tokens import count_tokens
@@ -68,6 +69,14 @@ class Asked:
         if not (asked := asked.strip()):
             raise InvalidRequest("There must be a user prompt since the latest assistant message.")
         return asked
+
+
+def cut(embedder: Embedder, question: str) -> str:
+    """The end of a question, as much as the database and an embedding service take."""
+    question = question[-QUESTION_CHARACTERS:]
+    while embedder.remote and (tokens := embedder.count_tokens(question)) > embedder.window:
+        question = question[-(len(question) * embedder.window // tokens) :]
+    return question
 
 
 def text_of(content: Any) -> str | None:

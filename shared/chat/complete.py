@@ -10,8 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from shared import measures
 from shared.chat import replies
-from shared.chat.asked import QUESTION_CHARACTERS, Asked, Body, grounded
-from shared.embed import Embedder
+from shared.chat.asked import Asked, Body, cut, grounded
 from shared.errors import GenerationFailed
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT
@@ -86,7 +85,7 @@ def _prepare(core: Pipeline, caller: Principal, asked: Asked) -> _Prepared:
     if asked.index is None or asked.bypasses:
         core.require_chat_gateway()
         return _Prepared(asked.request, None)
-    question = _cut(core.embedder, asked.question())
+    question = cut(core.embedder, asked.question())
     query = Query(question, asked.top_k, Filters(collection=asked.index), Mode.HYBRID)
     if gateway is None:
         return _extracted(core, caller, asked, query)
@@ -94,14 +93,6 @@ def _prepare(core: Pipeline, caller: Principal, asked: Asked) -> _Prepared:
     settings = core.settings
     request = grounded(asked, matches, settings.rag_context_tokens, settings.rag_history_tokens)
     return _Prepared(request, matches)
-
-
-def _cut(embedder: Embedder, question: str) -> str:
-    """The end of it, as much as the database and an embedding service take."""
-    question = question[-QUESTION_CHARACTERS:]
-    while embedder.remote and (tokens := embedder.count_tokens(question)) > embedder.window:
-        question = question[-(len(question) * embedder.window // tokens) :]
-    return question
 
 
 def _extracted(core: Pipeline, caller: Principal, asked: Asked, query: Query) -> _Prepared:

@@ -4,7 +4,7 @@ metadata may be."""
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, Field, field_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator, model_validator
 
 from shared.errors import RagError
 
@@ -78,6 +78,17 @@ def without_nul(text: str) -> str:
 
 
 WithoutNul = AfterValidator(without_nul)
+
+
+class NullIsUnsaid(BaseModel):
+    """What clients send: null is as good as nothing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_unsaid(cls, sent: Any) -> Any:
+        if not isinstance(sent, dict):
+            return sent
+        return {name: value for name, value in sent.items() if value is not None}
 
 
 class WithMetadata(BaseModel):

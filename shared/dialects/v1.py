@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic.alias_generators import to_camel
 
 from shared.dialects.moments import Beginning, End
-from shared.dialects.platform import WithoutNul
+from shared.dialects.platform import NullIsUnsaid, WithoutNul
 from shared.errors import InvalidRequest, RagError
 from shared.routing.ways import Reach, Rule, Way
 from shared.searched import Highlight, Retrieved, Wanted
@@ -39,15 +39,8 @@ class Wire(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
 
 
-class Sent(Wire):
-    """What clients send: null is as good as nothing."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_unsaid(cls, sent: Any) -> Any:
-        if not isinstance(sent, dict):
-            return sent
-        return {name: value for name, value in sent.items() if value is not None}
+class Sent(Wire, NullIsUnsaid):
+    """What clients send."""
 
 
 class ErrorDetail(Wire):

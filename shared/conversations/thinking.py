@@ -1,0 +1,68 @@
+"""What a model is asked on the way to an answer: within a time, and within so many tokens for all of it."""
+
+import asyncio
+import logging
+import secrets
+
+from shared.chat import replies
+from shared.chat.gateway import ChatGateway
+from shared.errors import RagError
+from shared.generate import usage_of
+from shared.tokens import count_tokens
+from shared.types import Usage
+
+log = logging.getLogger("rag")
+
+
+class Thinking:
+    """One turn's calls, and what they cost. `tokens` and `seconds` are for all of them."""
+
+    def __init__(self, gateway: ChatGateway, model: str, tokens: int, seconds: float) -> None:
+        self._gateway = gateway
+        self._model = model
+        self._tokens = tokens
+        self._until = asyncio.get_running_loop().time() + seconds
+        self.usage = Usage()
+
+    @property
+    def is_spent(self) -> bool:
+        used = self.usage.prompt_tokens + self.usage.completion_tokens
+        return used >= self._tokens or asyncio.get_running_loop().time() >= self._until
+
+    async def ask(self, task: str, material: str, max_tokens: int, **words: object) -> str | None:
+        """What the model says to a task over material, which is data; None where it fails, or nothing is left
+        to spend. The task may say {nonce}, which stands in the markers around the material, and the words."""
+        nonce = secrets.token_hex(8)
+        system = task.format(nonce=nonce, **words)
+        user = f"<<material-{nonce}>>\n{material}\n<<end-{nonce}>>"
+        cost = count_tokens(system) + count_tokens(user)
+        used = self.usage.prompt_tokens + self.usage.completion_tokens
+        if self.is_spent or used + cost > self._tokens:
+            return None
+        request = {
+            "model": self._model,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            "temperature": 0,
+            "max_tokens": max_tokens,
+        }
+        try:
+            async with asyncio.timeout_at(self._until):
+                answer = await self._gateway.complete(request)
+        except (RagError, TimeoutError) as failed:
+            # A question can be answered without: it is looked for as it stands.
+            log.warning("a model failed on the way to an answer: %s", type(failed).__name__)
+            self._add(Usage(cost, 0))
+            return None
+        said = "".join(replies.said_in(choice.get("message")) for choice in replies.choices(answer)[:1])
+        counted = answer.get("usage")
+        usage = None
+        if isinstance(counted, dict):
+            usage = usage_of(counted.get("prompt_tokens"), counted.get("completion_tokens"))
+        self._add(usage or Usage(cost, count_tokens(said)))
+        return said
+
+    def _add(self, usage: Usage) -> None:
+        self.usage = Usage(
+            self.usage.prompt_tokens + usage.prompt_tokens,
+            self.usage.completion_tokens + usage.completion_tokens,
+        )

@@ -1,0 +1,301 @@
+"""The platform contract's chat: what a turn may ask for, and how it is answered, whole and as a stream."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field, StringConstraints, field_validator
+
+from shared.chat.asked import text_of
+from shared.conversations.nouns import Answered, Delta, Event, Looking, Sources, Step, SubQuery, Turn
+from shared.conversations.presets import DEFAULT, PRESETS
+from shared.dialects.platform import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
+from shared.errors import InvalidRequest, RagError
+from shared.ids import id_of
+from shared.sessions import Message
+from shared.sse import event
+from shared.types import Match, Mode, Sampling
+
+__all__ = ["ErrorBody", "error_body"]
+
+MAX_MESSAGE = 10_000
+# What was answered before may be longer than what may be asked.
+MAX_ANSWER = 100_000
+MAX_MESSAGES = 1_000
+MAX_INSTRUCTION = 4_000
+
+Flag = Annotated[bool, Field(strict=True)]
+Temperature = Annotated[float, Field(strict=True, ge=0, le=2)]
+Tokens = Annotated[int, Field(strict=True, ge=1, le=8192)]
+Penalty = Annotated[float, Field(strict=True, ge=-2, le=2)]
+Model = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200), WithoutNul]
+Id = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100), WithoutNul]
+Text = Annotated[
+    str,
+    StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=MAX_MESSAGE),
+    WithoutNul,
+]
+
+
+class Said(NullIsUnsaid):
+    """A message: text, or a list of parts that are text."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Annotated[str, StringConstraints(min_length=1, max_length=MAX_ANSWER), WithoutNul]
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _text(cls, content: Any) -> Any:
+        text = text_of(content)
+        if text is None:
+            raise ValueError("must be text")
+        return text.strip()
+
+
+class Retrieval(NullIsUnsaid):
+    mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"] = "hybrid"
+    top_k: Annotated[int, Field(strict=True, ge=1, le=50)] = 5
+    rerank: Flag | None = None
+    enable_graph: Flag = True
+    hierarchical: Flag = True
+    expand_context: Flag = True
+    metadata_filter: dict[str, Any] = Field(default_factory=dict)
+
+    _small = field_validator("metadata_filter", mode="before")(small)
+
+    def looking(self) -> Looking:
+        # Two tiers are of a search by both; each other mode is what it says.
+        two_tiers = self.hierarchical and self.mode == "hybrid"
+        return Looking(
+            Mode.HIERARCHICAL if two_tiers else Mode(self.mode),
+            self.top_k,
+            self.rerank,
+            self.enable_graph,
+            1 if self.expand_context else 0,
+            self.metadata_filter,
+        )
+
+
+class Generation(NullIsUnsaid):
+    model: Model | None = None
+    temperature: Temperature | None = None
+    max_tokens: Tokens | None = None
+    top_p: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+
+
+class Request(NullIsUnsaid):
+    """`messages`, or in the older form `message`. What stands beside them goes before what stands in
+    generation, and that before the preset."""
+
+    messages: Annotated[list[Said], Field(min_length=1, max_length=MAX_MESSAGES)] | None = None
+    message: Text | None = None
+    session_id: Id | None = None
+    collection_id: Id | None = None
+    stream: Flag = True
+    model: Model | None = None
+    preset: Literal["concise", "detailed", "research", "technical", "creative", "qna"] = DEFAULT
+    reasoning_mode: Literal["standard", "deep"] = "standard"
+    temperature: Temperature | None = None
+    max_tokens: Tokens | None = None
+    custom_instruction: (
+        Annotated[str, StringConstraints(strict=True, max_length=MAX_INSTRUCTION), WithoutNul] | None
+    ) = None
+    is_follow_up: Flag = False
+    retrieval: Retrieval = Field(default_factory=Retrieval)
+    generation: Generation = Field(default_factory=Generation)
+
+    def turn(self) -> Turn:
+        """Raises InvalidRequest, and NotFound for an id that cannot be anybody's."""
+        question, earlier, orders = self._said()
+        preset = PRESETS[self.preset]
+        return Turn(
+            question,
+            earlier,
+            orders,
+            id_of(self.session_id, "session") if self.session_id else None,
+            id_of(self.collection_id, "collection") if self.collection_id else None,
+            self.is_follow_up,
+            self.reasoning_mode == "deep",
+            self.retrieval.looking(),
+            "\n\n".join(filter(None, (preset.manner, (self.custom_instruction or "").strip()))),
+            Sampling(
+                _first(self.temperature, self.generation.temperature, preset.temperature),
+                _first(self.max_tokens, self.generation.max_tokens, preset.max_tokens),
+                self.generation.top_p,
+                presence_penalty=self.generation.presence_penalty,
+                frequency_penalty=self.generation.frequency_penalty,
+            ),
+            _first(self.model, self.generation.model),
+            self.stream,
+        )
+
+    def _said(self) -> tuple[str, tuple[Message, ...], tuple[str, ...]]:
+        """What is asked, what was said before, and what the client orders."""
+        if (self.messages is None) == (self.message is None):
+            raise InvalidRequest(
+                "Send either messages or message.",
+                details={"field": "messages", "missing": self.messages is None},
+            )
+        if self.messages is None:
+            return self.message or "", (), ()
+        orders = tuple(said.content for said in self.messages if said.role in ("system", "developer"))
+        *earlier, last = [said for said in self.messages if said.role in ("user", "assistant")] or [None]
+        if last is None or last.role != "user":
+            raise InvalidRequest(
+                "The last of the messages must be a user's.", details={"field": "messages", "missing": False}
+            )
+        if len(last.content) > MAX_MESSAGE:
+            raise InvalidRequest(
+                f"messages: a question has at most {MAX_MESSAGE:,} characters",
+                details={"field": "messages", "missing": False},
+            )
+        return last.content, tuple(Message(said.role, said.content) for said in earlier if said), orders
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+class Source(BaseModel):
+    document_id: str
+    title: str
+    filename: str | None
+    chunk_index: int
+    score: float
+    chunk_id: str
+
+    @classmethod
+    def of(cls, match: Match) -> Self:
+        return cls(
+            document_id=f"doc_{match.document_id}",
+            title=match.title,
+            filename=match.filename,
+            chunk_index=match.ordinal,
+            score=round(min(1.0, max(0.0, match.score)), 6),
+            chunk_id=f"chunk_{match.chunk_id}",
+        )
+
+
+class Usage(BaseModel):
+    """`retrieval_tokens`: of what was read, how much are passages."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    retrieval_tokens: int
+
+    @classmethod
+    def of(cls, done: Answered) -> Self:
+        read, written = done.usage.prompt_tokens, done.usage.completion_tokens
+        return cls(
+            prompt_tokens=read,
+            completion_tokens=written,
+            total_tokens=read + written,
+            retrieval_tokens=done.retrieval_tokens,
+        )
+
+
+class Confidence(BaseModel):
+    level: Literal["high", "medium", "low"]
+    avg_relevance: float
+    thresholds: dict[str, float]
+
+
+class Metadata(BaseModel):
+    """`search_query` is the question as it was looked for; `withheld`: too little was found, and said so;
+    `extractive`: no model is configured, the answer is the documents' own sentences; `kept`: the session has
+    it."""
+
+    session_id: str | None
+    user_id: str
+    collection_id: str | None
+    retrieval_mode: str
+    model: str
+    latency_ms: int
+    retrieval_latency_ms: int
+    generation_latency_ms: int
+    timestamp: datetime
+    preset: str
+    reasoning_mode: str
+    is_follow_up: bool
+    search_query: str
+    sub_queries: list[str]
+    confidence: Confidence
+    withheld: bool
+    extractive: bool
+    kept: bool
+
+    @classmethod
+    def of(cls, request: Request, user_id: str, done: Answered) -> Self:
+        judgement = done.judgement
+        return cls(
+            session_id=done.session_id,
+            user_id=user_id,
+            collection_id=f"col_{done.collection_id}" if done.collection_id else None,
+            retrieval_mode=request.retrieval.mode,
+            model=done.model,
+            latency_ms=done.milliseconds,
+            retrieval_latency_ms=done.retrieval_ms,
+            generation_latency_ms=done.generation_ms,
+            timestamp=datetime.now(UTC),
+            preset=request.preset,
+            reasoning_mode=request.reasoning_mode,
+            is_follow_up=done.asked != done.turn.question,
+            search_query=done.asked,
+            sub_queries=list(done.sub_questions),
+            confidence=Confidence(
+                level=judgement.confidence.value,
+                avg_relevance=round(judgement.mean_similarity, 6),
+                thresholds={"high": judgement.thresholds.high, "medium": judgement.thresholds.medium},
+            ),
+            withheld=done.withheld,
+            extractive=done.is_extractive,
+            kept=done.kept,
+        )
+
+
+class Response(BaseModel):
+    query: str
+    response: str
+    sources: list[Source]
+    usage: Usage
+    metadata: Metadata
+
+    @classmethod
+    def of(cls, request: Request, user_id: str, done: Answered) -> Self:
+        return cls(
+            query=done.turn.question,
+            response=done.text,
+            sources=sources(done.matches),
+            usage=Usage.of(done),
+            metadata=Metadata.of(request, user_id, done),
+        )
+
+
+def sources(matches: tuple[Match, ...]) -> list[Source]:
+    # Deep reasoning finds several lists.
+    return [Source.of(match) for match in sorted(matches, key=lambda match: -match.score)]
+
+
+def said(request: Request, user_id: str, happened: Event) -> bytes:
+    """A chunk of a stream; the last thing that happens is two of them."""
+    match happened:
+        case Step(number=number, description=description):
+            return event({"type": "reasoning_step", "step": number, "description": description})
+        case SubQuery(text=text):
+            return event({"type": "sub_query", "query": text})
+        case Sources(matches=matches):
+            return event({"type": "sources", "sources": [one.model_dump() for one in sources(matches)]})
+        case Delta(text=text):
+            # Under both names: clients of theirs read either.
+            return event({"type": "delta", "content": text, "delta": text})
+        case Answered():
+            metadata = Metadata.of(request, user_id, happened).model_dump(mode="json")
+            usage = Usage.of(happened).model_dump()
+            return event({"type": "usage", "usage": usage}) + event({"type": "done", "metadata": metadata})
+
+
+def broken(error: RagError) -> bytes:
+    """The last chunk of a stream that fails."""
+    return event({"type": "error", "message": str(error), **error_body(error)})

@@ -1,0 +1,69 @@
+"""Conversations over the platform's chat in tests: with a model that is scripted, and with none."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+from functions import chat
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from tests.actors import Actor
+from tests.functions.chatting import DONE, piece, sent
+from tests.functions.serving import made, served
+from tests.stand_in import Reply, StandIn
+
+Row = dict[str, Any]
+PATH = "/api/v1/chat"
+QUESTION = "What was the root cause of the billing outage?"
+OFF_TOPIC = "How do penguins raise their chicks in Antarctica?"
+ANSWER = "Stripe webhook retries piled up in the queue."
+
+
+def says(text: str, read: int = 50, written: int = 5) -> Reply:
+    usage = {"prompt_tokens": read, "completion_tokens": written}
+    return Reply(json={"choices": [{"message": {"role": "assistant", "content": text}}], "usage": usage})
+
+
+def streams(*pieces: str) -> Reply:
+    return Reply(chunks=[*sent(*map(piece, pieces), piece()), DONE])
+
+
+@contextmanager
+def conversing(settings: Settings, gateway: StandIn | None, **changes: Any) -> Iterator[TestClient]:
+    """A deployment with that model, or without one."""
+    model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url} if gateway else {}
+    with made(settings, **model, **changes) as core, served(chat.app, core) as client:
+        yield client
+
+
+def say(client: TestClient, actor: Actor, message: str = QUESTION, **body: Any) -> Any:
+    asked = {"message": message, "stream": False, **body}
+    return client.post(PATH, json=asked, headers=actor.headers())
+
+
+def answered(answer: Any) -> Row:
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    return body
+
+
+def told(answer: Any) -> list[Row]:
+    """The chunks of a stream: data lines and nothing else."""
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    blocks = [block for block in answer.text.split("\n\n") if block]
+    assert all(block.startswith("data: ") and "\n" not in block for block in blocks)
+    return [json.loads(block.removeprefix("data: ")) for block in blocks]
+
+
+def text_of(chunks: Sequence[Row]) -> str:
+    return "".join(chunk["content"] for chunk in chunks if chunk["type"] == "delta")
+
+
+def kept(core: Pipeline, actor: Actor, session_id: str) -> list[tuple[str, str]]:
+    """What the session has of it: who said what."""
+    rows = core.database.call(actor.principal, "rag_list_session_messages", {"session_id": session_id})
+    return [(row["role"], row["content"]) for row in rows]

@@ -1,0 +1,390 @@
+"""The platform's chat over HTTP, whole: what a request may say, what the model is told, and what is
+remembered."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from shared.policy import INSUFFICIENT
+from tests.conftest import People
+from tests.functions.conversing import ANSWER, OFF_TOPIC, QUESTION, answered, conversing, kept, say, says
+from tests.functions.searching import OUTAGE, Workspace, put, workspace
+from tests.functions.serving import platform_error
+from tests.stand_in import Reply, StandIn
+
+
+@pytest.fixture
+def home(core: Pipeline, people: People) -> Workspace:
+    return workspace(core, people.ann)
+
+
+@pytest.fixture
+def gateway(gateway: StandIn) -> StandIn:
+    gateway.replies(says(ANSWER))
+    return gateway
+
+
+def request_of(gateway: StandIn) -> dict[str, Any]:
+    found: dict[str, Any] = gateway.requests[-1].json
+    return found
+
+
+def test_a_question_is_answered_from_the_documents_and_kept(
+    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+):
+    collection = f"col_{home.id.removeprefix('ws_')}"
+    with conversing(settings, gateway) as client:
+        body = answered(say(client, home.actor, collection_id=collection))
+    assert set(body) == {"query", "response", "sources", "usage", "metadata"}
+    assert (body["query"], body["response"]) == (QUESTION, ANSWER)
+    first = body["sources"][0]
+    assert (first["document_id"], first["title"], first["chunk_index"]) == (
+        home.documents["Billing outage"], "Billing outage", 0,
+    )  # fmt: skip
+    assert 1 >= first["score"] >= body["sources"][-1]["score"] >= 0
+    usage = body["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (50, 5, 55)
+    assert usage["retrieval_tokens"] > 20
+    metadata = body["metadata"]
+    assert (metadata["user_id"], metadata["collection_id"]) == (home.actor.id, collection)
+    assert (metadata["retrieval_mode"], metadata["model"]) == ("hybrid", "google/gemini-2.5-flash")
+    assert metadata["latency_ms"] >= metadata["retrieval_latency_ms"]
+    assert [metadata[name] for name in ("withheld", "extractive", "is_follow_up", "kept")] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert str(UUID(metadata["session_id"])) == metadata["session_id"]
+    assert kept(core, home.actor, metadata["session_id"]) == [("user", QUESTION), ("assistant", ANSWER)]
+    told = request_of(gateway)
+    assert OUTAGE in told["messages"][-1]["content"]
+    assert QUESTION in told["messages"][-1]["content"]
+
+
+def test_the_older_form_streams_unless_it_says_otherwise_and_so_does_the_newer(
+    settings: Settings, home: Workspace
+):
+    with conversing(settings, None) as client:
+        for path, said in (
+            ("/v1/chat", {"message": QUESTION}),
+            ("/api/v1/chat", {"messages": [{"role": "user", "content": QUESTION}]}),
+        ):
+            answer = client.post(path, json=said, headers=home.actor.headers())
+            assert answer.status_code == 200, answer.text
+            assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+def test_without_a_model_the_answer_is_extracted_and_says_so(settings: Settings, home: Workspace):
+    with conversing(settings, None) as client:
+        body = answered(say(client, home.actor, model="gpt-4o", preset="creative"))
+    assert "Stripe webhook retries that piled up in the queue." in body["response"]
+    assert body["metadata"]["model"] == "extractive"
+    assert body["metadata"]["extractive"] is True
+    assert body["usage"]["retrieval_tokens"] > 0
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_too_little_is_said_and_not_invented(
+    settings: Settings, home: Workspace, gateway: StandIn, deep: bool
+):
+    mode = "deep" if deep else "standard"
+    with conversing(settings, gateway, rag_deep_tokens=0) as client:
+        body = answered(say(client, home.actor, OFF_TOPIC, reasoning_mode=mode))
+    assert body["response"] == INSUFFICIENT
+    assert body["metadata"]["withheld"] is True
+    assert body["metadata"]["confidence"]["level"] == "low"
+    assert gateway.requests == []
+
+
+@pytest.mark.parametrize(
+    ("body", "temperature", "max_tokens"),
+    [
+        ({}, 0.5, 2000),
+        ({"preset": "concise"}, 0.3, 500),
+        ({"preset": "detailed"}, 0.5, 2000),
+        ({"preset": "research"}, 0.2, 4000),
+        ({"preset": "technical"}, 0.1, 3000),
+        ({"preset": "creative"}, 0.8, 2000),
+        ({"preset": "qna"}, 0.4, 4000),
+        ({"preset": "qna", "generation": {"temperature": 1, "max_tokens": 7}}, 1, 7),
+        ({"preset": "qna", "generation": {"temperature": 1, "max_tokens": None}}, 1, 4000),
+        ({"temperature": 0, "max_tokens": 8192, "generation": {"temperature": 1, "max_tokens": 7}}, 0, 8192),
+    ],
+    ids=str,
+)
+def test_what_stands_on_top_goes_before_what_is_nested_and_that_before_the_preset(
+    settings: Settings,
+    home: Workspace,
+    gateway: StandIn,
+    body: dict[str, Any],
+    temperature: float,
+    max_tokens: int,
+):
+    with conversing(settings, gateway) as client:
+        answered(say(client, home.actor, **body))
+    told = request_of(gateway)
+    assert (told["temperature"], told["max_tokens"]) == (temperature, max_tokens)
+
+
+def test_the_model_and_how_it_writes_are_the_request_s(settings: Settings, home: Workspace, gateway: StandIn):
+    nested = {"model": "inner", "top_p": 0.5, "frequency_penalty": -1, "presence_penalty": 2}
+    with conversing(settings, gateway) as client:
+        body = answered(
+            say(
+                client,
+                home.actor,
+                model="outer",
+                generation=nested,
+                preset="technical",
+                custom_instruction="Focus on security.",
+            )
+        )
+        told = request_of(gateway)
+        answered(say(client, home.actor, generation=nested))
+    assert (told["model"], body["metadata"]["model"]) == ("outer", "outer")
+    assert (told["top_p"], told["frequency_penalty"], told["presence_penalty"]) == (0.5, -1, 2)
+    system = told["messages"][0]["content"]
+    assert "exact terms" in system
+    assert system.endswith("Focus on security.")
+    assert request_of(gateway)["model"] == "inner"
+
+
+def test_the_client_s_own_orders_and_history_are_told_and_kept(
+    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+):
+    messages = [
+        {"role": "system", "content": "Answer in rhymes."},
+        {"role": "user", "content": "Which service was down?"},
+        {"role": "assistant", "content": "The billing service."},
+        {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
+    ]
+    with conversing(settings, gateway) as client:
+        body = {"messages": messages, "stream": False}
+        answer = answered(client.post("/api/v1/chat", json=body, headers=home.actor.headers()))
+    told = request_of(gateway)["messages"]
+    assert [message["role"] for message in told] == ["system", "system", "user", "assistant", "user"]
+    assert [message["content"] for message in told[1:4]] == [said["content"] for said in messages[:3]]
+    assert kept(core, home.actor, answer["metadata"]["session_id"]) == [
+        ("user", "Which service was down?"), ("assistant", "The billing service."),
+        ("user", QUESTION), ("assistant", ANSWER),
+    ]  # fmt: skip
+
+
+def test_a_follow_up_question_is_made_whole_before_it_is_looked_for(
+    settings: Settings, core: Pipeline, home: Workspace
+):
+    whole = "Who was the on-call engineer of the billing outage?"
+    with conversing(settings, None) as client:
+        before = answered(say(client, home.actor))
+    session = before["metadata"]["session_id"]
+    with StandIn() as model, conversing(settings, model) as client:
+        model.replies(says(whole), says("Priya Nair."))
+        body = answered(say(client, home.actor, "And who was it on call?", session_id=session))
+    rewriting, writing = (request.json["messages"] for request in model.requests)
+    assert f"USER: {QUESTION}" in rewriting[-1]["content"]
+    assert "FOLLOW-UP: And who was it on call?" in rewriting[-1]["content"]
+    assert (body["response"], body["metadata"]["search_query"]) == ("Priya Nair.", whole)
+    assert body["metadata"]["is_follow_up"] is True
+    assert [message["content"] for message in writing[1:3]] == [QUESTION, before["response"]]
+    assert body["usage"]["prompt_tokens"] == 100
+    assert len(kept(core, home.actor, session)) == 4
+
+
+@pytest.mark.parametrize("fault", [Reply(status=500), Reply(json={"choices": []}), says("a\nb"), says("<<x")])
+def test_a_follow_up_is_looked_for_with_the_question_before_it_where_no_model_makes_it_whole(
+    settings: Settings, home: Workspace, gateway: StandIn, fault: Reply
+):
+    with conversing(settings, None) as client:
+        session = answered(say(client, home.actor))["metadata"]["session_id"]
+        plain = answered(say(client, home.actor, "And when?", session_id=session))["metadata"]
+    assert plain["search_query"] == f"{QUESTION}\nAnd when?"
+    with StandIn() as failing, conversing(settings, failing) as client:
+        failing.replies(fault, says("At 14:20."))
+        body = answered(say(client, home.actor, "Then when?", session_id=session))
+    assert body["metadata"]["search_query"] == f"{QUESTION}\nThen when?"
+    assert body["response"] == "At 14:20."
+
+
+def test_is_follow_up_says_that_a_question_leans_though_it_does_not_look_like_it(
+    settings: Settings, home: Workspace
+):
+    question = "Which engineer paused the queue?"
+    with conversing(settings, None) as client:
+        session = answered(say(client, home.actor))["metadata"]["session_id"]
+        alone = answered(say(client, home.actor, question, session_id=session))["metadata"]
+        leaning = answered(say(client, home.actor, question, session_id=session, is_follow_up=True))[
+            "metadata"
+        ]
+    assert (alone["search_query"], alone["is_follow_up"]) == (question, False)
+    assert leaning["is_follow_up"] is True
+    assert leaning["search_query"].endswith(f"\n{question}")
+
+
+def test_200_messages_of_history_fit_the_budget(settings: Settings, home: Workspace, gateway: StandIn):
+    earlier = [
+        {"role": role, "content": f"{role} number {number} " + "word " * 50}
+        for number in range(100)
+        for role in ("user", "assistant")
+    ]
+    messages = [*earlier, {"role": "user", "content": QUESTION}]
+    with conversing(settings, gateway, rag_history_tokens=500) as client:
+        body = {"messages": messages, "stream": False}
+        answer = answered(client.post("/api/v1/chat", json=body, headers=home.actor.headers()))
+        told = request_of(gateway)["messages"]
+        session = answer["metadata"]["session_id"]
+        answered(say(client, home.actor, session_id=session))
+    assert 2 < len(told) < 12
+    assert told[1]["role"] == "user"
+    assert told[-2]["content"].startswith("assistant number 99 ")
+    again = request_of(gateway)["messages"]
+    assert again[-2] == {"role": "assistant", "content": ANSWER}
+    assert sum(len(message["content"]) for message in again[1:-1]) < 2_500
+
+
+def test_what_is_connected_is_told_to_the_model_and_to_nobody_else(
+    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+):
+    put(
+        core, home.actor, f"workspace {home.actor.id}", "Ledger", "The Ledger service is owned by Team Heron."
+    )
+    question = "Who owns the Ledger service?"
+    with conversing(settings, gateway) as client:
+        body = answered(say(client, home.actor, question))
+        told = request_of(gateway)["messages"][-1]["content"]
+        without = answered(say(client, home.actor, question, retrieval={"enable_graph": False}))
+    assert "How what the documents name is connected" in told
+    assert "is owned by" in told
+    assert "How what the documents name is connected" not in request_of(gateway)["messages"][-1]["content"]
+    assert "connected" not in json.dumps([body, without])
+
+
+@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid", "hierarchical", "graph"])
+def test_every_mode_finds_within_the_collection_and_the_filter(
+    settings: Settings, home: Workspace, mode: str
+):
+    put(home.core, home.actor, "elsewhere", "Other outage", OUTAGE)
+    put(home.core, home.actor, f"workspace {home.actor.id}", "Tagged", OUTAGE, metadata={"category": "x"})
+    looking = {"mode": mode, "top_k": 3, "metadata_filter": {"category": "x"}, "rerank": False}
+    with conversing(settings, None) as client:
+        body = answered(
+            say(client, home.actor, collection_id=home.id.replace("ws_", "col_"), retrieval=looking)
+        )
+    assert [source["title"] for source in body["sources"]] == ["Tagged"]
+    assert body["metadata"]["retrieval_mode"] == mode
+    assert body["metadata"]["withheld"] is False
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"message": "x" * 10_001}, "message"),
+        ({"message": " "}, "message"),
+        ({"message": "a\0"}, "message"),
+        ({"message": 7}, "message"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "user", "content": "x" * 10_001}]}, "messages"),
+        ({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}, "messages"),
+        ({"messages": [{"role": "system", "content": "a"}]}, "messages"),
+        ({"messages": [{"role": "robot", "content": "a"}]}, "messages.0.role"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content"),
+        ({"messages": [{"role": "user", "content": "a"}] * 1_001}, "messages"),
+        ({"message": "a", "messages": [{"role": "user", "content": "a"}]}, "messages"),
+        ({"message": "a", "preset": "poetic"}, "preset"),
+        ({"message": "a", "reasoning_mode": "deeper"}, "reasoning_mode"),
+        ({"message": "a", "temperature": 2.1}, "temperature"),
+        ({"message": "a", "max_tokens": 8193}, "max_tokens"),
+        ({"message": "a", "max_tokens": 0}, "max_tokens"),
+        ({"message": "a", "stream": "yes"}, "stream"),
+        ({"message": "a", "custom_instruction": "x" * 4_001}, "custom_instruction"),
+        ({"message": "a", "retrieval": {"top_k": 51}}, "retrieval.top_k"),
+        ({"message": "a", "retrieval": {"mode": "psychic"}}, "retrieval.mode"),
+        ({"message": "a", "retrieval": {"metadata_filter": {"a": "\0"}}}, "retrieval.metadata_filter"),
+        ({"message": "a", "generation": {"top_p": 2}}, "generation.top_p"),
+        ({"message": "a", "generation": {"presence_penalty": -2.1}}, "generation.presence_penalty"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_a_field_that_cannot_be_is_named(
+    settings: Settings, people: People, body: dict[str, Any], field: str
+):
+    with conversing(settings, None) as client:
+        answer = client.post("/api/v1/chat", json={"stream": False, **body}, headers=people.ann.headers())
+    error = platform_error(answer, 400)
+    assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_field_value")
+    assert error["details"]["field"] == field
+
+
+def test_neither_form_of_a_message_is_a_missing_field(settings: Settings, people: People):
+    with conversing(settings, None) as client:
+        answer = client.post("/api/v1/chat", json={"stream": False}, headers=people.ann.headers())
+    error = platform_error(answer, 400)
+    assert (error["code"], error["details"]) == ("missing_required_field", {"field": "messages"})
+
+
+def test_nulls_are_as_good_as_nothing(settings: Settings, home: Workspace):
+    unsaid = dict.fromkeys(
+        ("messages", "session_id", "collection_id", "model", "preset", "retrieval", "generation")
+    )
+    with conversing(settings, None) as client:
+        body = answered(say(client, home.actor, **unsaid))
+    assert body["metadata"]["preset"] == "detailed"
+
+
+@pytest.mark.parametrize(
+    ("field", "code"), [("session_id", "session_not_found"), ("collection_id", "collection_not_found")]
+)
+@pytest.mark.parametrize("value", [str(uuid4()), "no id"], ids=["nobody's", "none"])
+def test_what_is_not_there_is_not_found(
+    settings: Settings, people: People, gateway: StandIn, field: str, code: str, value: str
+):
+    with conversing(settings, gateway) as client:
+        error = platform_error(say(client, people.ann, **{field: value}), 404)
+    assert (error["type"], error["code"]) == ("not_found_error", code)
+    assert gateway.requests == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "code"),
+    [
+        (Reply(status=429, headers={"Retry-After": "7"}), 503, "generation_busy"),
+        (Reply(status=400), 400, "generation_refused"),
+        (Reply(status=500, json={"error": "sk-model"}), 500, "generation_failed"),
+        (says(" "), 500, "generation_failed"),
+    ],
+    ids=["busy", "refused", "broken", "silent"],
+)
+def test_a_model_that_fails_is_an_error_and_nothing_is_kept(
+    settings: Settings, core: Pipeline, home: Workspace, reply: Reply, status: int, code: str
+):
+    with StandIn() as gateway, conversing(settings, gateway) as client:
+        gateway.replies(reply)
+        answer = say(client, home.actor)
+    error = platform_error(answer, status)
+    assert error["code"] == code
+    assert "sk-model" not in answer.text
+    assert answer.headers.get("Retry-After") == ("7" if status == 503 else None)
+    assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+
+
+def test_an_answer_is_given_though_its_session_went_meanwhile(
+    settings: Settings, core: Pipeline, home: Workspace
+):
+    with conversing(settings, None) as client:
+        session = answered(say(client, home.actor))["metadata"]["session_id"]
+    slow = Reply(json=says(ANSWER).json, delay=1.0)
+    with StandIn() as model, conversing(settings, model) as client, ThreadPoolExecutor(1) as pool:
+        model.replies(slow)
+        answering = pool.submit(say, client, home.actor, session_id=session)
+        while not model.requests:
+            time.sleep(0.01)
+        core.database.call(home.actor.principal, "rag_delete_session", {"session_id": session})
+        body = answered(answering.result())
+    assert (body["response"], body["metadata"]["kept"]) == (ANSWER, False)
+    assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []

@@ -1,0 +1,212 @@
+"""The platform's chat as a stream: chunks of the listed types in their order, deep reasoning in steps, and
+ends."""
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from functions import chat
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from shared.policy import INSUFFICIENT
+from tests.conftest import People
+from tests.functions.chatting import piece, sent
+from tests.functions.conversing import (
+    ANSWER,
+    OFF_TOPIC,
+    PATH,
+    QUESTION,
+    Row,
+    conversing,
+    kept,
+    say,
+    says,
+    streams,
+    text_of,
+    told,
+)
+from tests.functions.searching import Workspace, workspace
+from tests.functions.serving import live, made, platform_error
+from tests.stand_in import Reply, StandIn
+
+PIECES = ("Stripe webhook ", "retries piled up ", "in the queue.")
+
+
+@pytest.fixture
+def home(core: Pipeline, people: People) -> Workspace:
+    return workspace(core, people.ann)
+
+
+def types_of(chunks: list[Row]) -> list[str]:
+    return [chunk["type"] for chunk in chunks]
+
+
+def planned(*queries: str) -> Reply:
+    steps = [{"description": f"Finding out: {query}", "query": query} for query in queries]
+    return says(json.dumps({"steps": steps}))
+
+
+def test_sources_then_the_text_then_usage_and_the_end(
+    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+):
+    gateway.replies(streams(*PIECES))
+    with conversing(settings, gateway) as client:
+        chunks = told(say(client, home.actor, stream=True))
+    assert types_of(chunks) == ["sources", "delta", "delta", "delta", "usage", "done"]
+    assert text_of(chunks) == ANSWER
+    assert all(chunk["delta"] == chunk["content"] for chunk in chunks[1:4])
+    assert chunks[0]["sources"][0]["title"] == "Billing outage"
+    assert chunks[-2]["usage"]["total_tokens"] > chunks[-2]["usage"]["retrieval_tokens"] > 0
+    session = chunks[-1]["metadata"]["session_id"]
+    assert kept(core, home.actor, session) == [("user", QUESTION), ("assistant", ANSWER)]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"), [(QUESTION, "Stripe webhook retries"), (OFF_TOPIC, INSUFFICIENT)]
+)
+def test_without_a_model_it_streams_all_the_same(
+    settings: Settings, home: Workspace, question: str, answer: str
+):
+    with conversing(settings, None) as client:
+        chunks = told(say(client, home.actor, question, stream=True))
+    kinds = types_of(chunks)
+    assert (kinds[0], kinds[1], kinds[-2:]) == ("sources", "delta", ["usage", "done"])
+    assert answer in text_of(chunks)
+    assert chunks[-1]["metadata"]["extractive"] is True
+
+
+def test_deep_reasoning_shows_each_step_and_puts_together_what_was_found(
+    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+):
+    parts = ("Why was billing down?", "Who owns the billing service?")
+    gateway.replies(planned(*parts), planned(), streams(*PIECES))
+    with conversing(settings, gateway) as client:
+        chunks = told(say(client, home.actor, stream=True, reasoning_mode="deep"))
+    assert types_of(chunks) == [
+        "reasoning_step", "sub_query", "sources", "reasoning_step", "sub_query", "sources", "reasoning_step",
+        "delta", "delta", "delta", "usage", "done",
+    ]  # fmt: skip
+    assert [chunk["step"] for chunk in chunks if chunk["type"] == "reasoning_step"] == [1, 2, 3]
+    assert [chunk["query"] for chunk in chunks if chunk["type"] == "sub_query"] == list(parts)
+    assert chunks[-1]["metadata"]["sub_queries"] == list(parts)
+    titles = {
+        source["title"] for chunk in chunks if chunk["type"] == "sources" for source in chunk["sources"]
+    }
+    assert {"Billing outage", "Who owns what"} <= titles
+    prompt = gateway.requests[-1].json["messages"][-1]["content"]
+    assert "root cause were Stripe webhook retries" in prompt
+    assert "owned by the Payments team" in prompt
+    # The plan, what is missing, and the answer.
+    assert chunks[-2]["usage"]["prompt_tokens"] > 100
+
+
+def test_deep_reasoning_works_without_a_model(settings: Settings, home: Workspace):
+    question = "Why was billing down and who owns the billing service?"
+    with conversing(settings, None) as client:
+        chunks = told(say(client, home.actor, question, stream=True, reasoning_mode="deep"))
+    queries = [chunk["query"] for chunk in chunks if chunk["type"] == "sub_query"]
+    assert queries == [question, "Why was billing down", "who owns the billing service?"]
+    assert "Payments team" in text_of(chunks)
+
+
+def test_a_model_that_loops_in_deep_reasoning_is_stopped(
+    settings: Settings, home: Workspace, gateway: StandIn
+):
+    gateway.replies(*(planned(f"billing {turn}", f"outage {turn}") for turn in range(40)))
+    with conversing(settings, gateway, rag_deep_questions=3) as client:
+        chunks = told(say(client, home.actor, stream=True, reasoning_mode="deep"))
+    assert types_of(chunks).count("sub_query") == 3
+    # Then it does not even stream.
+    assert chunks[-1]["type"] == "error"
+    assert len(gateway.requests) <= 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (Reply(status=429), "generation_busy"),
+        (Reply(status=500), "generation_failed"),
+        (Reply(chunks=[*sent(piece("Stripe "))], drop=True), "generation_failed"),
+        (Reply(chunks=[*sent(piece("Stripe "), {"error": {"message": "sk-model"}})]), "generation_failed"),
+        (streams(), "generation_failed"),
+    ],
+    ids=["busy", "broken", "broken off", "an error inside", "silent"],
+)
+def test_a_fault_in_a_stream_is_a_chunk_and_nothing_is_kept(
+    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn, reply: Reply, code: str
+):
+    gateway.replies(reply)
+    with conversing(settings, gateway) as client:
+        answer = say(client, home.actor, stream=True)
+    chunks = told(answer)
+    assert types_of(chunks)[0] == "sources"
+    assert types_of(chunks)[-1] == "error"
+    assert chunks[-1]["error"]["code"] == code
+    assert chunks[-1]["message"] == chunks[-1]["error"]["message"]
+    assert "sk-model" not in answer.text
+    assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+
+
+def test_what_is_wrong_before_anything_was_found_has_a_status(settings: Settings, home: Workspace):
+    with conversing(settings, None) as client:
+        platform_error(say(client, home.actor, stream=True, collection_id="col_none"), 404)
+
+
+def test_a_reader_who_goes_away_ends_the_model_s_answer_too_and_nothing_is_kept(
+    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+):
+    gateway.replies(Reply(chunks=[*sent(piece("Stripe ")), 30.0, *sent(piece("webhooks"))]))
+    model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+    body = {"message": QUESTION}
+    with made(settings, **model) as made_core, live(chat.app, made_core) as url, httpx.Client() as client:
+        with client.stream("POST", f"{url}{PATH}", json=body, headers=home.actor.headers()) as answer:
+            lines = answer.iter_lines()
+            assert any('"type":"delta"' in line for line in lines)
+        assert gateway.left.wait(10)
+    assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+
+
+def test_two_turns_of_a_session_at_once_both_stay(settings: Settings, core: Pipeline, home: Workspace):
+    with conversing(settings, None) as client:
+        session = told(say(client, home.actor, stream=True))[-1]["metadata"]["session_id"]
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(
+                pool.map(
+                    lambda number: say(client, home.actor, f"{QUESTION} {number}", session_id=session),
+                    range(4),
+                )
+            )
+    assert all(answer.status_code == 200 for answer in answers)
+    said = kept(core, home.actor, session)
+    assert len(said) == 10
+    # Each question with its answer behind it.
+    assert [role for role, _ in said] == ["user", "assistant"] * 5
+
+
+def test_50_streams_at_once_are_answered_by_one_process(
+    settings: Settings, home: Workspace, gateway: StandIn
+):
+    # Slower than any of them begins: all are open at the same time.
+    gateway.replies(
+        Reply(chunks=[*sent(piece(PIECES[0])), 1.0, *sent(piece(PIECES[1]), piece()), b"data: [DONE]\n\n"])
+    )
+    model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+
+    async def ask(client: httpx.AsyncClient, url: str) -> list[Any]:
+        answer = await client.post(f"{url}{PATH}", json={"message": QUESTION}, headers=home.actor.headers())
+        return told(answer)
+
+    async def all_of(url: str) -> list[list[Any]]:
+        limits = httpx.Limits(max_connections=60)
+        async with httpx.AsyncClient(timeout=60, limits=limits) as client:
+            return await asyncio.gather(*(ask(client, url) for _ in range(50)))
+
+    with made(settings, **model, rag_api_rate_limit="1000/minute") as core, live(chat.app, core) as url:
+        streams_told = asyncio.run(all_of(url))
+    assert {text_of(chunks) for chunks in streams_told} == {PIECES[0] + PIECES[1]}
+    assert {chunks[-1]["type"] for chunks in streams_told} == {"done"}
+    assert len({chunks[-1]["metadata"]["session_id"] for chunks in streams_told}) == 50
