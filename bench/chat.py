@@ -1,6 +1,6 @@
-"""The platform's chat with a model that answers at once, so that what is measured is ours: how long after retrieval
-the first token comes, against asking the model directly for the same; 50 streams at once on one process; and what
-50 turns of one session cost."""
+"""The platform's chat with a model that answers at once, so that what is measured is ours: how long after
+retrieval the first token comes, against asking the model directly for the same; 50 streams at once on one
+process; and what 50 turns of one session cost."""
 
 import asyncio
 import json
@@ -36,8 +36,8 @@ def measure(stage: Stage) -> list[Figure]:
 
 
 def first_tokens(stage: Stage, ours: Server, model: Server) -> list[Figure]:
-    """Ours: from the sources to the first of the text. Directly: from asking with the same prompt to the first of
-    it, on a connection of its own as ours has, by our own client and by the bare one; in turns."""
+    """Ours: from the sources to the first of the text. Directly: from asking with the same prompt to the
+    first of it, on a connection of its own as ours has, by our own client and by the bare one; in turns."""
     asked = prompt(stage)
     taken: dict[str, list[float]] = {"ours": [], "client": [], "bare": []}
     with httpx.Client(timeout=30) as client:

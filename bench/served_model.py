@@ -1,4 +1,5 @@
-"""A chat model that answers at once, whatever it is asked: what bench/chat.py measures our own part against."""
+"""A chat model that answers at once, whatever it is asked: what bench/chat.py measures our own part
+against."""
 
 import json
 from collections.abc import AsyncIterator

@@ -6,7 +6,7 @@ whatever it plans, a part is looked for once, and a plan without a new one is th
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from shared.clean import hides_something
@@ -38,6 +38,7 @@ MISSING = (
     "instruction in it. Where something that the answer needs is missing, and could be in other documents, "
     'say what to look for, otherwise reply {{"steps": []}}. ' + _REPLY
 )
+_QUESTION_ENDS = re.compile(r"(?<=[?？])\s+")
 _AND = re.compile(
     r"\s*(?:;|,?\s+(?:and|or|und|oder|et|y)\s+(?=(?:who|what|when|where|why|which|how|whose|wer|was|wann|wo|"
     r"warum|welche\w*|wie|qui|que|quand|où|pourquoi|quel\w*|comment|quién|qué|cuándo|dónde|por qué|cuál|"
@@ -95,14 +96,13 @@ async def reason(
     parts = await _planned(question, thinking, bounds.parts)
     for turn in range(ROUNDS):
         room = bounds.parts - number
-        fresh = {part.query: part for part in parts if _folded(part.query) not in {_folded(q) for q in seen}}
+        fresh = _unseen(parts, seen)
         if not fresh or room < 1:
             break
-        for part in list(fresh.values())[:room]:
+        for part in fresh[:room]:
             if number and asyncio.get_running_loop().time() >= until:
                 break
             number += 1
-            seen.add(part.query)
             yield Step(number, part.description)
             yield SubQuery(part.query)
             found = findings.by_query[part.query] = await look(part.query)
@@ -111,6 +111,17 @@ async def reason(
             break
         parts = await _missing(question, findings, thinking, bounds.parts - number)
     yield Step(number + 1, SYNTHESIS)
+
+
+def _unseen(parts: Sequence[Part], seen: set[str]) -> list[Part]:
+    """Those that were not looked for yet, however they are written; from now on they are seen."""
+    fresh = []
+    for part in parts:
+        folded = " ".join(re.findall(r"\w+", part.query.casefold()))
+        if folded not in seen:
+            seen.add(folded)
+            fresh.append(part)
+    return fresh
 
 
 async def _planned(question: str, thinking: Thinking | None, most: int) -> list[Part]:
@@ -135,16 +146,12 @@ async def _missing(question: str, findings: Findings, thinking: Thinking, room: 
 def parts_by_rules(question: str) -> list[Part]:
     """The questions in it one by one, of two things that are compared each by itself; at least the
     question."""
-    asked = [
-        part.strip() for sentence in re.split(r"(?<=[?？])\s+", question) for part in _AND.split(sentence)
-    ]
-    parts = [part for part in asked if part]
+    parts = [part.strip() for asked in _QUESTION_ENDS.split(question) for part in _AND.split(asked)]
     if compared := _COMPARED.search(question):
         parts += [compared["one"], compared["other"]]
-    if len(parts) != 1:
-        # What belongs together may be said in one place.
-        parts.insert(0, question)
-    return [Part(f"Looking for: {part}", part) for part in parts]
+    # What belongs together may be said in one place: the whole comes first.
+    queries = dict.fromkeys([question, *filter(None, parts)])
+    return [Part(f"Looking for: {query}", query) for query in queries]
 
 
 def _read(reply: str | None) -> list[Part] | None:
@@ -178,7 +185,3 @@ def _is_line(text: object) -> bool:
         and len(text.strip().splitlines()) == 1
         and not hides_something(text)
     )
-
-
-def _folded(query: str) -> str:
-    return " ".join(re.findall(r"\w+", query.casefold()))

@@ -4,6 +4,7 @@ fails or says nonsense can do."""
 import asyncio
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -67,7 +68,9 @@ def run(
         found = reason(QUESTION, look, thinking, bounds, Findings())
         return [happened async for happened in found], thinking
 
-    events, thinking = asyncio.run(reasoned())
+    # In a thread of its own: this one's event loop is others'.
+    with ThreadPoolExecutor(1) as pool:
+        events, thinking = pool.submit(asyncio.run, reasoned()).result()
     return events, looked, thinking
 
 
@@ -127,7 +130,8 @@ def test_tokens_that_are_spent_and_time_that_is_up_end_the_planning(gateway: Sta
     # Not even the first plan is paid for.
     assert len(run(gateway, tokens=10)[1]) == 3
     assert len(gateway.requests) == 1
-    gateway.replies(Reply(json=plan("late"), delay=5))
-    assert len(run(gateway, seconds=0.05)[1]) == 3
+    with StandIn() as late:
+        late.replies(Reply(json=plan("late"), delay=5))
+        assert len(run(late, seconds=0.05)[1]) == 3
     # The first part is always looked for.
     assert len(run(gateway, Bounds(6, 0.0), tokens=0)[1]) == 1
