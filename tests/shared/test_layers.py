@@ -103,6 +103,7 @@ LAYERS = (
         "named",
         "indexes",
         "measures",
+        "sessions",
     ),
     ("chat.asked", "chat.replies", "chat.reading", "chat.gateway"),
     ("uploads", "removals", "snapshots.persist", "snapshots.loading", "snapshots.load"),

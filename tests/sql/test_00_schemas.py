@@ -11,6 +11,11 @@ from tests.conftest import People
 
 # The whole exposed surface. Each of these runs as its caller.
 EXPOSED = {
+    "rag_delete_session(uuid)",
+    "rag_keep_turn(uuid,uuid,uuid,text,jsonb)",
+    "rag_list_session_messages(uuid,integer,integer)",
+    "rag_list_sessions(integer,integer)",
+    "rag_open_session(uuid,uuid,integer)",
     "rag_build_graph(uuid,boolean)",
     "rag_claim_extractions(integer,integer,boolean)",
     "rag_fail_extraction(text,text,integer,bigint,bigint)",
@@ -90,6 +95,10 @@ EXPOSED = {
 }
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
+    "rag.check_messages(jsonb)",
+    "rag.collection_in(uuid,uuid)",
+    "rag.require_chat_scope()",
+    "rag.session_of(uuid)",
     "rag.edges_between(jsonb[],jsonb)",
     "rag.is_about(uuid,uuid,text)",
     "rag.is_document_within(uuid,uuid,rag.scope)",
@@ -291,6 +300,9 @@ GRANTS = {
     "events": {"SELECT"},
     "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "replies": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "sessions": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    # No update: what was said was said.
+    "messages": {"SELECT", "INSERT", "DELETE"},
 }
 # What is told, by whoever makes it happen; when, and what becomes of it, is not theirs to say.
 TOLD = {"org_id", "webhook_id", "collection_id", "owner_id", "event_id", "event", "object"}
@@ -394,7 +406,7 @@ OF_DOCUMENTS = {
 }  # fmt: skip
 TENANT_TABLES = {
     "api_keys", "collections", "jobs", "removals", "webhooks", "endpoints", "deliveries", "events",
-    "replies", *OF_DOCUMENTS,
+    "replies", "sessions", "messages", *OF_DOCUMENTS,
 }  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
@@ -448,6 +460,14 @@ NARROWING = {
         "a key reads and writes with the scopes for it",
     }
     for table in OF_DOCUMENTS
+}
+NARROWING |= {
+    table: {
+        "a bound key stays in its collection",
+        "a key chats with chat:read",
+        "a session is its user's alone",
+    }
+    for table in ("sessions", "messages")
 }
 NARROWING["extractions"] |= {"documents are read in the name of who asks"}
 NARROWING["originals"] |= {
@@ -513,6 +533,8 @@ def test_every_function_pins_its_search_path(world: World):
 def test_every_function_says_how_volatile_it_is(world: World):
     """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
     assert functions(world, "provolatile = 'v'") == {
+        "rag_delete_session(uuid)",
+        "rag_keep_turn(uuid,uuid,uuid,text,jsonb)",
         "rag.add_subjects(rag.documents)",
         "rag.follow_switch(rag.collections,boolean)",
         "rag.forget_loose_relations(uuid,uuid)",
@@ -795,6 +817,9 @@ def test_foreign_keys_between_tenant_tables_carry_the_org(world: World):
         ("jobs", "documents"),
         ("endpoints", "webhooks"),
         ("deliveries", "webhooks"),
+        ("sessions", "collections"),
+        ("messages", "sessions"),
+        ("messages", "collections"),
     }
     assert [row for row in between if row[2][0] != "org_id" or row[3][0] != "org_id"] == []
     # And every tenant row hangs, directly or not, on an org.
