@@ -168,20 +168,12 @@ def _read(reply: str | None) -> list[Part] | None:
 
 
 def _part(step: object) -> Part | None:
-    query, description = (
-        (step.get(name) for name in ("query", "description")) if isinstance(step, dict) else (None, None)
-    )
-    if not _is_line(query):
+    if not isinstance(step, dict) or (query := _line(step.get("query"))) is None:
         return None
-    return Part(
-        description.strip() if _is_line(description) else f"Looking for: {query.strip()}", query.strip()
-    )
+    return Part(_line(step.get("description")) or f"Looking for: {query}", query)
 
 
-def _is_line(text: object) -> bool:
-    return (
-        isinstance(text, str)
-        and 0 < len(text.strip()) <= MAX_CHARACTERS
-        and len(text.strip().splitlines()) == 1
-        and not hides_something(text)
-    )
+def _line(text: object) -> str | None:
+    line = text.strip() if isinstance(text, str) else ""
+    is_line = 0 < len(line) <= MAX_CHARACTERS and len(line.splitlines()) == 1 and not hides_something(line)
+    return line if is_line else None

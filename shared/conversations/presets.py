@@ -12,7 +12,6 @@ class Preset:
     manner: str
 
 
-DEFAULT = "detailed"
 PRESETS = {
     "concise": Preset(0.3, 500, "Answer briefly and to the point: a few sentences at most."),
     "detailed": Preset(0.5, 2000, "Explain comprehensively, in well ordered paragraphs or lists."),

@@ -169,7 +169,9 @@ async def _written(work: _Work, matches: Sequence[Match]) -> AsyncGenerator[str]
                 yield text
     if not written.strip():
         raise GenerationFailed
-    work.usage = counted or await run_in_threadpool(_counted, asked, written)
+    if counted is None:
+        counted = await run_in_threadpool(_counted, asked, written)
+    work.usage = counted
 
 
 def _request(work: _Work, matches: Sequence[Match]) -> tuple[Body, int]:

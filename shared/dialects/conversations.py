@@ -4,10 +4,11 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
+from starlette.responses import JSONResponse
 
 from shared.chat.asked import text_of
 from shared.conversations.nouns import Answered, Delta, Event, Looking, Sources, Step, SubQuery, Turn
-from shared.conversations.presets import DEFAULT, PRESETS
+from shared.conversations.presets import PRESETS
 from shared.dialects.platform import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
 from shared.errors import InvalidRequest, RagError
 from shared.ids import id_of
@@ -94,7 +95,7 @@ class Request(NullIsUnsaid):
     collection_id: Id | None = None
     stream: Flag = True
     model: Model | None = None
-    preset: Literal["concise", "detailed", "research", "technical", "creative", "qna"] = DEFAULT
+    preset: Literal["concise", "detailed", "research", "technical", "creative", "qna"] = "detailed"
     reasoning_mode: Literal["standard", "deep"] = "standard"
     temperature: Temperature | None = None
     max_tokens: Tokens | None = None
@@ -140,17 +141,18 @@ class Request(NullIsUnsaid):
         if self.messages is None:
             return self.message or "", (), ()
         orders = tuple(said.content for said in self.messages if said.role in ("system", "developer"))
-        *earlier, last = [said for said in self.messages if said.role in ("user", "assistant")] or [None]
-        if last is None or last.role != "user":
+        spoken = [said for said in self.messages if said.role in ("user", "assistant")]
+        if not spoken or spoken[-1].role != "user":
             raise InvalidRequest(
                 "The last of the messages must be a user's.", details={"field": "messages", "missing": False}
             )
+        *earlier, last = spoken
         if len(last.content) > MAX_MESSAGE:
             raise InvalidRequest(
                 f"messages: a question has at most {MAX_MESSAGE:,} characters",
                 details={"field": "messages", "missing": False},
             )
-        return last.content, tuple(Message(said.role, said.content) for said in earlier if said), orders
+        return last.content, tuple(Message(said.role, said.content) for said in earlier), orders
 
 
 def _first(*values: Any) -> Any:
@@ -170,7 +172,7 @@ class Source(BaseModel):
         return cls(
             document_id=f"doc_{match.document_id}",
             title=match.title,
-            filename=match.filename,
+            filename=None,
             chunk_index=match.ordinal,
             score=round(min(1.0, max(0.0, match.score)), 6),
             chunk_id=f"chunk_{match.chunk_id}",
@@ -271,6 +273,10 @@ class Response(BaseModel):
             usage=Usage.of(done),
             metadata=Metadata.of(request, user_id, done),
         )
+
+
+def response(request: Request, user_id: str, done: Answered) -> JSONResponse:
+    return JSONResponse(Response.of(request, user_id, done).model_dump(mode="json"))
 
 
 def sources(matches: tuple[Match, ...]) -> list[Source]:

@@ -39,9 +39,12 @@ def conversing(settings: Settings, gateway: StandIn | None, **changes: Any) -> I
         yield client
 
 
+def post(client: TestClient, actor: Actor, body: Row, path: str = PATH) -> Any:
+    return client.post(path, json=body, headers=actor.headers())
+
+
 def say(client: TestClient, actor: Actor, message: str = QUESTION, **body: Any) -> Any:
-    asked = {"message": message, "stream": False, **body}
-    return client.post(PATH, json=asked, headers=actor.headers())
+    return post(client, actor, {"message": message, "stream": False, **body})
 
 
 def answered(answer: Any) -> Row:

@@ -13,7 +13,17 @@ from shared.config import Settings
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT
 from tests.conftest import People
-from tests.functions.conversing import ANSWER, OFF_TOPIC, QUESTION, answered, conversing, kept, say, says
+from tests.functions.conversing import (
+    ANSWER,
+    OFF_TOPIC,
+    QUESTION,
+    answered,
+    conversing,
+    kept,
+    post,
+    say,
+    says,
+)
 from tests.functions.searching import OUTAGE, Workspace, put, workspace
 from tests.functions.serving import platform_error
 from tests.stand_in import Reply, StandIn
@@ -76,7 +86,7 @@ def test_the_older_form_streams_unless_it_says_otherwise_and_so_does_the_newer(
             ("/v1/chat", {"message": QUESTION}),
             ("/api/v1/chat", {"messages": [{"role": "user", "content": QUESTION}]}),
         ):
-            answer = client.post(path, json=said, headers=home.actor.headers())
+            answer = post(client, home.actor, said, path)
             assert answer.status_code == 200, answer.text
             assert answer.headers["content-type"].startswith("text/event-stream")
 
@@ -159,15 +169,14 @@ def test_the_model_and_how_it_writes_are_the_request_s(settings: Settings, home:
 def test_the_client_s_own_orders_and_history_are_told_and_kept(
     settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
 ):
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "system", "content": "Answer in rhymes."},
         {"role": "user", "content": "Which service was down?"},
         {"role": "assistant", "content": "The billing service."},
         {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
     ]
     with conversing(settings, gateway) as client:
-        body = {"messages": messages, "stream": False}
-        answer = answered(client.post("/api/v1/chat", json=body, headers=home.actor.headers()))
+        answer = answered(post(client, home.actor, {"messages": messages, "stream": False}))
     told = request_of(gateway)["messages"]
     assert [message["role"] for message in told] == ["system", "system", "user", "assistant", "user"]
     assert [message["content"] for message in told[1:4]] == [said["content"] for said in messages[:3]]
@@ -235,8 +244,7 @@ def test_200_messages_of_history_fit_the_budget(settings: Settings, home: Worksp
     ]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
     with conversing(settings, gateway, rag_history_tokens=500) as client:
-        body = {"messages": messages, "stream": False}
-        answer = answered(client.post("/api/v1/chat", json=body, headers=home.actor.headers()))
+        answer = answered(post(client, home.actor, {"messages": messages, "stream": False}))
         told = request_of(gateway)["messages"]
         session = answer["metadata"]["session_id"]
         answered(say(client, home.actor, session_id=session))
@@ -315,7 +323,7 @@ def test_a_field_that_cannot_be_is_named(
     settings: Settings, people: People, body: dict[str, Any], field: str
 ):
     with conversing(settings, None) as client:
-        answer = client.post("/api/v1/chat", json={"stream": False, **body}, headers=people.ann.headers())
+        answer = post(client, people.ann, {"stream": False, **body})
     error = platform_error(answer, 400)
     assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_field_value")
     assert error["details"]["field"] == field
@@ -323,17 +331,16 @@ def test_a_field_that_cannot_be_is_named(
 
 def test_neither_form_of_a_message_is_a_missing_field(settings: Settings, people: People):
     with conversing(settings, None) as client:
-        answer = client.post("/api/v1/chat", json={"stream": False}, headers=people.ann.headers())
+        answer = post(client, people.ann, {"stream": False})
     error = platform_error(answer, 400)
     assert (error["code"], error["details"]) == ("missing_required_field", {"field": "messages"})
 
 
 def test_nulls_are_as_good_as_nothing(settings: Settings, home: Workspace):
-    unsaid = dict.fromkeys(
-        ("messages", "session_id", "collection_id", "model", "preset", "retrieval", "generation")
-    )
+    names = ("messages", "session_id", "collection_id", "model", "preset", "retrieval", "generation")
+    said = {"message": QUESTION, "stream": False, **dict.fromkeys(names)}
     with conversing(settings, None) as client:
-        body = answered(say(client, home.actor, **unsaid))
+        body = answered(post(client, home.actor, said))
     assert body["metadata"]["preset"] == "detailed"
 
 
