@@ -205,9 +205,12 @@ def test_50_streams_at_once_are_answered_by_one_process(
         async with httpx.AsyncClient(timeout=60, limits=limits) as client:
             return await asyncio.gather(*(ask(client, url) for _ in range(50)))
 
-    with made(settings, **model, rag_api_rate_limit="1000/minute") as core, live(chat.app, core) as url:
-        with ThreadPoolExecutor(1) as pool:
-            streams_told = pool.submit(asyncio.run, all_of(url)).result()
+    with (
+        made(settings, **model, rag_api_rate_limit="1000/minute") as core,
+        live(chat.app, core) as url,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        streams_told = pool.submit(asyncio.run, all_of(url)).result()
     assert {text_of(chunks) for chunks in streams_told} == {PIECES[0] + PIECES[1]}
     assert {chunks[-1]["type"] for chunks in streams_told} == {"done"}
     assert len({chunks[-1]["metadata"]["session_id"] for chunks in streams_told}) == 50
