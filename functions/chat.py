@@ -1,25 +1,38 @@
-"""chat: conversations over documents, with memory; and the sessions that they are kept in."""
+"""chat: conversations over documents, with memory; and the sessions that remember them."""
 
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Annotated
 
+from fastapi import Depends
 from starlette.responses import Response
 
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, Renewed, with_scope
+from shared.conversations import sessions
 from shared.conversations.turn import converse, whole
+from shared.dialects import chat_sessions as kept
 from shared.dialects import conversations as wire
+from shared.ids import id_of
 from shared.sse import EventStream, begun, events
 from shared.types import Principal, Scope
 
-# As long a conversation as chat completions take.
+# A conversation may come whole with each of its turns.
 MAX_BYTES = 1024 * 1024
 
-app = create_app(wire, "chat", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503), max_body_bytes=MAX_BYTES)
+app = create_app(
+    wire, "chat", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503), max_body_bytes=MAX_BYTES
+)
 
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
 STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+
+
+async def _id_of_path(session_id: str) -> str:
+    return id_of(session_id, "session")
+
+
+Id = Annotated[str, Depends(_id_of_path)]
 
 
 @app.post("/api/v1/chat", response_model=wire.Response, responses={200: STREAM})
@@ -32,6 +45,28 @@ async def chat(caller: Asker, renewed: Renewed, core: Core, body: wire.Request) 
         happened = await until.enter_async_context(aclosing(await begun(happening)))
         said = partial(wire.said, body, caller.user_id)
         return EventStream(events(happened, said, wire.broken), until.pop_all())
+
+
+@app.get("/api/v1/chat/sessions")
+@app.get("/v1/chat/sessions")
+def index(caller: Asker, core: Core, limit: kept.Limit = 20, offset: kept.Offset = 0) -> list[kept.Session]:
+    return [kept.Session.of(row) for row in sessions.listed(core.database, caller, limit, offset)]
+
+
+@app.get("/api/v1/chat/sessions/{session_id}/messages", response_model_exclude_none=True)
+@app.get("/v1/chat/sessions/{session_id}/messages", response_model_exclude_none=True)
+def messages(
+    caller: Asker, core: Core, session: Id, limit: kept.MessageLimit = 1000, offset: kept.Offset = 0
+) -> list[kept.SaidMessage]:
+    rows = sessions.messages(core.database, caller, session, limit, offset)
+    return [kept.SaidMessage.of(row) for row in rows]
+
+
+@app.delete("/api/v1/chat/sessions/{session_id}", status_code=204)
+@app.delete("/v1/chat/sessions/{session_id}", status_code=204)
+def delete(caller: Asker, core: Core, session: Id) -> Response:
+    sessions.delete(core.database, caller, session)
+    return Response(status_code=204)
 
 
 handler = lambda_handler(app)

@@ -93,6 +93,7 @@ def can_be_wrong(slug: str, path: str, method: str) -> bool:
 KEYED = {
     "api-keys", "chat-completions", "collections", "documents", "webhooks", "indexes", "index-query",
     "index-snapshots", "knowledge", "v1-search", "v1-contents", "v1-similar", "v1-answer",
+    "chat",
 }  # fmt: skip
 # Anybody may ask.
 PUBLIC = {"/health", "/api/keys/health", "/healthz", "/readyz"}

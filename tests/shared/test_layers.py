@@ -116,7 +116,7 @@ LAYERS = (
     ("answers.prompt", "answers.compose", "answers.answer", "answers.once"),
     ("dialects.moments", "dialects.rag", "dialects.api_keys", "dialects.platform", "dialects.detail"),
     ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index", "dialects.chat"),
-    ("dialects.conversations",),
+    ("dialects.conversations", "dialects.chat_sessions"),
     ("dialects.v1", "dialects.search", "dialects.similar", "dialects.contents", "dialects.answer"),
     ("dialects.knowledge", "knowledge", "agent_tool"),
     ("callers", "edge", "app"),
