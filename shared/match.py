@@ -155,4 +155,5 @@ def _match(row: dict[str, Any]) -> Match:
         document_name=row["external_id"] or row["document_id"],
         place=row["place"],
         graph_sourced=row.get("graph_sourced", False),
+        filename=row["filename"],
     )

@@ -125,7 +125,7 @@ class Match:
     is what ordered the list, 0..1, non-increasing; `span` is [start, end) in characters of the document's
     text. `document_name` is the caller's own name for the document, or its id where it has none; `place` is
     where in it the chunk stands, as far as that is known (page_number, page_end, section). `graph_sourced`:
-    without the graph it would not be here.
+    without the graph it would not be here. `filename` is what the document's file was called, if it had one.
     """
 
     chunk_id: str
@@ -150,6 +150,7 @@ class Match:
     document_name: str
     place: dict[str, Any]
     graph_sourced: bool = False
+    filename: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

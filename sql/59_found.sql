@@ -7,8 +7,8 @@ create type rag.hit as (
   span_end integer, similarity double precision, word_score double precision, score double precision
 );
 
--- external_id: the caller's name for the document. place: where in the document the chunk stands, as far as that is
--- known (page_number, page_end, section).
+-- external_id: the caller's name for the document; filename: what its file was called. place: where in the document
+-- the chunk stands, as far as that is known (page_number, page_end, section).
 -- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
 -- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
 -- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
@@ -17,7 +17,8 @@ create type rag.found as (
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-  exact boolean, considered integer, external_id text, place jsonb, vector_ms real, lexical_ms real
+  exact boolean, considered integer, external_id text, place jsonb, vector_ms real, lexical_ms real,
+  filename text
 );
 
 -- Raises PT400 for a page that nobody gets.
@@ -65,7 +66,7 @@ begin
     hit.similarity, hit.word_score, hit.score, documents.collection_id, documents.source_type,
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
-    documents.external_id, stood.place, show.vector_ms, show.lexical_ms
+    documents.external_id, stood.place, show.vector_ms, show.lexical_ms, documents.filename
   from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
