@@ -20,9 +20,7 @@ from shared.types import Principal, Scope
 # A conversation may come whole with each of its turns.
 MAX_BYTES = 1024 * 1024
 
-app = create_app(
-    wire, "chat", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503), max_body_bytes=MAX_BYTES
-)
+app = create_app(wire, "chat", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503), max_body_bytes=MAX_BYTES)
 
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
 STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from shared.chat.asked import FRAME_TOKENS
-from shared.sessions import Message
+from shared.conversations.nouns import Message
 from shared.tokens import count_tokens
 from shared.words import content_words
 

@@ -6,8 +6,29 @@ from typing import Any
 
 from shared.extract import MODEL as EXTRACTIVE
 from shared.generate import UNSAID
-from shared.sessions import Message
 from shared.types import Judgement, Match, Mode, Sampling, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What was said, and by whom: user, assistant or system. The details are an answer's: sources, usage,
+    model; of what is remembered they are left out."""
+
+    role: str
+    content: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Where a turn takes place, with the last messages before it; without an id it is not there yet."""
+
+    session_id: str | None
+    org_id: str
+    collection_id: str | None
+    messages: tuple[Message, ...] = ()
+    title: str = ""
+    message_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ from typing import Any
 
 from shared.chat.asked import Body
 from shared.conversations.memory import remembered
-from shared.conversations.nouns import Turn
+from shared.conversations.nouns import Message, Turn
 from shared.generate import NOTHING_FOUND, SYSTEM, TURN, quoted
-from shared.sessions import Message
 from shared.tokens import count_tokens
 from shared.types import Match
 

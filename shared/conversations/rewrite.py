@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from shared.clean import hides_something
 from shared.conversations.memory import joined, leans, remembered
+from shared.conversations.nouns import Message
 from shared.conversations.thinking import Thinking
-from shared.sessions import Message
 
 # The model is shown the end of the conversation: who leans, leans on what is near.
 HISTORY_TOKENS = 2_000

@@ -1,39 +1,17 @@
 """Conversations that are kept: opened for a turn, added to when it is done, listed, read, deleted. A session
 is its user's alone; row security says so."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from shared.clean import clean_line
+from shared.conversations.nouns import Message, Session
 from shared.errors import about
 from shared.postgrest import Database
 from shared.types import Acting, Match, Principal
 
 Row = dict[str, Any]
 TITLE_CHARACTERS, MESSAGE_CHARACTERS = 200, 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What was said, and by whom: user, assistant or system. The details are an answer's: sources, usage,
-    model; what is remembered comes without them."""
-
-    role: str
-    content: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """Where a turn takes place, with the last messages before it; without an id it is not there yet."""
-
-    session_id: str | None
-    org_id: str
-    collection_id: str | None
-    messages: tuple[Message, ...] = ()
-    title: str = ""
-    message_count: int = 0
 
 
 def open_session(
@@ -100,6 +78,7 @@ def source(match: Match) -> Row:
         "document_id": match.document_id,
         "chunk_id": match.chunk_id,
         "title": match.title,
+        "filename": match.filename,
         "ordinal": match.ordinal,
         "score": match.score,
     }

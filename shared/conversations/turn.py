@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
-from shared import sessions
 from shared.chat import replies
 from shared.chat.asked import Body, cut
 from shared.chat.replies import Pairs
+from shared.conversations import sessions
 from shared.conversations.deep import Bounds, Findings, reason
-from shared.conversations.nouns import Answered, Delta, Event, Sources, Turn
+from shared.conversations.nouns import Answered, Delta, Event, Message, Session, Sources, Turn
 from shared.conversations.prompt import request
 from shared.conversations.rewrite import rewritten
 from shared.conversations.thinking import Thinking
@@ -27,7 +27,6 @@ from shared.generate import usage_of
 from shared.graph.context import graph_context
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT, cite
-from shared.sessions import Message, Session
 from shared.tokens import count_tokens
 from shared.trace import milliseconds_since, step
 from shared.types import Confidence, Filters, Found, Graph, Judgement, Match, Principal, Query, Usage

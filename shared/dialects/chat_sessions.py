@@ -5,6 +5,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
+from shared.dialects.platform import Limit, Offset
+
+__all__ = ["Limit", "Offset"]
 Row = dict[str, Any]
 MessageLimit = Annotated[int, Field(ge=1, le=1000)]
 
@@ -45,6 +48,11 @@ class SaidMessage(BaseModel):
         listed = isinstance(sources, list) and all(isinstance(source, dict) for source in sources)
         return cls(
             **{**row, "id": f"msg_{row['id']}"},
-            sources=sources if sources and listed else None,
+            sources=list(map(_source, sources)) if sources and listed else None,
             usage=usage if isinstance(usage, dict) else None,
         )
+
+
+def _source(kept: Row) -> Row:
+    """As an answer's sources are shown (conversations.py)."""
+    return {("chunk_index" if name == "ordinal" else name): value for name, value in kept.items()}

@@ -7,12 +7,11 @@ from pydantic import BaseModel, Field, StringConstraints, field_validator
 from starlette.responses import JSONResponse
 
 from shared.chat.asked import text_of
-from shared.conversations.nouns import Answered, Delta, Event, Looking, Sources, Step, SubQuery, Turn
+from shared.conversations.nouns import Answered, Delta, Event, Looking, Message, Sources, Step, SubQuery, Turn
 from shared.conversations.presets import PRESETS
 from shared.dialects.platform import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
 from shared.errors import InvalidRequest, RagError
 from shared.ids import id_of
-from shared.sessions import Message
 from shared.sse import event
 from shared.types import Match, Mode, Sampling
 
@@ -169,13 +168,14 @@ class Source(BaseModel):
 
     @classmethod
     def of(cls, match: Match) -> Self:
+        """Of what was found."""
         return cls(
-            document_id=f"doc_{match.document_id}",
+            document_id=match.document_id,
             title=match.title,
-            filename=None,
+            filename=match.filename,
             chunk_index=match.ordinal,
             score=round(min(1.0, max(0.0, match.score)), 6),
-            chunk_id=f"chunk_{match.chunk_id}",
+            chunk_id=match.chunk_id,
         )
 
 
@@ -234,7 +234,7 @@ class Metadata(BaseModel):
         return cls(
             session_id=done.session_id,
             user_id=user_id,
-            collection_id=f"col_{done.collection_id}" if done.collection_id else None,
+            collection_id=done.collection_id,
             retrieval_mode=request.retrieval.mode,
             model=done.model,
             latency_ms=done.milliseconds,

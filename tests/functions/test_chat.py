@@ -48,14 +48,14 @@ def request_of(gateway: StandIn) -> dict[str, Any]:
 def test_a_question_is_answered_from_the_documents_and_kept(
     settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
 ):
-    collection = f"col_{home.id.removeprefix('ws_')}"
+    collection = home.id.removeprefix("ws_")
     with conversing(settings, gateway) as client:
-        body = answered(say(client, home.actor, collection_id=collection))
+        body = answered(say(client, home.actor, collection_id=f"col_{collection}"))
     assert set(body) == {"query", "response", "sources", "usage", "metadata"}
     assert (body["query"], body["response"]) == (QUESTION, ANSWER)
     first = body["sources"][0]
     assert (first["document_id"], first["title"], first["chunk_index"]) == (
-        home.documents["Billing outage"], "Billing outage", 0,
+        home.documents["Billing outage"].removeprefix("doc_"), "Billing outage", 0,
     )  # fmt: skip
     assert 1 >= first["score"] >= body["sources"][-1]["score"] >= 0
     usage = body["usage"]

@@ -4,10 +4,10 @@ mean."""
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shared.sessions import Message
 
 from shared.chat.asked import FRAME_TOKENS
 from shared.conversations.memory import joined, leans, remembered
+from shared.conversations.nouns import Message
 from shared.tokens import count_tokens
 
 TALK = st.lists(st.builds(Message, st.sampled_from(["user", "assistant"]), st.text(min_size=1, max_size=40)))
