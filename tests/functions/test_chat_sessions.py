@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from shared import sessions
+from shared.conversations import sessions
+from shared.conversations.nouns import Message, Session
 from shared.pipeline import Pipeline
-from shared.sessions import Message, Session
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.functions.serving import platform_error as error

@@ -2,10 +2,10 @@
 
 import pytest
 
-from shared import sessions
+from shared.conversations import sessions
+from shared.conversations.nouns import Message, Session
 from shared.errors import Conflict, InvalidRequest, NotFound
 from shared.pipeline import Pipeline
-from shared.sessions import Message, Session
 from tests.actors import NOBODYS, Actor
 from tests.conftest import People
 
