@@ -222,12 +222,14 @@ def test_limits_credentials_and_the_method_are_the_platform_s(settings: Settings
     assert (refused["type"], refused["code"]) == ("authentication_error", "invalid_api_key")
     assert people.ann.request("GET", PATH).status_code == 405
     with made(settings, rag_api_rate_limit="1/minute") as core, served(retrievals.app, core) as client:
-        answers = [client.post(PATH, json={"query": "x"}, headers=people.ann.headers()) for _ in range(2)]
+        answers: list[Any] = [
+            client.post(PATH, json={"query": "x"}, headers=people.ann.headers()) for _ in range(2)
+        ]
     assert answers[0].headers["x-ratelimit-remaining"] == "0"
     assert platform_error(answers[1], 429)["code"] == "rate_limit_exceeded"
     assert int(answers[1].headers["retry-after"]) > 0
     gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
     with made(settings, **gone) as core, served(retrievals.app, core) as client:
-        answer = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
+        answer: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
     assert platform_error(answer, answer.status_code)["type"] == "server_error"
     assert answer.status_code in (500, 503)

@@ -50,6 +50,7 @@ FUNCTIONS = [
     "rag_finish_load", "rag_abandon_load", "rag_locate",
     "rag_claim_reply", "rag_keep_reply", "rag_release_reply", "rag_contents", "rag_graph_search",
     "rag_graph_of",
+    "rag_health", "rag_stats",
     "rag_build_graph", "rag_open_extraction", "rag_keep_extraction", "rag_fail_extraction",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
@@ -143,6 +144,8 @@ class Library:
             "rag_revoke_key": {"key_id": self.acme_document},
             "rag_open_key": {},
             "rag_metrics": {},
+            "rag_health": {},
+            "rag_stats": {},
             "rag_find_collection": {"name": "default"},
             "rag_list_names": {},
             "rag_find_documents": {"collection": "default", "names": [self.acme_document]},
