@@ -45,9 +45,10 @@ class Looking:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What somebody says, and how it is to be answered. `earlier` is what was said before, as the client has
-    it: it counts where the session has nothing yet. `orders` are the client's own instructions for the
-    model, `manner` the preset's. `deep`: in several steps. `model`: the gateway's own where it is None."""
+    """What somebody says, and how it is to be answered; ids as clients write them. `earlier` is what was
+    said before, as the client has it: it counts where the session has nothing yet. `orders` are the client's
+    own instructions for the model, `manner` the preset's. `deep`: in several steps. `model`: the gateway's
+    own where it is None."""
 
     question: str
     earlier: tuple[Message, ...] = ()

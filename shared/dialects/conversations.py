@@ -11,7 +11,6 @@ from shared.conversations.nouns import Answered, Delta, Event, Looking, Message,
 from shared.conversations.presets import PRESETS
 from shared.dialects.platform import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
 from shared.errors import InvalidRequest, RagError
-from shared.ids import id_of
 from shared.sse import event
 from shared.types import Match, Mode, Sampling
 
@@ -106,15 +105,15 @@ class Request(NullIsUnsaid):
     generation: Generation = Field(default_factory=Generation)
 
     def turn(self) -> Turn:
-        """Raises InvalidRequest, and NotFound for an id that cannot be anybody's."""
+        """Raises InvalidRequest."""
         question, earlier, orders = self._said()
         preset = PRESETS[self.preset]
         return Turn(
             question,
             earlier,
             orders,
-            id_of(self.session_id, "session") if self.session_id else None,
-            id_of(self.collection_id, "collection") if self.collection_id else None,
+            self.session_id,
+            self.collection_id,
             self.is_follow_up,
             self.reasoning_mode == "deep",
             self.retrieval.looking(),

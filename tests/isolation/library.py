@@ -52,6 +52,8 @@ FUNCTIONS = [
     "rag_graph_of",
     "rag_health", "rag_stats",
     "rag_build_graph", "rag_open_extraction", "rag_keep_extraction", "rag_fail_extraction",
+    "rag_open_session", "rag_keep_turn", "rag_list_sessions", "rag_list_session_messages",
+    "rag_delete_session",
 ]  # fmt: skip
 every_door = pytest.mark.parametrize("door", DOORS)
 every_http_door = pytest.mark.parametrize("door", HTTP_DOORS)
@@ -171,6 +173,17 @@ class Library:
             },
             "rag_graph_search": {"query_text": QUESTION, "query_vector": SHORT},
             "rag_graph_of": {"org_id": self.people.acme.id, "document_ids": [self.acme_document]},
+            "rag_open_session": {},
+            "rag_keep_turn": {
+                "session_id": None,
+                "org_id": self.people.acme.id,
+                "collection_id": None,
+                "title": "a",
+                "messages": [{"role": "user", "content": "a"}],
+            },
+            "rag_list_sessions": {},
+            "rag_list_session_messages": {"session_id": self.acme_document},
+            "rag_delete_session": {"session_id": self.acme_document},
             "rag_recall_embedding": {"hash": "0" * 64, "max_age_seconds": 60},
             "rag_remember_embedding": {"hash": "0" * 64, "embedding": SHORT, "max_age_seconds": 60},
         }

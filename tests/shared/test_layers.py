@@ -216,6 +216,8 @@ def test_a_dialect_only_renders(module: str):
             "trace",
             "chat.asked",
             "chat.replies",
+            "conversations.nouns",
+            "conversations.presets",
             "sse",
         }
 

@@ -1,0 +1,126 @@
+"""chat's sessions over HTTP, on the real stack: listed, read, deleted, as the platform contract has them."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from shared.conversations import sessions
+from shared.conversations.nouns import Message, Session
+from shared.pipeline import Pipeline
+from tests.actors import NOBODYS, Actor, World
+from tests.conftest import People
+from tests.functions.serving import platform_error as error
+
+PATH = "/api/v1/chat/sessions"
+SOURCES = [{"document_id": NOBODYS, "title": "The kiln", "score": 0.5}]
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
+ASKED = Message("user", "  How hot\nis the\u200b kiln? ")
+TOLD = Message("assistant", "1,200 degrees.", {"sources": SOURCES, "usage": USAGE, "model": "m"})
+Row = dict[str, Any]
+
+
+def kept(core: Pipeline, actor: Actor, *messages: Message, session_id: str | None = None) -> str:
+    assert actor.org is not None
+    place = Session(session_id, actor.org.id, None)
+    return sessions.keep_turn(core.database, actor.principal, place, messages or (ASKED, TOLD))
+
+
+def got(actor: Actor, path: str = PATH, **more: Any) -> list[Row]:
+    answer = actor.request("GET", path, **more)
+    assert answer.status_code == 200, answer.text
+    rows: list[Row] = answer.json()
+    return rows
+
+
+def test_sessions_are_listed_as_the_contract_shows_them(core: Pipeline, people: People):
+    first, second = kept(core, people.ann), kept(core, people.ann)
+    kept(core, people.ann, Message("user", "And now?"), session_id=first)
+    rows = got(people.ann)
+    assert rows == got(people.ann, "/v1/chat/sessions")
+    assert [(row["id"], row["message_count"]) for row in rows] == [(first, 3), (second, 2)]
+    assert [row["id"] for row in got(people.ann, f"{PATH}?limit=1&offset=1")] == [second]
+    row = rows[1]
+    assert row.pop("created_at") <= row.pop("last_message_at")
+    assert row == {
+        "id": second,
+        "org_id": people.acme.id,
+        "user_id": people.ann.id,
+        "collection_id": None,
+        # Of the first question, on one line, what shows.
+        "title": "How hot is the kiln?",
+        "message_count": 2,
+    }
+    assert got(people.bob) == []
+
+
+def test_what_was_said_is_read_with_what_it_was_written_from(core: Pipeline, people: People):
+    session = kept(core, people.ann)
+    question, answer = rows = got(people.ann, f"{PATH}/{session}/messages")
+    assert rows == got(people.ann, f"/v1/chat/sessions/{session}/messages")
+    assert set(question) == {"id", "session_id", "role", "content", "created_at"}
+    assert (question["role"], question["content"]) == ("user", ASKED.content)
+    assert (answer["role"], answer["content"]) == ("assistant", TOLD.content)
+    assert (answer["sources"], answer["usage"]) == (SOURCES, USAGE)
+    assert UUID(question["id"].removeprefix("msg_")) != UUID(answer["id"].removeprefix("msg_"))
+    assert question["session_id"] == answer["session_id"] == session
+    assert [row["id"] for row in got(people.ann, f"{PATH}/{session}/messages?limit=1&offset=1")] == [
+        answer["id"]
+    ]
+
+
+@pytest.mark.parametrize(
+    "details", [{}, {"sources": [], "usage": None}, {"sources": 7, "usage": "x"}, {"sources": [1]}], ids=str
+)
+def test_details_of_another_form_are_not_shown(core: Pipeline, people: People, details: Row):
+    """As a member may keep them, past the routes."""
+    session = kept(core, people.ann, Message("assistant", "So.", details))
+    (row,) = got(people.ann, f"{PATH}/{session}/messages")
+    assert set(row) == {"id", "session_id", "role", "content", "created_at"}
+
+
+def test_a_session_is_deleted(core: Pipeline, people: People):
+    first, second = kept(core, people.ann), kept(core, people.ann)
+    for path in (f"{PATH}/{first}", f"/v1/chat/sessions/{second}"):
+        answer = people.ann.request("DELETE", path)
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert error(people.ann.request("DELETE", path), 404)["code"] == "session_not_found"
+    assert got(people.ann) == []
+
+
+@pytest.mark.parametrize("session", [NOBODYS, "none", "msg_1", f"{NOBODYS}x", "%00"])
+def test_what_is_no_session_is_not_there(people: People, session: str):
+    for method, path in (("GET", f"{PATH}/{session}/messages"), ("DELETE", f"{PATH}/{session}")):
+        found = error(people.ann.request(method, path), 404)
+        assert (found["type"], found["code"]) == ("not_found_error", "session_not_found")
+
+
+@pytest.mark.parametrize("page", ["limit=0", "limit=101", "limit=x", "offset=-1", f"offset={2**31}"])
+def test_a_page_that_nobody_gets_is_refused(people: People, page: str):
+    found = error(people.ann.request("GET", f"{PATH}?{page}"), 400)
+    assert (found["type"], found["code"]) == ("invalid_request_error", "invalid_field_value")
+    if page != "limit=101":
+        assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?{page}"), 400)
+    assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?limit=1001"), 400)
+
+
+def test_a_key_needs_chat_read(core: Pipeline, people: People):
+    session = kept(core, people.ann)
+    for scopes, status in ((["chat:read"], 200), (["retrievals:read", "documents:write"], 403)):
+        made = people.ann.post("/api/keys", {"name": "a key", "scopes": scopes})
+        key = made.json()["key"]
+        answer = people.ann.request("GET", f"{PATH}/{session}/messages", token=key)
+        assert answer.status_code == status, answer.text
+    assert error(people.ann.request("DELETE", f"{PATH}/{session}", token=key), 403)["code"] == "missing_scope"
+    assert error(people.ann.request("GET", PATH, token=people.ann.stack.anon_key), 401)
+
+
+def test_a_collection_s_end_is_seen_and_the_conversation_stays(core: Pipeline, people: People, world: World):
+    (made,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
+    place = sessions.open_session(core.database, people.ann.principal, None, made["id"])
+    assert (place.session_id, place.collection_id, place.messages) == (None, made["id"], ())
+    session = sessions.keep_turn(core.database, people.ann.principal, place, (ASKED, TOLD))
+    assert got(people.ann)[0]["collection_id"] == made["id"]
+    assert people.ann.request("DELETE", f"/v1/collections/{made['id']}").status_code == 204
+    assert got(people.ann)[0]["collection_id"] is None
+    assert len(got(people.ann, f"{PATH}/{session}/messages")) == 2
