@@ -1,10 +1,10 @@
 """health: is the database reachable, and what does this deployment really use. Needs no token."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 
+from shared.administration import source
 from shared.app import create_app, lambda_handler
 from shared.callers import Core
 from shared.dialects import rag
@@ -25,12 +25,12 @@ def health(core: Core) -> JSONResponse:
         "database": "reachable" if reachable else "unreachable",
         "embedder": {
             "model": core.embedder.model,
-            "source": _source(settings.openai_api_key, settings.rag_embedding_url),
+            "source": source(settings.openai_api_key, settings.rag_embedding_url),
             "stored_dimensions": DIMENSIONS,
         },
         "generator": {
             "model": core.generator.model,
-            "source": _source(settings.lovable_api_key, settings.rag_gateway_url),
+            "source": source(settings.lovable_api_key, settings.rag_gateway_url),
         },
         "reranker": {**described(settings), "enabled": settings.rerank_enabled},
         "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
@@ -38,11 +38,6 @@ def health(core: Core) -> JSONResponse:
         "api_keys": core.key_ring.algorithm if core.key_ring else "not in this process",
     }
     return JSONResponse(report, 200 if reachable else 503)
-
-
-def _source(key: object, address: str) -> str | None:
-    """Where a part runs: the host alone, since a path may say more than strangers need."""
-    return "local" if key is None else urlsplit(address).hostname
 
 
 handler = lambda_handler(app)

@@ -16,7 +16,15 @@ from pydantic import SecretStr
 from shared import spans
 from shared.auth import bearer
 from shared.config import read_settings
-from shared.errors import ApiKeysOff, Forbidden, NotFound, Unauthorized
+from shared.errors import (
+    ApiKeysOff,
+    DatabaseFailed,
+    DatabaseTimedOut,
+    Forbidden,
+    KeysUnavailable,
+    NotFound,
+    Unauthorized,
+)
 from shared.ids import id_of
 from shared.keyring import KeyRing
 from shared.keys import is_key
@@ -123,6 +131,21 @@ def renewed_from(credential: Any) -> Any:
 
 # With the credential where all APIs take it. (Who may not be anonymous was refused before.)
 Renewed = Annotated[Callable[[], Principal], renewed_from(in_authorization)]
+
+
+def _visitor(core: Core, authorization: Authorization = None) -> Principal | None:
+    if authorization is None:
+        return None
+    try:
+        with step("authenticate"):
+            return _key_or_user(core, authorization)
+    except (DatabaseFailed, DatabaseTimedOut, KeysUnavailable):
+        return None
+
+
+# Whoever asks, for what anybody may: None without a credential, and while nobody can tell whose it is.
+# Nothing is counted. Raises Unauthorized for one that is not good.
+Visitor = Annotated[Principal | None, Depends(_visitor)]
 
 
 def _by_link(request: Request, core: Core, document_id: str, token: str) -> Principal:

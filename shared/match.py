@@ -156,4 +156,5 @@ def _match(row: dict[str, Any]) -> Match:
         place=row["place"],
         graph_sourced=row.get("graph_sourced", False),
         filename=row["filename"],
+        owner_id=row["owner_id"],
     )

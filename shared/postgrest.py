@@ -23,6 +23,8 @@ NO_ANSWER = {None, "502", "503", "504"}
 NOT_DONE = {"PGRST000", "PGRST002", "57P03", "08001"}
 # It was undone for the sake of another transaction, which has what it wanted by now: a deadlock, above all.
 UNDONE = {"40P01", "40001"}
+# What anon hears of each of our functions.
+REFUSED = "42501"
 # The connection was lost, or ended, under way, perhaps just after the commit.
 PERHAPS_DONE = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
 
@@ -85,10 +87,14 @@ class Database:
             raise _Unavailable(DatabaseFailed(), begun=True) from broken
 
     def is_reachable(self) -> bool:
-        """Whether the project's PostgREST answers, knows the anon key and has our schema.
+        """Whether the project's PostgREST answers, knows the anon key and has our schema."""
+        return self.refusal() == REFUSED
 
-        Asked as nobody, our function answers that anon may not call it (42501); a gateway that refuses the
-        key, or a database without the schema, answers something else.
+    def refusal(self) -> str | None:
+        """With which code PostgREST refuses a call by nobody; None where it is not PostgREST that answers.
+
+        Asked as nobody, our function answers that anon may not call it (REFUSED): so the database is there,
+        with our schema. A gateway that refuses the key answers something else.
         """
         headers = {"apikey": self._anon_key, "Authorization": f"Bearer {self._anon_key}"}
         body = {"org_id": "00000000-0000-0000-0000-000000000000"}
@@ -97,9 +103,10 @@ class Database:
                 answer = self._transport.post(
                     f"{self._address}/rpc/is_org_member", json=body, headers=headers
                 )
-            return bool(answer.json()["code"] == "42501")
+            code = answer.json()["code"]
         except (httpx.TransportError, ValueError, TypeError, KeyError):
-            return False
+            return None
+        return code if isinstance(code, str) else None
 
     def close(self) -> None:
         self._transport.close()

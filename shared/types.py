@@ -45,7 +45,8 @@ class Filters:
     """What a search is narrowed by; nothing given is nothing asked.
 
     Of a list one suffices; metadata are equalities that all must hold. Dates are inclusive and mean the
-    document's own date; a lang finds its variants too. `collection` is a name that the caller knows one by.
+    document's own date; a lang finds its variants too. `collection` is a name that the caller knows one by;
+    `document_type` is what somebody called the document, or what it was read as.
     """
 
     source_types: tuple[str, ...] = ()
@@ -60,6 +61,7 @@ class Filters:
     labels: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     collection: str | None = None
+    document_type: str | None = None
 
 
 class Mode(StrEnum):
@@ -125,7 +127,8 @@ class Match:
     is what ordered the list, 0..1, non-increasing; `span` is [start, end) in characters of the document's
     text. `document_name` is the caller's own name for the document, or its id where it has none; `place` is
     where in it the chunk stands, as far as that is known (page_number, page_end, section). `graph_sourced`:
-    without the graph it would not be here. `filename` is what the document's file was called, if it had one.
+    without the graph it would not be here. `filename` is what the document's file was called, if it had one;
+    `owner_id` is whose alone the document is, None where it is the whole org's.
     """
 
     chunk_id: str
@@ -151,6 +154,7 @@ class Match:
     place: dict[str, Any]
     graph_sourced: bool = False
     filename: str | None = None
+    owner_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
--- What documents are filtered by besides their own columns: origin, author, state, labels, and every entry of
--- their metadata. jsonb's own operators are not leakproof, and under row security would scan the whole org;
--- so each value becomes a row that is found by equality. Written by a trigger, read by rag.scope_of.
+-- What documents are filtered by besides their own columns: origin, author, state, labels, every entry of
+-- their metadata, and their type. jsonb's own operators are not leakproof, and under row security would scan the
+-- whole org; so each value becomes a row that is found by equality. Written by a trigger, read by rag.scope_of.
 
 create table rag.facets (
   org_id uuid not null,
@@ -73,7 +73,7 @@ as $$
 $$;
 
 -- The facets of a document. Metadata is under "metadata.key", so that no key of it can pass for a label or an
--- author.
+-- author. Its type is what somebody calls it, and what it was read as: it is found by either.
 create function rag.facets_of(document rag.documents)
 returns setof uuid
 language sql immutable security invoker set search_path = ''
@@ -88,6 +88,11 @@ as $$
     select 'label', to_jsonb(label) from unnest(document.labels) as label
     union all
     select 'metadata.' || entry.key, entry.value from jsonb_each(document.metadata) as entry
+    union all
+    select 'document_type', said.value
+    from (values (document.metadata -> 'document_type'), (document.processing_info -> 'document_type'))
+      as said (value)
+    where jsonb_typeof(said.value) = 'string'
   ) as found (kind, value);
 $$;
 
@@ -110,11 +115,13 @@ create trigger index_facets_of_new_documents after insert on rag.documents
   for each row execute function rag.index_facets();
 
 create trigger index_facets_of_changed_documents
-  after update of origin, author, state, labels, metadata, collection_id, owner_id on rag.documents
+  after update of origin, author, state, labels, metadata, processing_info, collection_id, owner_id on rag.documents
   for each row
-  when ((old.origin, old.author, old.state, old.labels, old.metadata, old.collection_id, old.owner_id)
+  when ((old.origin, old.author, old.state, old.labels, old.metadata, old.processing_info -> 'document_type',
+      old.collection_id, old.owner_id)
     is distinct from
-    (new.origin, new.author, new.state, new.labels, new.metadata, new.collection_id, new.owner_id))
+    (new.origin, new.author, new.state, new.labels, new.metadata, new.processing_info -> 'document_type',
+      new.collection_id, new.owner_id))
   execute function rag.index_facets();
 
 revoke all on function rag.plain(jsonb), rag.facet(text, jsonb), rag.facets_of(rag.documents), rag.index_facets()

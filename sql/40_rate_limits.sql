@@ -164,6 +164,9 @@ begin
   insert into rag.request_counts as present (user_id, function, outcome, total)
   values (auth.uid(), function, case when admitted then 'admitted' else 'limited' end, 1)
   on conflict on constraint request_counts_pkey do update set total = present.total + excluded.total;
+  if admitted then
+    perform rag.count_call();
+  end if;
 end;
 $$;
 

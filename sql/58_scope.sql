@@ -4,11 +4,12 @@
 
 -- The filters as they come. Dates are inclusive and mean the document's own date; lang "fr" finds fr-CA too;
 -- of a list one suffices, an empty one is none; metadata are equalities that all must hold. collection is the name of
--- one of the caller's. model is the deployment's by default.
+-- one of the caller's. model is the deployment's by default. document_type is what somebody calls the document, or what
+-- it was read as.
 create type rag.filters as (
   source_type text, lang text, org_id uuid, date_from timestamptz, date_to timestamptz, model text,
   source_types text[], collection_id uuid, collection_ids uuid[], origins text[], authors text[],
-  states text[], labels text[], metadata jsonb, collection text
+  states text[], labels text[], metadata jsonb, collection text, document_type text
 );
 
 -- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
@@ -62,7 +63,8 @@ begin
   scope.date_from := wanted.date_from;
   scope.date_to := wanted.date_to;
 
-  if num_nonnulls(wanted.origins, wanted.authors, wanted.states, wanted.labels, wanted.metadata) = 0 then
+  if num_nonnulls(wanted.origins, wanted.authors, wanted.states, wanted.labels, wanted.metadata,
+    wanted.document_type) = 0 then
     return scope;
   end if;
 
@@ -75,7 +77,8 @@ begin
     union all select 2, 'author', to_jsonb(value) from unnest(wanted.authors) as value
     union all select 3, 'state', to_jsonb(value) from unnest(wanted.states) as value
     union all select 4, 'label', to_jsonb(value) from unnest(wanted.labels) as value
-    union all select 4 + entry.number, 'metadata.' || entry.key, entry.value
+    union all select 5, 'document_type', to_jsonb(wanted.document_type) where wanted.document_type is not null
+    union all select 5 + entry.number, 'metadata.' || entry.key, entry.value
       from jsonb_each(nullif(wanted.metadata, 'null')) with ordinality as entry (key, value, number)
   ) as found (number, kind, value);
   if facets is not null then

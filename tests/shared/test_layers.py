@@ -118,6 +118,7 @@ LAYERS = (
     ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index", "dialects.chat"),
     ("dialects.conversations", "dialects.chat_sessions"),
     ("dialects.v1", "dialects.search", "dialects.similar", "dialects.contents", "dialects.answer"),
+    ("administration", "dialects.retrievals", "dialects.administration"),
     ("dialects.knowledge", "knowledge", "agent_tool"),
     ("callers", "edge", "app"),
 )

@@ -11,6 +11,8 @@ from tests.conftest import People
 
 # The whole exposed surface. Each of these runs as its caller.
 EXPOSED = {
+    "rag_health()",
+    "rag_stats(integer)",
     "rag_delete_session(uuid)",
     "rag_keep_turn(uuid,uuid,uuid,text,jsonb)",
     "rag_list_session_messages(uuid,integer,integer)",
@@ -95,6 +97,8 @@ EXPOSED = {
 }
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
+    "rag.count_call()",
+    "rag.version()",
     "rag.check_messages(jsonb)",
     "rag.collection_in(uuid,uuid)",
     "rag.require_chat_scope()",
@@ -296,6 +300,7 @@ GRANTS = {
     "rate_limits": {"SELECT", "INSERT", "UPDATE"},
     "request_counts": {"SELECT", "INSERT", "UPDATE"},
     "measures": {"SELECT", "INSERT", "UPDATE"},
+    "calls": {"SELECT", "INSERT", "UPDATE"},
     # No update, no delete: what happened stays as it was noted.
     "events": {"SELECT"},
     "query_embeddings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
@@ -344,9 +349,11 @@ WORKER_FUNCTIONS = {
     "rag_claim_removals(integer)",
     "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
     "rag_end_removal(uuid,text)",
+    "rag_health()",
 }
 # What they, and the triggers on what they change, ask.
 WORKER_HELPERS = {
+    "rag.version()",
     "rag.is_awaited(uuid,uuid,text)",
     "rag.is_metadata(jsonb)",
     "rag.shows_only(text)",
@@ -557,6 +564,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])",
         "rag_release_reply(uuid,text,uuid)",
         "rag.milliseconds_since(timestamp with time zone)",
+        "rag.count_call()",
         "rag.held_load(uuid)",
         "rag.insert_chunks(uuid,rag.chunked[],integer)",
         "rag.placed_id(bigint)",

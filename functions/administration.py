@@ -1,0 +1,37 @@
+"""administration: the platform's health, for anybody, and its figures, for admins of an org."""
+
+from typing import Annotated, Any
+
+from starlette.responses import Response
+
+from shared import administration
+from shared.app import create_app, lambda_handler
+from shared.callers import Core, Visitor, with_scope
+from shared.dialects import administration as wire
+from shared.types import Principal, Scope
+
+# (It starts without what embeds and answers: that they do not is what health is to say.)
+app = create_app(wire, "administration", searches=False, errors=(401, 403, 429, 500, 503))
+
+Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
+GONE: dict[int | str, dict[str, Any]] = {
+    503: {"model": wire.Health, "description": "The same report, of a database that is gone"}
+}
+
+
+@app.get("/api/v1/health", response_model=wire.Health, responses=GONE)
+@app.get("/v1/health", response_model=wire.Health, responses=GONE)
+def health(caller: Visitor, core: Core) -> Response:
+    report = administration.check(core, caller)
+    status = 503 if report.status is administration.State.UNHEALTHY else 200
+    body = wire.Health.of(report, core.settings).model_dump_json()
+    return Response(body, status, media_type="application/json")
+
+
+@app.get("/api/v1/stats")
+@app.get("/v1/stats")
+def stats(caller: Admin, core: Core) -> wire.Stats:
+    return wire.Stats.of(administration.stats(core, caller))
+
+
+handler = lambda_handler(app)

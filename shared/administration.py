@@ -1,0 +1,191 @@
+"""What operators and an org's admins look at: whether each service does what it is there for, and how much an
+org has."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from threading import Lock
+from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+import httpx
+
+from shared.embed import DIMENSIONS, padded
+from shared.errors import ConfigurationError, RagError
+from shared.patience import patient_client, within
+from shared.pipeline import Pipeline
+from shared.postgrest import REFUSED
+from shared.sign import the_worker
+from shared.types import Principal
+
+VERSION = "0.1.0"
+# The newest of supabase/migrations when this was written; rag.version() tells the database's.
+SCHEMA_VERSION = "20261127000000"
+# What a check may take, and for how long what it found is told again: strangers ask, and some of it costs.
+CHECK_SECONDS = 3.0
+FRESH_SECONDS = 30.0
+# A document that is due for longer waits for a worker that does not come.
+LATE_SECONDS = 900.0
+# text-embedding-3 is asked for as many dimensions as are stored; others have their own.
+SIZED = "text-embedding-3"
+
+
+class State(StrEnum):
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"
+    UNHEALTHY = "unhealthy"
+    # Nobody could look: without a key to sign with, or behind what is gone.
+    UNKNOWN = "unknown"
+    NOT_CONFIGURED = "not_configured"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What rag_health tells: of the caller's orgs, or, to the worker, of all."""
+
+    version: str
+    pgvector: str | None
+    postgres: str
+    is_admin: bool
+    waiting: int
+    running: int
+    oldest_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Costly:
+    """What is looked at now and then, and when that was. `dimensions` are the embedder's own; None where it
+    does not embed."""
+
+    embedder: State
+    model: str | None
+    dimensions: int | None
+    gateway: State
+    look: Look | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`own` is what an admin's org looks like; None for everybody else."""
+
+    status: State
+    services: dict[str, State]
+    at: datetime
+    costly: Costly
+    own: Look | None
+
+
+_lock = Lock()
+_costly: WeakKeyDictionary[Pipeline, Costly] = WeakKeyDictionary()
+
+
+def check(core: Pipeline, caller: Principal | None, clock: Callable[[], float] = time.monotonic) -> Report:
+    """What works, as far as the caller may know. Raises nothing."""
+    with within(CHECK_SECONDS):
+        code = core.database.refusal()
+    answers = code == REFUSED
+    costly = _seen(core, clock, looks=answers)
+    own = _look(core, caller) if caller and answers else None
+    services = {
+        "database": State.HEALTHY if answers else State.UNHEALTHY,
+        "postgrest": State.UNHEALTHY if code is None else State.HEALTHY,
+        **_by_look(costly.look if answers else None),
+        "embedding_service": costly.embedder,
+        "gateway": costly.gateway,
+    }
+    status = State.HEALTHY
+    if not answers:
+        status = State.UNHEALTHY
+    elif not {State.DEGRADED, State.UNHEALTHY}.isdisjoint(services.values()):
+        status = State.DEGRADED
+    return Report(status, services, datetime.now(UTC), costly, own if own and own.is_admin else None)
+
+
+def stats(core: Pipeline, caller: Principal) -> dict[str, Any]:
+    """How much there is in the orgs that the caller administers. Raises Forbidden where that is none."""
+    (row,) = core.database.call(caller, "rag_stats", {}, again=True)
+    return dict(row)
+
+
+def source(key: object, address: str) -> str | None:
+    """Where a part runs: the host alone, since a path may say more than strangers need."""
+    return "local" if key is None else urlsplit(address).hostname
+
+
+def _seen(core: Pipeline, clock: Callable[[], float], *, looks: bool) -> Costly:
+    # One looks, and the others wait for what it sees.
+    with _lock:
+        seen = _costly.get(core)
+        if seen is None or not 0 <= clock() - seen.at < FRESH_SECONDS:
+            seen = _costly[core] = replace(_looked_at(core, looks=looks), at=clock())
+        elif seen.look is None and looks:
+            # The database has come back.
+            seen = _costly[core] = replace(seen, look=_look(core, None))
+        return seen
+
+
+def _looked_at(core: Pipeline, *, looks: bool) -> Costly:
+    state, model, dimensions = _embeds(core)
+    return Costly(state, model, dimensions, _gateway(core), _look(core, None) if looks else None, 0)
+
+
+def _embeds(core: Pipeline) -> tuple[State, str | None, int | None]:
+    model = None
+    try:
+        model = core.embedder.model
+        with within(CHECK_SECONDS):
+            (vector,) = core.embedder.embed(["health"])
+        padded(vector)
+    except (RagError, ConfigurationError, ValueError):
+        return State.UNHEALTHY, model, None
+    expected = DIMENSIONS if model.startswith(SIZED) else len(vector)
+    return State.HEALTHY if len(vector) == expected else State.UNHEALTHY, model, len(vector)
+
+
+def _gateway(core: Pipeline) -> State:
+    """An endpoint that lists no models, and says so, is one that answers."""
+    settings = core.settings
+    if settings.lovable_api_key is None:
+        return State.NOT_CONFIGURED
+    headers = {"Authorization": f"Bearer {settings.lovable_api_key.get_secret_value()}"}
+    try:
+        with (
+            patient_client(CHECK_SECONDS) as client,
+            within(CHECK_SECONDS),
+            client.stream("GET", f"{settings.rag_gateway_url}/models", headers=headers) as answer,
+        ):
+            status = answer.status_code
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return State.UNHEALTHY
+    if status in (401, 403) or status >= 500:
+        return State.UNHEALTHY
+    return State.DEGRADED if status == 429 else State.HEALTHY
+
+
+def _look(core: Pipeline, caller: Principal | None) -> Look | None:
+    """As the caller, or else as the worker, whose role sees what waits; None where nobody can."""
+    who = caller or (the_worker(core.signer) if core.signer else None)
+    if who is None:
+        return None
+    try:
+        with within(CHECK_SECONDS):
+            (row,) = core.database.call(who, "rag_health", {}, again=True)
+        return Look(**row)
+    except (RagError, TypeError, ValueError):
+        return None
+
+
+def _by_look(look: Look | None) -> dict[str, State]:
+    if look is None:
+        return dict.fromkeys(("migrations", "pgvector", "queue"), State.UNKNOWN)
+    behind = State.UNHEALTHY if look.version < SCHEMA_VERSION else State.DEGRADED
+    late = look.oldest_seconds is not None and look.oldest_seconds > LATE_SECONDS
+    return {
+        "migrations": State.HEALTHY if look.version == SCHEMA_VERSION else behind,
+        "pgvector": State.HEALTHY if look.pgvector else State.UNHEALTHY,
+        "queue": State.DEGRADED if late else State.HEALTHY,
+    }

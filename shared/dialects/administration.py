@@ -1,0 +1,127 @@
+"""The platform contract's wire models of administration: health for anybody, details and stats for admins."""
+
+from datetime import datetime
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel
+
+from shared.administration import SCHEMA_VERSION, VERSION, Look, Report, source
+from shared.config import Settings
+from shared.dialects.platform import ErrorBody, error_body
+from shared.embed import DIMENSIONS
+
+__all__ = ["ErrorBody", "error_body"]
+
+State = Literal["healthy", "degraded", "unhealthy", "unknown", "not_configured"]
+
+
+class Services(BaseModel):
+    database: State
+    postgrest: State
+    migrations: State
+    pgvector: State
+    embedding_service: State
+    gateway: State
+    queue: State
+
+
+class Database(BaseModel):
+    """`migration` is the newest that the database has, `expected` the one that the functions are for."""
+
+    postgres: str
+    pgvector: str | None
+    migration: str
+    expected: str
+
+
+class Embedding(BaseModel):
+    """`dimensions` are the model's own, null while it does not embed."""
+
+    model: str | None
+    dimensions: int | None
+    stored_dimensions: int
+    source: str | None
+
+
+class Gateway(BaseModel):
+    """The model that answers; extractive, where there is none."""
+
+    model: str
+    source: str | None
+
+
+class Queue(BaseModel):
+    """Of the admin's orgs: how many documents wait and are worked on, and how long one has been due."""
+
+    waiting: int
+    running: int
+    oldest_seconds: float | None
+
+
+class Details(BaseModel):
+    database: Database
+    embedding: Embedding
+    gateway: Gateway
+    queue: Queue
+
+    @classmethod
+    def of(cls, report: Report, look: Look, settings: Settings, generator: str) -> Self:
+        return cls(
+            database=Database(
+                postgres=look.postgres,
+                pgvector=look.pgvector,
+                migration=look.version,
+                expected=SCHEMA_VERSION,
+            ),
+            embedding=Embedding(
+                model=report.costly.model,
+                dimensions=report.costly.dimensions,
+                stored_dimensions=DIMENSIONS,
+                source=source(settings.openai_api_key, settings.rag_embedding_url),
+            ),
+            gateway=Gateway(
+                model=generator, source=source(settings.lovable_api_key, settings.rag_gateway_url)
+            ),
+            queue=Queue(waiting=look.waiting, running=look.running, oldest_seconds=look.oldest_seconds),
+        )
+
+
+class Health(BaseModel):
+    """`details` are an admin's to see, and null for everybody else."""
+
+    status: Literal["healthy", "degraded", "unhealthy"]
+    version: str
+    services: Services
+    timestamp: datetime
+    details: Details | None
+
+    @classmethod
+    def of(cls, report: Report, settings: Settings) -> Self:
+        generator = settings.rag_gateway_model if settings.lovable_api_key else "extractive"
+        details = Details.of(report, report.own, settings, generator) if report.own else None
+        return cls(
+            status=report.status.value,  # type: ignore[arg-type]
+            version=VERSION,
+            services=Services(**report.services),  # type: ignore[arg-type]
+            timestamp=report.at,
+            details=details,
+        )
+
+
+class Stats(BaseModel):
+    """Of the orgs that the caller administers. `total_users`: who has ever called; `api_calls_today`: since
+    midnight UTC, let through. Not complete where some table has more rows than are counted."""
+
+    total_users: int
+    total_collections: int
+    total_documents: int
+    total_chunks: int
+    total_entities: int
+    total_relationships: int
+    storage_used_bytes: int
+    api_calls_today: int
+    is_complete: bool
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        return cls(**row)

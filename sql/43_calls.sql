@@ -1,0 +1,49 @@
+-- Who calls an org, and how often today: what the administrators of an org are shown. A row is a user's today in one
+-- org, and is used again the next day, so the table never grows past members. Written by rag_hit, for each org that
+-- the token counts for: a search looks into all of them. Read by rag_stats.
+
+create table rag.calls (
+  org_id uuid not null references rag.orgs (id) on delete cascade,
+  user_id uuid not null,
+  -- In UTC, as is the midnight that starts it.
+  day date not null,
+  total bigint not null check (total > 0),
+  primary key (org_id, user_id)
+);
+
+alter table rag.calls enable row level security;
+alter table rag.calls force row level security;
+
+create policy "callers read their own count, admins their org's" on rag.calls
+  for select to authenticated
+  using (org_id = any (array(select rag.current_org_ids()))
+    and (user_id = (select auth.uid()) or org_id = any (array(select rag.admin_org_ids()))));
+
+create policy "callers begin their own count" on rag.calls
+  for insert to authenticated
+  with check (org_id = any (array(select rag.current_org_ids())) and user_id = (select auth.uid()));
+
+create policy "callers go on with their own count" on rag.calls
+  for update to authenticated
+  using (org_id = any (array(select rag.current_org_ids())) and user_id = (select auth.uid()))
+  with check (org_id = any (array(select rag.current_org_ids())) and user_id = (select auth.uid()));
+
+grant select, insert, update on rag.calls to authenticated;
+
+-- One call more. In the order of the orgs: two of a user's calls at once lock their rows in the same order.
+create function rag.count_call()
+returns void
+language sql volatile security invoker set search_path = ''
+as $$
+  insert into rag.calls as present (org_id, user_id, day, total)
+  select orgs.id, auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
+  from rag.orgs
+  where orgs.id = any (array(select rag.current_org_ids()))
+  order by orgs.id
+  on conflict on constraint calls_pkey do update set
+    day = greatest(present.day, excluded.day),
+    total = case when present.day < excluded.day then 0 else present.total end + 1;
+$$;
+
+revoke all on function rag.count_call() from public, anon, service_role;
+grant execute on function rag.count_call() to authenticated;

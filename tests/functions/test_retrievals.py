@@ -1,0 +1,235 @@
+"""The platform's retrievals over HTTP, on the real stack."""
+
+import hashlib
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from functions import retrievals
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from tests import graphing
+from tests.actors import NOBODYS, Actor, World
+from tests.conftest import People
+from tests.functions.searching import OUTAGE, Workspace, put, workspace
+from tests.functions.serving import NO_METADATA, made, platform_error, served
+
+PATH = "/api/v1/retrievals"
+QUESTION = "what was the root cause of the billing outage?"
+Row = dict[str, Any]
+MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
+every_mode = pytest.mark.parametrize("mode", MODES)
+
+
+@pytest.fixture
+def home(core: Pipeline, people: People) -> Workspace:
+    return workspace(core, people.ann)
+
+
+def retrieve(actor: Actor, query: str = QUESTION, path: str = PATH, **body: Any) -> Row:
+    answer = actor.post(path, {"query": query, **body})
+    assert answer.status_code == 200, answer.text
+    found: Row = answer.json()
+    return found
+
+
+def titles(actor: Actor, query: str = QUESTION, **body: Any) -> set[str]:
+    return {result["document"]["title"] for result in retrieve(actor, query, **body)["results"]}
+
+
+def collection_of(home: Workspace) -> str:
+    return home.id.removeprefix("ws_")
+
+
+@every_mode
+def test_every_mode_finds_what_answers_best_first(home: Workspace, mode: str):
+    body = retrieve(home.actor, mode=mode, collection_id=collection_of(home), top_k=3)
+    assert set(body) == {
+        "query", "mode", "total_results", "graph_enhanced", "graph_context", "graph", "results",
+        "retrieval_metadata",
+    }  # fmt: skip
+    assert (body["query"], body["mode"], body["total_results"]) == (QUESTION, mode, len(body["results"]))
+    how = body["retrieval_metadata"]
+    assert (how["mode"], how["total_results"]) == (mode, len(body["results"]))
+    assert (how["reranked_by"], how["rerank_failed"]) == (None, False)
+    assert how["retrieval_time_ms"] >= 0
+    assert [result["rank"] for result in body["results"]] == list(range(1, len(body["results"]) + 1))
+    scores = [result["score"] for result in body["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    assert body["results"][0]["document"]["title"] == "Billing outage"
+
+
+def test_a_result_has_what_the_contract_and_its_sdk_read(core: Pipeline, people: People, world: World):
+    said = {"category": "technical", "author": "John Doe"}
+    stored = put(core, people.ann, "docs", "Deployment Guide", OUTAGE, metadata=said).removeprefix("doc_")
+    world.sql(
+        "update rag.documents set filename = 'deploy.pdf', owner_id = %s where id = %s", people.ann.id, stored
+    )
+    (best,) = retrieve(people.ann, path="/v1/retrievals")["results"]
+    assert set(best) == {
+        "chunk_id", "document_id", "collection_id", "user_id", "content", "content_hash", "chunk_index",
+        "score", "similarity", "rank", "metadata", "document", "document_metadata", "chunk_metadata",
+    }  # fmt: skip
+    assert best["document_metadata"] == {**said, "title": "Deployment Guide", "filename": "deploy.pdf"}
+    assert best["document"] == {"id": stored, "title": "Deployment Guide", "filename": "deploy.pdf"}
+    assert (best["document_id"], best["user_id"], best["chunk_index"]) == (stored, people.ann.id, 0)
+    assert best["content_hash"] == f"sha256:{hashlib.sha256(best['content'].encode()).hexdigest()}"
+    assert best["metadata"] == {"graph_sourced": False}
+    # What is shown works elsewhere.
+    shown = people.ann.request("GET", f"/api/v1/documents/{best['document_id']}").json()
+    assert (shown["id"], shown["user_id"]) == (stored, people.ann.id)
+    assert people.ann.request("GET", f"/api/v1/collections/{best['collection_id']}").json()["name"] == "docs"
+
+
+@every_mode
+def test_filters_hold_in_every_mode(core: Pipeline, people: People, world: World, mode: str):
+    ann = people.ann
+    for title, metadata in {
+        "Ours": {"category": "technical", "author": "John Doe", "level": 1},
+        "Half": {"category": "technical", "author": "Jane Doe", "level": 1},
+        "Called": {"document_type": "technical"},
+        "Read": {},
+    }.items():
+        put(core, ann, "docs", title, OUTAGE, metadata=metadata)
+    world.sql(
+        'update rag.documents set processing_info = \'{"document_type": "legal"}\' '
+        "where org_id = %s and title in ('Read', 'Called')",
+        people.acme.id,
+    )
+    put(core, ann, "others", "Elsewhere", OUTAGE, metadata={"category": "technical", "author": "John Doe"})
+    docs = ann.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
+
+    def found(**body: Any) -> set[str]:
+        return titles(ann, mode=mode, **body)
+
+    both = {"category": "technical", "author": "John Doe"}
+    assert found(metadata_filter=both) == {"Ours", "Elsewhere"}
+    assert found(metadata_filter=both, collection_id=f"col_{docs}") == {"Ours"}
+    assert found(metadata_filter={"level": 1.0, "author": "Jane Doe"}) == {"Half"}
+    assert found(metadata_filter={"level": "1"}) == set()
+    # As somebody calls it, and as it was read.
+    assert found(document_type="technical") == {"Called"}
+    assert found(document_type="legal") == {"Called", "Read"}
+    assert found(document_type="legal", metadata_filter={"document_type": "technical"}) == {"Called"}
+    assert found(document_type="sonnet") == set()
+    assert len(found(collection_id=docs, metadata_filter={}, document_type=None)) == 4
+
+
+def test_a_reranker_orders_where_it_is_asked_to_and_no_failure_costs_the_answer(
+    settings: Settings, home: Workspace
+):
+    plain = retrieve(home.actor, mode="hybrid", rerank=False)
+    reranked = retrieve(home.actor, mode="hybrid", rerank=True)
+    assert plain["retrieval_metadata"]["reranked_by"] is None
+    assert reranked["retrieval_metadata"]["reranked_by"] == "all-MiniLM-L6-v2-late-interaction"
+    assert reranked["results"][0]["document"]["title"] == "Billing outage"
+    with made(settings, rerank_enabled=True) as core, served(retrievals.app, core) as client:
+
+        def by(**body: Any) -> Any:
+            asked = {"query": QUESTION, **body}
+            answer = client.post(PATH, json=asked, headers=home.actor.headers()).json()
+            return answer["retrieval_metadata"]["reranked_by"]
+
+        # Unsaid it is as the deployment says.
+        assert by() == by(rerank=None) == by(rerank=True) is not None
+        assert by(rerank=False) is None
+    broken: Row = {
+        "rerank_api_key": SecretStr("sk-reranker"),
+        "rerank_provider": "cohere",
+        "rerank_url": "http://127.0.0.1:9",
+        "rag_rerank_timeout_seconds": 1,
+    }
+    with made(settings, **broken) as core, served(retrievals.app, core) as client:
+        asked = {"query": QUESTION, "rerank": True}
+        answer = client.post(PATH, json=asked, headers=home.actor.headers()).json()
+    assert answer["retrieval_metadata"]["rerank_failed"] is True
+    assert answer["results"][0]["document"]["title"] == "Billing outage"
+
+
+@every_mode
+def test_the_graph_adds_what_is_connected_and_says_so(core: Pipeline, people: People, mode: str):
+    graphing.put_all(core, people.ann)
+    body = retrieve(people.ann, graphing.QUESTION, mode=mode, enable_graph=True)
+    assert body["graph_enhanced"] is True
+    assert graphing.TEAM in body["graph_context"]
+    entities = {entity["id"] for entity in body["graph"]["entities"]}
+    assert body["graph"]["edges"]
+    assert all({edge["source"], edge["target"]} <= entities for edge in body["graph"]["edges"])
+    assert body["graph"]["evidence"]
+    assert any(entity["seed"] for entity in body["graph"]["entities"])
+
+
+def test_without_names_or_without_being_asked_the_graph_has_no_part(home: Workspace):
+    for body in (retrieve(home.actor), retrieve(home.actor, "why?", enable_graph=True)):
+        assert (body["graph_enhanced"], body["graph_context"], body["graph"]) == (False, None, None)
+        assert not any(result["metadata"]["graph_sourced"] for result in body["results"])
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "field"),
+    [
+        ({}, "missing_required_field", "query"),
+        ({"query": None}, "missing_required_field", "query"),
+        ({"query": " \n "}, "invalid_field_value", "query"),
+        ({"query": "x" * 1001}, "invalid_field_value", "query"),
+        ({"query": "a\0b"}, "invalid_field_value", "query"),
+        ({"query": 7}, "invalid_field_value", "query"),
+        ({"query": "x", "mode": "vector"}, "invalid_field_value", "mode"),
+        ({"query": "x", "top_k": 0}, "invalid_field_value", "top_k"),
+        ({"query": "x", "top_k": 101}, "invalid_field_value", "top_k"),
+        ({"query": "x", "top_k": "5"}, "invalid_field_value", "top_k"),
+        ({"query": "x", "rerank": "yes"}, "invalid_field_value", "rerank"),
+        ({"query": "x", "enable_graph": 1}, "invalid_field_value", "enable_graph"),
+        ({"query": "x", "document_type": " "}, "invalid_field_value", "document_type"),
+        ({"query": "x", "metadata_filter": []}, "invalid_field_value", "metadata_filter"),
+        ({"query": "x", "metadata_filter": {"a": "x" * 11_000}}, "invalid_field_value", "metadata_filter"),
+        ({"query": "x", "collection_id": 7}, "invalid_field_value", "collection_id"),
+    ],
+)
+def test_a_request_that_is_not_of_the_form_is_400_and_names_the_field(
+    people: People, body: Row, code: str, field: str
+):
+    refused = platform_error(people.ann.post(PATH, body), 400)
+    assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
+    assert refused["details"]["field"] == field
+
+
+@pytest.mark.parametrize("metadata", NO_METADATA)
+def test_a_filter_that_is_no_json_is_400(people: People, metadata: str):
+    body = f'{{"query": "x", "metadata_filter": {metadata}}}'
+    platform_error(people.ann.raw("POST", PATH, body), 400)
+
+
+def test_the_edges_of_what_may_be_asked_are_answered(people: People):
+    longest = retrieve(people.ann, f"  {'x' * 1000}  ", top_k=100, unheard_of=True)
+    assert (longest["query"], longest["total_results"]) == ("x" * 1000, 0)
+
+
+@pytest.mark.parametrize("collection", ["nonsense", f"col_{NOBODYS}", "theirs"])
+def test_a_collection_that_is_not_the_caller_s_is_404(core: Pipeline, people: People, collection: str):
+    if collection == "theirs":
+        put(core, people.bob, "docs", "Theirs", OUTAGE)
+        collection = people.bob.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
+    refused = platform_error(people.ann.post(PATH, {"query": QUESTION, "collection_id": collection}), 404)
+    assert (refused["type"], refused["code"]) == ("not_found_error", "collection_not_found")
+    assert refused["details"]["collection_id"] == collection.removeprefix("col_")
+
+
+def test_limits_credentials_and_the_method_are_the_platform_s(settings: Settings, people: People):
+    refused = platform_error(people.ann.request("POST", PATH, {"query": "x"}, token="mn_live_nobody"), 401)
+    assert (refused["type"], refused["code"]) == ("authentication_error", "invalid_api_key")
+    assert people.ann.request("GET", PATH).status_code == 405
+    with made(settings, rag_api_rate_limit="1/minute") as core, served(retrievals.app, core) as client:
+        answers: list[Any] = [
+            client.post(PATH, json={"query": "x"}, headers=people.ann.headers()) for _ in range(2)
+        ]
+    assert answers[0].headers["x-ratelimit-remaining"] == "0"
+    assert platform_error(answers[1], 429)["code"] == "rate_limit_exceeded"
+    assert int(answers[1].headers["retry-after"]) > 0
+    gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
+    with made(settings, **gone) as core, served(retrievals.app, core) as client:
+        answer: Any = client.post(PATH, json={"query": "x"}, headers=people.ann.headers())
+    assert platform_error(answer, answer.status_code)["type"] == "server_error"
+    assert answer.status_code in (500, 503)
