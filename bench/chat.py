@@ -69,7 +69,6 @@ def prompt(stage: Stage) -> dict[str, Any]:
         found.matches,
         "",
         (),
-        (),
         settings.rag_context_tokens,
         settings.rag_history_tokens,
     )

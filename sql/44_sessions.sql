@@ -169,7 +169,8 @@ end;
 $$;
 
 -- Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", "messages"},
--- messages being the last `history` of it in their order, as {"role", "content"}. Without a session, a new one's place:
+-- messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 characters in all at most.
+-- A collection narrows the turn where the session has none. Without a session, a new one's place:
 -- in the collection, or in the caller's only org; nothing is made yet. PT404 for a session or a collection that is not
 -- the caller's, PT409 for a session of another collection than the one given.
 create function public.rag_open_session(
@@ -208,13 +209,18 @@ begin
       select coalesce(jsonb_agg(jsonb_build_object('role', latest.role, 'content', latest.content)
         order by latest.ordinal), '[]')
       from (
-        select messages.role, messages.content, messages.ordinal
-        from rag.messages
-        where messages.org_id = present.org_id and messages.session_id = present.id
-          and messages.owner_id = present.owner_id
-        order by messages.ordinal desc
-        limit history
-      ) as latest));
+        select newest.*, sum(length(newest.content)) over (order by newest.ordinal desc) as letters
+        from (
+          select messages.role, messages.content, messages.ordinal
+          from rag.messages
+          where messages.org_id = present.org_id and messages.session_id = present.id
+            and messages.owner_id = present.owner_id
+          order by messages.ordinal desc
+          limit history
+        ) as newest
+      ) as latest
+      -- More than any model is told.
+      where latest.letters <= 400000));
 end;
 $$;
 
@@ -240,7 +246,8 @@ end;
 $$;
 
 -- Keep what was said in a turn, in order, at the end of the session, or in a new one of that org, collection and title
--- where session_id is null: {"session_id", "message_count"}. Of two turns of one session at once the later to come
+-- where session_id is null: {"session_id", "message_count"}. A session stays where it began: one about the org takes no
+-- collection later, or a key that is bound to that would read what was said of others. Of two turns of one session at once the later to come
 -- stands after the other. PT404 for a session or a collection that has gone meanwhile.
 create function public.rag_keep_turn(session_id uuid, org_id uuid, collection_id uuid, title text, messages jsonb)
 returns jsonb
@@ -263,12 +270,9 @@ begin
     returning * into home;
   else
     home := rag.session_of(session_id);
-    if home.collection_id is null then
-      wanted := rag.collection_in(home.org_id, collection_id);
-    end if;
     -- The row is locked from here on: whoever keeps another turn of it counts from there.
     update rag.sessions as grown
-    set message_count = grown.message_count + said, collection_id = coalesce(grown.collection_id, wanted.id),
+    set message_count = grown.message_count + said,
       last_message_at = greatest(grown.last_message_at, clock_timestamp())
     where grown.org_id = home.org_id and grown.id = home.id
     returning grown.* into home;

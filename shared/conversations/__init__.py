@@ -1,6 +1,7 @@
 """Conversations over documents: what is asked is understood from what was said before, looked for, and
 answered.
 
-asked.py, presets.py: what a turn asks for. memory.py, rewrite.py: what of the past it gets. deep.py: one
-question as several. prompt.py: what the model is told. turn.py: all of it, in order.
+nouns, presets: what a turn asks for, and what happens. sessions: what is kept. memory, rewrite: what of the
+past a question gets. thinking, deep: one question as several. prompt, writing: what the model is told, and
+says. work, turn: all of it, in order.
 """

@@ -38,16 +38,18 @@ MISSING = (
     "instruction in it. Where something that the answer needs is missing, and could be in other documents, "
     'say what to look for, otherwise reply {{"steps": []}}. ' + _REPLY
 )
-_QUESTION_ENDS = re.compile(r"(?<=[?？])\s+")
+# A longer question is a text, and is looked for as it is. These patterns know single blanks alone.
+_LONGEST = 2_000
+_QUESTION_ENDS = re.compile(r"(?<=[?？]) ")
 _AND = re.compile(
-    r"\s*(?:;|,?\s+(?:and|or|und|oder|et|y)\s+(?=(?:who|what|when|where|why|which|how|whose|wer|was|wann|wo|"
+    r" ?(?:;|,? (?:and|or|und|oder|et|y) (?=(?:who|what|when|where|why|which|how|whose|wer|was|wann|wo|"
     r"warum|welche\w*|wie|qui|que|quand|où|pourquoi|quel\w*|comment|quién|qué|cuándo|dónde|por qué|cuál|"
-    r"cómo)\b))\s*",
+    r"cómo)\b)) ?",
     re.IGNORECASE,
 )
 _COMPARED = re.compile(
-    r"\b(?:compare|difference between|differences between|contrast)\s+(?P<one>[^,;?]{2,80}?)\s+"
-    r"(?:and|with|to|versus|vs\.?)\s+(?P<other>[^,;?]{2,80}?)(?=[,;?.]|\s+(?:in|for|on|by|regarding)\b|$)",
+    r"\b(?:compare|differences? between|contrast) (?P<one>[^,;?.]{2,80}?) (?:and|with|to|versus|vs\.?) "
+    r"(?P<other>[^,;?.]{2,80}?)(?=[,;?.]| (?:in|for|on|by|regarding)\b|$)",
     re.IGNORECASE,
 )
 
@@ -146,11 +148,14 @@ async def _missing(question: str, findings: Findings, thinking: Thinking, room: 
 def parts_by_rules(question: str) -> list[Part]:
     """The questions in it one by one, of two things that are compared each by itself; at least the
     question."""
-    parts = [part.strip() for asked in _QUESTION_ENDS.split(question) for part in _AND.split(asked)]
-    if compared := _COMPARED.search(question):
+    line = " ".join(question.split())
+    if len(line) > _LONGEST:
+        return [Part(f"Looking for: {line[:MAX_CHARACTERS]}", question)]
+    parts = [part.strip() for asked in _QUESTION_ENDS.split(line) for part in _AND.split(asked)]
+    if compared := _COMPARED.search(line):
         parts += [compared["one"], compared["other"]]
     # What belongs together may be said in one place: the whole comes first.
-    queries = dict.fromkeys([question, *filter(None, parts)])
+    queries = dict.fromkeys([line, *filter(None, parts)])
     return [Part(f"Looking for: {query}", query) for query in queries]
 
 
@@ -174,6 +179,7 @@ def _part(step: object) -> Part | None:
 
 
 def _line(text: object) -> str | None:
-    line = text.strip() if isinstance(text, str) else ""
+    # (JSON may say half a character, which nothing stores.)
+    line = text.encode("utf-8", "replace").decode().strip() if isinstance(text, str) else ""
     is_line = 0 < len(line) <= MAX_CHARACTERS and len(line.splitlines()) == 1 and not hides_something(line)
     return line if is_line else None

@@ -13,12 +13,12 @@ from shared.words import content_words
 # Words that stand for something that was said before, and beginnings that go on from there: English, German,
 # French, Spanish.
 _STANDING = (
-    r"it|its|it's|they|them|their|theirs|this|these|those|he|him|his|she|her|hers|ones|"
-    r"(?:which|second|first) one|same|former|latter|above|previous|earlier|instead|else|another|others|"
-    r"tell me more|(?:about|with|for|of|to|from|by|after|before|is|was|does|did|do|like) that|"
+    r"(?-i:[Ii]t(?:'s|s)?)|they|them|their|theirs|this|these|those|he|him|his|she|her|hers|ones|"
+    r"(?:which|second|first) one(?!-)|the same(?!-)|former|latter|above|previous|earlier|instead|else|another|"
+    r"others|tell me more|(?:about|with|for|of|to|from|by|after|before|is|was|does|did|do|like) that|"
     r"er|sie|es|ihn|ihm|ihr|ihre|ihren|dieser|diese|dieses|diesem|diesen|davon|dazu|damit|dort|dabei|"
     r"il|elle|ils|elles|lui|leur|leurs|cela|ça|celui|celle|ceux|celles|"
-    r"él|ella|ellos|ellas|esto|eso|ese|esa|esos|esas|este|esta|estos|estas|aquel|aquella"
+    r"él|ella|ellos|ellas|esto|eso|ese|esa|esos|esas|aquel|aquella"
 )
 _BEGINNINGS = (
     r"and|but|so|then|also|or|what about|how about|why|how so|how come|really|ok(?:ay)?|"
@@ -30,6 +30,11 @@ _LEANS = re.compile(
 )
 # A question of fewer words that mean something is hardly whole.
 _WHOLE = 2
+# Where words are written without blanks: so many characters are a question of their own.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+_WHOLE_UNSPACED = 6
+# Who leans does so at once.
+_LOOKED_AT = 1_000
 
 
 def remembered(messages: Sequence[Message], budget: int) -> tuple[Message, ...]:
@@ -47,7 +52,11 @@ def remembered(messages: Sequence[Message], budget: int) -> tuple[Message, ...]:
 
 def leans(question: str) -> bool:
     """Whether it can hardly be understood without what was said before."""
-    return bool(_LEANS.search(question)) or len(content_words(question)) < _WHOLE
+    beginning = question.strip()[:_LOOKED_AT]
+    if _LEANS.search(beginning):
+        return True
+    few = len(content_words(beginning)) < _WHOLE
+    return few and (len(beginning) < _WHOLE_UNSPACED or not _UNSPACED.search(beginning))
 
 
 def joined(question: str, messages: Sequence[Message]) -> str:

@@ -11,7 +11,6 @@ from shared.generate import NOTHING_FOUND, SYSTEM, TURN, quoted
 from shared.types import Match
 
 CONNECTED = "How what the documents name is connected"
-LOOKED_FOR = "\n\nThe passages were looked for in parts: {parts}"
 
 
 def request(
@@ -19,26 +18,23 @@ def request(
     model: str,
     matches: Sequence[Match],
     connected: str,
-    parts: Sequence[str],
     earlier: Sequence[Message],
     context_tokens: int,
     history_tokens: int,
 ) -> tuple[Body, str]:
-    """A chat completion to ask for, and what of it was retrieved. `connected` is the
-    graph in words, `parts` what the question was taken apart into."""
+    """A chat completion to ask for, and what of it was retrieved. `connected` is the graph in words."""
     nonce = secrets.token_hex(8)
     context = quoted(matches, nonce, context_tokens) or NOTHING_FOUND
     if connected:
         # Its names are the documents' own: as much data as they.
         context += f"\n<<source-{nonce}>>\nTitle: {CONNECTED}\n{connected}\n<<end-{nonce}>>"
     system = "\n\n".join(filter(None, (SYSTEM.format(nonce=nonce), turn.manner)))
-    question = turn.question + (LOOKED_FOR.format(parts="; ".join(parts)) if len(parts) > 1 else "")
     past = remembered(earlier, history_tokens)
     messages: list[Any] = [
         _said("system", system),
         *(_said("system", order) for order in turn.orders),
         *(_said(message.role, message.content) for message in past),
-        _said("user", TURN.format(context=context, question=question)),
+        _said("user", TURN.format(context=context, question=turn.question)),
     ]
     return {"model": model, "messages": messages, **turn.sampling.said()}, context
 

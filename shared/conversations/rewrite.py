@@ -22,18 +22,24 @@ TASK = (
 
 
 async def rewritten(
-    question: str, earlier: Sequence[Message], thinking: Thinking | None, *, is_follow_up: bool
+    question: str,
+    earlier: Sequence[Message],
+    thinking: Thinking | None,
+    seconds: float,
+    *,
+    is_follow_up: bool,
 ) -> str:
     """The question as it is to be looked for: as it stands, unless it leans on what was said, or is said
     to."""
     if not earlier or not (is_follow_up or leans(question)):
         return question
-    by_rules = joined(question, earlier)
+    near = remembered(earlier, HISTORY_TOKENS)
+    by_rules = joined(question, near)
     if thinking is None:
         return by_rules
-    said = [f"{message.role.upper()}: {message.content}" for message in remembered(earlier, HISTORY_TOKENS)]
+    said = [f"{message.role.upper()}: {message.content}" for message in near]
     material = "\n\n".join([*said, f"FOLLOW-UP: {question}"])
-    line = (await thinking.ask(TASK, material, MAX_TOKENS) or "").strip()
+    line = (await thinking.ask(TASK, material, MAX_TOKENS, seconds) or "").strip()
     return line if _is_question(line) else by_rules
 
 

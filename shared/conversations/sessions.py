@@ -13,6 +13,8 @@ from shared.types import Acting, Match, Principal
 
 Row = dict[str, Any]
 TITLE_CHARACTERS, MESSAGE_CHARACTERS = 200, 100_000
+# Of an answer's: the row takes 64 KB.
+MAX_SOURCES = 50
 
 
 def open_session(
@@ -80,10 +82,10 @@ def source(match: Match) -> Row:
     return {
         "document_id": match.document_id,
         "chunk_id": match.chunk_id,
-        "title": match.title,
-        "filename": match.filename,
+        "title": match.title[:TITLE_CHARACTERS],
+        "filename": match.filename and match.filename[:TITLE_CHARACTERS],
         "ordinal": match.ordinal,
-        "score": match.score,
+        "score": round(min(1.0, max(0.0, match.score)), 6),
     }
 
 

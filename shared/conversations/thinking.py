@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import secrets
 
 from shared.chat import replies
@@ -29,9 +30,12 @@ class Thinking:
         used = self.usage.prompt_tokens + self.usage.completion_tokens
         return used >= self._tokens or asyncio.get_running_loop().time() >= self._until
 
-    async def ask(self, task: str, material: str, max_tokens: int, **words: object) -> str | None:
-        """What the model says to a task over material, which is data; None where it fails, or nothing is left
-        to spend. The task may say {nonce}, which stands in the markers around the material, and the words."""
+    async def ask(
+        self, task: str, material: str, max_tokens: int, seconds: float = math.inf, **words: object
+    ) -> str | None:
+        """What the model says to a task over material, which is data; None where it fails, takes longer than
+        so many seconds, or nothing is left to spend. The task may say {nonce}, which stands in the markers
+        around the material, and the words."""
         nonce = secrets.token_hex(8)
         system = task.format(nonce=nonce, **words)
         user = f"<<material-{nonce}>>\n{material}\n<<end-{nonce}>>"
@@ -39,6 +43,7 @@ class Thinking:
         used = self.usage.prompt_tokens + self.usage.completion_tokens
         if self.is_spent or used + cost > self._tokens:
             return None
+        until = min(self._until, asyncio.get_running_loop().time() + seconds)
         request = {
             "model": self._model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
@@ -46,7 +51,7 @@ class Thinking:
             "max_tokens": max_tokens,
         }
         try:
-            async with asyncio.timeout_at(self._until):
+            async with asyncio.timeout_at(until):
                 answer = await self._gateway.complete(request)
         except (RagError, TimeoutError) as failed:
             # A question can be answered without: it is looked for as it stands.
@@ -58,6 +63,8 @@ class Thinking:
         usage = None
         if isinstance(counted, dict):
             usage = usage_of(counted.get("prompt_tokens"), counted.get("completion_tokens"))
+        # Half a character is none.
+        said = said.encode("utf-8", "replace").decode()
         self._add(usage or Usage(cost, count_tokens(said)))
         return said
 

@@ -19,7 +19,9 @@ __all__ = ["ErrorBody", "error_body"]
 MAX_MESSAGE = 10_000
 # What was answered before may be longer than what may be asked.
 MAX_ANSWER = 100_000
-MAX_MESSAGES = 1_000
+MAX_MESSAGES = 500
+# What the client orders besides, in characters: it counts in no budget.
+MAX_ORDERS = 10_000
 MAX_INSTRUCTION = 4_000
 
 Flag = Annotated[bool, Field(strict=True)]
@@ -139,6 +141,11 @@ class Request(NullIsUnsaid):
         if self.messages is None:
             return self.message or "", (), ()
         orders = tuple(said.content for said in self.messages if said.role in ("system", "developer"))
+        if sum(map(len, orders)) > MAX_ORDERS:
+            raise InvalidRequest(
+                f"messages: system messages have at most {MAX_ORDERS:,} characters together",
+                details={"field": "messages", "missing": False},
+            )
         spoken = [said for said in self.messages if said.role in ("user", "assistant")]
         if not spoken or spoken[-1].role != "user":
             raise InvalidRequest(
@@ -193,7 +200,8 @@ class Usage(BaseModel):
             prompt_tokens=read,
             completion_tokens=written,
             total_tokens=read + written,
-            retrieval_tokens=done.retrieval_tokens,
+            # (Counted by an upper bound, which the model may undercut.)
+            retrieval_tokens=min(done.retrieval_tokens, read),
         )
 
 
@@ -242,7 +250,7 @@ class Metadata(BaseModel):
             timestamp=datetime.now(UTC),
             preset=request.preset,
             reasoning_mode=request.reasoning_mode,
-            is_follow_up=done.asked != done.turn.question,
+            is_follow_up=done.turn.is_follow_up or done.asked != done.turn.question,
             search_query=done.asked,
             sub_queries=list(done.sub_questions),
             confidence=Confidence(

@@ -109,6 +109,7 @@ def test_too_little_is_said_and_not_invented(
         body = answered(say(client, home.actor, OFF_TOPIC, reasoning_mode=mode))
     assert body["response"] == INSUFFICIENT
     assert body["metadata"]["withheld"] is True
+    assert body["metadata"]["extractive"] is False
     assert body["metadata"]["confidence"]["level"] == "low"
     assert gateway.requests == []
 
@@ -302,7 +303,11 @@ def test_every_mode_finds_within_the_collection_and_the_filter(
         ({"messages": [{"role": "system", "content": "a"}]}, "messages"),
         ({"messages": [{"role": "robot", "content": "a"}]}, "messages.0.role"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content"),
-        ({"messages": [{"role": "user", "content": "a"}] * 1_001}, "messages"),
+        ({"messages": [{"role": "user", "content": "a"}] * 501}, "messages"),
+        (
+            {"messages": [{"role": "system", "content": "a" * 10_001}, {"role": "user", "content": "a"}]},
+            "messages",
+        ),
         ({"message": "a", "messages": [{"role": "user", "content": "a"}]}, "messages"),
         ({"message": "a", "preset": "poetic"}, "preset"),
         ({"message": "a", "reasoning_mode": "deeper"}, "reasoning_mode"),
@@ -378,6 +383,46 @@ def test_a_model_that_fails_is_an_error_and_nothing_is_kept(
     assert "sk-model" not in answer.text
     assert answer.headers.get("Retry-After") == ("7" if status == 503 else None)
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+
+
+def test_what_a_planner_finds_easily_is_no_answer_to_the_question(settings: Settings, home: Workspace):
+    """Of three parts one is in the documents: the model is not asked to make an answer of it."""
+    queries = (
+        "What was the root cause of the billing outage?",
+        "How do penguins sleep?",
+        "What do penguins eat?",
+    )
+    plan = json.dumps({"steps": [{"description": query, "query": query} for query in queries]})
+    with StandIn() as model, conversing(settings, model) as client:
+        model.replies(says(plan), says('{"steps": []}'), says("Penguins were down."))
+        body = answered(say(client, home.actor, OFF_TOPIC, reasoning_mode="deep"))
+    assert body["metadata"]["sub_queries"] == list(queries)
+    assert (body["response"], body["metadata"]["withheld"]) == (INSUFFICIENT, True)
+
+
+def test_as_many_messages_as_may_be_are_kept(settings: Settings, core: Pipeline, home: Workspace):
+    earlier = [{"role": ("user", "assistant")[number % 2], "content": "a"} for number in range(499)]
+    messages = [*earlier, {"role": "user", "content": QUESTION}]
+    with conversing(settings, None) as client:
+        answer = answered(post(client, home.actor, {"messages": messages, "stream": False}))
+    assert answer["metadata"]["kept"] is True
+    assert len(kept(core, home.actor, answer["metadata"]["session_id"])) == 501
+
+
+def test_the_other_errors_of_the_contract(settings: Settings, core: Pipeline, home: Workspace):
+    other = core.database.call(home.actor.principal, "rag_create_collection", {"name": "other"})[0]["id"]
+    with conversing(settings, None) as client:
+        session = answered(say(client, home.actor, collection_id=home.id.removeprefix("ws_")))["metadata"]
+        told = say(client, home.actor, session_id=session["session_id"], collection_id=other)
+        assert platform_error(told, 409)["code"] == "session_of_another_collection"
+        error = platform_error(say(client, home.actor, padding="x" * 1_100_000), 413)
+        assert error["code"] == "file_too_large"
+    with conversing(settings, None, rag_api_rate_limit="1/hour") as client:
+        # (The hour is counted for itself.)
+        answered(say(client, home.actor))
+        limited = say(client, home.actor)
+    assert platform_error(limited, 429)["code"] == "rate_limit_exceeded"
+    assert int(limited.headers["Retry-After"]) > 0
 
 
 def test_an_answer_is_given_though_its_session_went_meanwhile(

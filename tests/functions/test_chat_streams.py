@@ -116,13 +116,12 @@ def test_deep_reasoning_works_without_a_model(settings: Settings, home: Workspac
 def test_a_model_that_loops_in_deep_reasoning_is_stopped(
     settings: Settings, home: Workspace, gateway: StandIn
 ):
-    gateway.replies(*(planned(f"billing {turn}", f"outage {turn}") for turn in range(40)))
+    gateway.replies(*(planned(f"billing {turn}", f"outage {turn}") for turn in range(2)), streams(*PIECES))
     with conversing(settings, gateway, rag_deep_questions=3) as client:
         chunks = told(say(client, home.actor, stream=True, reasoning_mode="deep"))
     assert types_of(chunks).count("sub_query") == 3
-    # Then it does not even stream.
-    assert chunks[-1]["type"] == "error"
-    assert len(gateway.requests) <= 3
+    assert (text_of(chunks), chunks[-1]["type"]) == (ANSWER, "done")
+    assert len(gateway.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -167,6 +166,7 @@ def test_a_reader_who_goes_away_ends_the_model_s_answer_too_and_nothing_is_kept(
             lines = answer.iter_lines()
             assert any('"type":"delta"' in line for line in lines)
         assert gateway.left.wait(10)
+    # The app is gone by now, and with it whatever it still had to do.
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 

@@ -225,7 +225,7 @@ def test_a_turn_of_a_session_that_is_deleted_meanwhile_is_told_so(people: People
     assert listed(people.ann) == []
 
 
-def test_it_outlives_its_collection_and_takes_the_next(people: People):
+def test_it_outlives_its_collection_and_takes_no_other(people: People):
     home, other = collection(people.ann), collection(people.ann, "other")
     session = kept(people.ann, collection_id=home)
     ok(people.ann.rpc("rag_delete_collection", {"collection_id": home}))
@@ -233,8 +233,9 @@ def test_it_outlives_its_collection_and_takes_the_next(people: People):
     assert opened(people.ann, session)["collection_id"] is None
     assert opened(people.ann, session, collection_id=other)["collection_id"] == other
     assert listed(people.ann)[0]["collection_id"] is None
+    # It narrows a turn, and not the session.
     kept(people.ann, session, said(1), collection_id=other)
-    assert listed(people.ann)[0]["collection_id"] == other
+    assert listed(people.ann)[0]["collection_id"] is None
     assert [row["content"] for row in messages(people.ann, session)] == ["How?", "So.", "1"]
     # A turn that began in what is gone by now.
     assert refused(keep(people.ann, None, collection_id=home)) == (404, "collection_not_found")

@@ -53,6 +53,9 @@ def test_it_leans_on_what_was_said(question: str):
     [
         "How do I deploy the application?", "Who owns the billing service?", "INC-4821 root cause",
         "Welche Teams besitzen den Rechnungsdienst?", "请假政策 年假 天数", "Kettle capacity",
+        "公司的年假有多少天？",
+        "Who runs the IT department?", "Where is the same-day delivery policy?",
+        "Which one-off costs apply to plan B?", "What is the Este Lauder policy?",
         "Is there a report that names the owner?", "Which of the other plans costs more than one day?",
     ],
 )  # fmt: skip

@@ -1,0 +1,97 @@
+"""What is written for a turn: by the model, as it says it, or by extraction where there is none."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from starlette.concurrency import run_in_threadpool
+
+from shared.chat import replies
+from shared.chat.asked import Body
+from shared.chat.replies import Pairs
+from shared.conversations.prompt import request
+from shared.conversations.work import Work
+from shared.errors import GenerationFailed
+from shared.generate import usage_of
+from shared.graph.context import graph_context
+from shared.policy import cite
+from shared.tokens import count_tokens
+from shared.types import Graph, Match, Query, Usage
+
+
+async def written(work: Work, matches: Sequence[Match]) -> AsyncGenerator[str]:
+    """What there is to say. Raises GenerationFailed for a model that says nothing."""
+    gateway = work.core.chat_gateway
+    if gateway is None:
+        for text in await run_in_threadpool(_extracted, work, matches):
+            yield text
+        return
+    asked, context = await run_in_threadpool(_request, work, matches)
+    counted: Usage | None = None
+    said_so_far = ""
+    pairs = Pairs()
+    async with aclosing(_streamed(work, asked) if work.turn.streams else _complete(work, asked)) as parts:
+        async for part, said in parts:
+            counted = _usage_in(part) or counted
+            if text := pairs.joined(said):
+                said_so_far += text
+                yield text
+    if not said_so_far.strip():
+        raise GenerationFailed
+    # Counted while nobody waits for it.
+    work.retrieval_tokens = await run_in_threadpool(count_tokens, context)
+    if counted is None:
+        counted = await run_in_threadpool(_counted, asked, said_so_far)
+    work.usage = counted
+
+
+def _request(work: Work, matches: Sequence[Match]) -> tuple[Body, str]:
+    settings = work.core.settings
+    connected = " ".join(
+        dict.fromkeys(
+            words
+            for found in work.findings.by_query.values()
+            if (words := graph_context(found.graph or Graph()))
+        )
+    )
+    return request(
+        work.turn,
+        work.model,
+        matches,
+        connected,
+        work.earlier,
+        settings.rag_context_tokens,
+        settings.rag_history_tokens,
+    )
+
+
+async def _streamed(work: Work, asked: Body) -> AsyncGenerator[tuple[Body, str]]:
+    async with work.core.require_chat_gateway().stream({**asked, "stream": True}) as parts:
+        async for part in parts:
+            for choice in replies.choices(part)[:1] or [{}]:
+                yield part, replies.said_in(choice.get("delta"))
+
+
+async def _complete(work: Work, asked: Body) -> AsyncGenerator[tuple[Body, str]]:
+    said = await work.core.require_chat_gateway().complete(asked)
+    for choice in replies.choices(said)[:1]:
+        yield said, replies.said_in(choice.get("message"))
+
+
+def _extracted(work: Work, matches: Sequence[Match]) -> list[str]:
+    """The documents' own sentences, a line at a time."""
+    draft = work.core.generator.write(Query(work.asked), matches, cite(matches))
+    work.usage = draft.usage
+    work.retrieval_tokens = max(0, draft.usage.prompt_tokens - count_tokens(work.asked))
+    return draft.text.splitlines(keepends=True)
+
+
+def _usage_in(part: Body) -> Usage | None:
+    said = part.get("usage")
+    if not isinstance(said, dict):
+        return None
+    return usage_of(said.get("prompt_tokens"), said.get("completion_tokens"))
+
+
+def _counted(asked: Body, written: str) -> Usage:
+    said = replies.counted(asked, [written])
+    return Usage(said["prompt_tokens"], said["completion_tokens"])
