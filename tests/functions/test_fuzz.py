@@ -93,10 +93,10 @@ def can_be_wrong(slug: str, path: str, method: str) -> bool:
 KEYED = {
     "api-keys", "chat-completions", "collections", "documents", "webhooks", "indexes", "index-query",
     "index-snapshots", "knowledge", "v1-search", "v1-contents", "v1-similar", "v1-answer",
-    "chat",
+    "chat", "retrievals", "administration",
 }  # fmt: skip
 # Anybody may ask.
-PUBLIC = {"/health", "/api/keys/health", "/healthz", "/readyz"}
+PUBLIC = {"/health", "/api/v1/health", "/v1/health", "/api/keys/health", "/healthz", "/readyz"}
 # What is well-formed succeeds here, sooner or later, for whoever may.
 SURE = {
     ("/api/rag/search", "post"): 200,
