@@ -81,7 +81,7 @@ def test_by_a_private_collection(library: Library):
 def test_by_a_key_that_is_bound_to_another_collection(library: Library):
     ann = library.people.ann
     other = ann.post("/api/v1/collections", {"name": "other"}).json()["id"]
-    bound = key(ann, "retrievals:read", collection_id=other)
+    bound = key(ann, "retrievals:read", collection="other")
     assert found(ann, bound) == found(ann, bound, collection_id=other) == set()
     platform_error(ask(ann, bound, collection_id=collection_of(ann)), 404)
 

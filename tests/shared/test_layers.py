@@ -218,6 +218,7 @@ def test_a_dialect_only_renders(module: str):
             "chat.replies",
             "conversations.nouns",
             "conversations.presets",
+            "administration",
             "sse",
         }
 
