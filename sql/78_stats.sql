@@ -3,7 +3,7 @@
 -- How many there are in the orgs that the caller administers. Of each table at most so many rows are counted;
 -- is_complete says whether that was enough. total_users: who has ever called. Entities are distinct names, by
 -- org, relationships distinct statements. PT403 for who administers none.
-create function public.rag_stats(most integer default 1000000)
+create function public.rag_stats(most integer default 500000)
 returns table (
   total_users bigint, total_collections bigint, total_documents bigint, total_chunks bigint, total_entities bigint,
   total_relationships bigint, storage_used_bytes bigint, api_calls_today bigint, is_complete boolean
