@@ -16,7 +16,7 @@ help:
 	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
-	@echo "                hybrid ingest work index search graph)"
+	@echo "                hybrid ingest work index search graph chat)"
 	@echo "make eval DATA=dir      how well documents are found, and the confidence thresholds, by labelled sets"
 
 demo: .venv/ready node_modules/ready

@@ -9,6 +9,7 @@ from functools import partial
 from rich.console import Console
 
 from bench import (
+    chat,
     cold_start,
     cutover,
     endurance,
@@ -34,6 +35,7 @@ STAGED: dict[str, Callable[[Stage], list[Figure]]] = {
     "cold": cold_start.measure,
     "memory": endurance.memory,
     "load": endurance.mixed_load,
+    "chat": chat.measure,
 }
 ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "match": match.measure,

@@ -8,10 +8,14 @@ about 45 % above) and on odd texts: never below the true count.
 
 import math
 import re
+from functools import lru_cache
 from itertools import groupby
 
 # As in the byte-pair encoders: a word with the space before it, digits, a run of punctuation, line ends.
 _PIECES = re.compile(r" ?[^\W\d_]+|\d| ?[^\w\s]+|_+|\s+")
+
+# In characters: longer than most words.
+_SHORT = 24
 
 # The scripts of India and South-East Asia; kana, Chinese, Korean.
 _WIDELY_USED = re.compile("[\u0900-\u0eff\u3040-\ud7af]+")
@@ -19,7 +23,15 @@ _WIDELY_USED = re.compile("[\u0900-\u0eff\u3040-\ud7af]+")
 
 def count_tokens(text: str) -> int:
     """An upper bound of the text's tokens in any of the usual hosted models."""
-    return sum(map(_cost, _PIECES.findall(text)))
+    return sum(
+        _cost_of_short(piece) if len(piece) <= _SHORT else _cost(piece) for piece in _PIECES.findall(text)
+    )
+
+
+# Words come again and again: known ones take a fifth of the time. Long ones seldom do, and are not kept.
+@lru_cache(maxsize=2**14)
+def _cost_of_short(piece: str) -> int:
+    return _cost(piece)
 
 
 def _cost(piece: str) -> int:

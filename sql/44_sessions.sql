@@ -38,7 +38,8 @@ create table rag.messages (
   -- Of an answer: what it cites, what it took.
   details jsonb not null default '{}' check (rag.is_metadata(details)),
   created_at timestamptz not null default clock_timestamp(),
-  primary key (org_id, session_id, ordinal),
+  -- A session has one owner: the ordinal is unique in it.
+  primary key (org_id, session_id, owner_id, ordinal),
   foreign key (org_id, session_id, owner_id) references rag.sessions (org_id, id, owner_id) on delete cascade,
   foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete set null (collection_id)
 );
@@ -210,6 +211,7 @@ begin
         select messages.role, messages.content, messages.ordinal
         from rag.messages
         where messages.org_id = present.org_id and messages.session_id = present.id
+          and messages.owner_id = present.owner_id
         order by messages.ordinal desc
         limit history
       ) as latest));
@@ -320,7 +322,7 @@ begin
     select messages.id, messages.session_id, messages.ordinal, messages.role, messages.content, messages.details,
       messages.created_at
     from rag.messages
-    where messages.org_id = home.org_id and messages.session_id = home.id
+    where messages.org_id = home.org_id and messages.session_id = home.id and messages.owner_id = home.owner_id
     order by messages.ordinal
     limit "limit" offset "offset";
 end;

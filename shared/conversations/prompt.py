@@ -8,7 +8,6 @@ from shared.chat.asked import Body
 from shared.conversations.memory import remembered
 from shared.conversations.nouns import Message, Turn
 from shared.generate import NOTHING_FOUND, SYSTEM, TURN, quoted
-from shared.tokens import count_tokens
 from shared.types import Match
 
 CONNECTED = "How what the documents name is connected"
@@ -24,8 +23,8 @@ def request(
     earlier: Sequence[Message],
     context_tokens: int,
     history_tokens: int,
-) -> tuple[Body, int]:
-    """A chat completion to ask for, and how many tokens of it are what was retrieved. `connected` is the
+) -> tuple[Body, str]:
+    """A chat completion to ask for, and what of it was retrieved. `connected` is the
     graph in words, `parts` what the question was taken apart into."""
     nonce = secrets.token_hex(8)
     context = quoted(matches, nonce, context_tokens) or NOTHING_FOUND
@@ -41,7 +40,7 @@ def request(
         *(_said(message.role, message.content) for message in past),
         _said("user", TURN.format(context=context, question=question)),
     ]
-    return {"model": model, "messages": messages, **turn.sampling.said()}, count_tokens(context)
+    return {"model": model, "messages": messages, **turn.sampling.said()}, context
 
 
 def _said(role: str, content: str) -> dict[str, str]:

@@ -156,7 +156,7 @@ async def _written(work: _Work, matches: Sequence[Match]) -> AsyncGenerator[str]
             yield text
         return
     work.model = work.turn.model or gateway.model
-    asked, work.retrieval_tokens = await run_in_threadpool(_request, work, matches)
+    asked, context = await run_in_threadpool(_request, work, matches)
     counted: Usage | None = None
     written = ""
     pairs = Pairs()
@@ -168,12 +168,14 @@ async def _written(work: _Work, matches: Sequence[Match]) -> AsyncGenerator[str]
                 yield text
     if not written.strip():
         raise GenerationFailed
+    # Counted while nobody waits for it.
+    work.retrieval_tokens = await run_in_threadpool(count_tokens, context)
     if counted is None:
         counted = await run_in_threadpool(_counted, asked, written)
     work.usage = counted
 
 
-def _request(work: _Work, matches: Sequence[Match]) -> tuple[Body, int]:
+def _request(work: _Work, matches: Sequence[Match]) -> tuple[Body, str]:
     settings = work.core.settings
     connected = " ".join(
         dict.fromkeys(

@@ -68,6 +68,8 @@ def live(app: FastAPI, core: Pipeline) -> Iterator[str]:
     kind = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
     with served(app, core), socket.socket(*kind) as listening:
         listening.bind(("127.0.0.1", 0))
+        # From now on whoever comes waits, also for a server that is slow to start.
+        listening.listen(128)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:

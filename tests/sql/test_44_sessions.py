@@ -290,13 +290,15 @@ CROWD = """
       where owner_id = %(owner)s
 """
 OF_SESSIONS = "select * from rag.sessions where org_id = any (array(select rag.current_org_ids()))"
-OF_MESSAGES = "select * from rag.messages where org_id = %(org)s and session_id = %(session)s"
+OF_MESSAGES = (
+    "select * from rag.messages where org_id = %(org)s and session_id = %(session)s and owner_id = %(user)s"
+)
 
 
 def test_others_sessions_cost_nothing(people: People, world: World):
     """The functions' own conditions, as a signed-in user, beside another's thousands."""
     session = kept(people.ann)
-    given = {"org": people.acme.id, "owner": people.alf.id, "session": session}
+    given = {"org": people.acme.id, "user": people.ann.id, "owner": people.alf.id, "session": session}
     with psycopg.connect(people.ann.stack.database_url()) as connection:
         for statement in CROWD.split(";"):
             connection.execute(statement.encode(), given)
