@@ -24,7 +24,7 @@ GONE: dict[int | str, dict[str, Any]] = {
 def health(caller: Visitor, core: Core) -> Response:
     report = administration.check(core, caller)
     status = 503 if report.status is administration.State.UNHEALTHY else 200
-    body = wire.Health.of(report, core.settings).model_dump_json()
+    body = wire.Health.of(report).model_dump_json()
     return Response(body, status, media_type="application/json")
 
 

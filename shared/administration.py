@@ -70,13 +70,13 @@ class Costly:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`own` is what an admin's org looks like; None for everybody else."""
+    """`details` are an admin's to see, of their own orgs: None for everybody else."""
 
+    version: str
     status: State
     services: dict[str, State]
     at: datetime
-    costly: Costly
-    own: Look | None
+    details: dict[str, Any] | None
 
 
 _lock = Lock()
@@ -102,7 +102,8 @@ def check(core: Pipeline, caller: Principal | None, clock: Callable[[], float] =
         status = State.UNHEALTHY
     elif not {State.DEGRADED, State.UNHEALTHY}.isdisjoint(services.values()):
         status = State.DEGRADED
-    return Report(status, services, datetime.now(UTC), costly, own if own and own.is_admin else None)
+    details = _details(core, costly, own) if own and own.is_admin else None
+    return Report(VERSION, status, services, datetime.now(UTC), details)
 
 
 def stats(core: Pipeline, caller: Principal) -> dict[str, Any]:
@@ -114,6 +115,29 @@ def stats(core: Pipeline, caller: Principal) -> dict[str, Any]:
 def source(key: object, address: str) -> str | None:
     """Where a part runs: the host alone, since a path may say more than strangers need."""
     return "local" if key is None else urlsplit(address).hostname
+
+
+def _details(core: Pipeline, costly: Costly, own: Look) -> dict[str, Any]:
+    settings = core.settings
+    return {
+        "database": {
+            "postgres": own.postgres,
+            "pgvector": own.pgvector,
+            "migration": own.version,
+            "expected": SCHEMA_VERSION,
+        },
+        "embedding": {
+            "model": costly.model,
+            "dimensions": costly.dimensions,
+            "stored_dimensions": DIMENSIONS,
+            "source": source(settings.openai_api_key, settings.rag_embedding_url),
+        },
+        "gateway": {
+            "model": settings.rag_gateway_model if settings.lovable_api_key else "extractive",
+            "source": source(settings.lovable_api_key, settings.rag_gateway_url),
+        },
+        "queue": {"waiting": own.waiting, "running": own.running, "oldest_seconds": own.oldest_seconds},
+    }
 
 
 def _seen(core: Pipeline, clock: Callable[[], float], *, looks: bool) -> Costly:

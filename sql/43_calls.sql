@@ -4,29 +4,33 @@
 
 create table rag.calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,
-  user_id uuid not null,
+  -- Who calls.
+  owner_id uuid not null,
   -- In UTC, as is the midnight that starts it.
   day date not null,
   total bigint not null check (total > 0),
-  primary key (org_id, user_id)
+  primary key (org_id, owner_id)
 );
 
 alter table rag.calls enable row level security;
 alter table rag.calls force row level security;
 
-create policy "callers read their own count, admins their org's" on rag.calls
-  for select to authenticated
+create policy "callers see their own calls, admins their org's" on rag.calls
+  for all to authenticated
   using (org_id = any (array(select rag.current_org_ids()))
-    and (user_id = (select auth.uid()) or org_id = any (array(select rag.admin_org_ids()))));
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))))
+  with check (org_id = any (array(select rag.current_org_ids()))
+    and (owner_id is null or owner_id = (select auth.uid())
+      or org_id = any (array(select rag.admin_org_ids()))));
 
-create policy "callers begin their own count" on rag.calls
-  for insert to authenticated
-  with check (org_id = any (array(select rag.current_org_ids())) and user_id = (select auth.uid()));
+create policy "calls are of oneself" on rag.calls
+  as restrictive for insert to authenticated
+  with check (owner_id = (select auth.uid()));
 
-create policy "callers go on with their own count" on rag.calls
-  for update to authenticated
-  using (org_id = any (array(select rag.current_org_ids())) and user_id = (select auth.uid()))
-  with check (org_id = any (array(select rag.current_org_ids())) and user_id = (select auth.uid()));
+create policy "nobody counts for another" on rag.calls
+  as restrictive for update to authenticated
+  using (owner_id = (select auth.uid())) with check (owner_id = (select auth.uid()));
 
 grant select, insert, update on rag.calls to authenticated;
 
@@ -35,7 +39,7 @@ create function rag.count_call()
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
-  insert into rag.calls as present (org_id, user_id, day, total)
+  insert into rag.calls as present (org_id, owner_id, day, total)
   select orgs.id, auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
   from rag.orgs
   where orgs.id = any (array(select rag.current_org_ids()))

@@ -3,7 +3,7 @@
 -- How many there are in the orgs that the caller administers. Of each table at most so many rows are counted;
 -- is_complete says whether that was enough. total_users: who has ever called. Entities are distinct names, by
 -- org, relationships distinct statements. PT403 for who administers none.
-create function public.rag_stats(most integer default 1000000)
+create function public.rag_stats(most integer default 500000)
 returns table (
   total_users bigint, total_collections bigint, total_documents bigint, total_chunks bigint, total_entities bigint,
   total_relationships bigint, storage_used_bytes bigint, api_calls_today bigint, is_complete boolean
@@ -23,7 +23,7 @@ begin
   end if;
 
   -- A user of several of these orgs is one.
-  select count(distinct calls.user_id),
+  select count(distinct calls.owner_id),
     coalesce(sum(calls.total) filter (where calls.day = (now() at time zone 'UTC')::date), 0)
   into total_users, api_calls_today
   from rag.calls
@@ -89,7 +89,10 @@ begin
   pgvector := (select extversion from pg_catalog.pg_extension where extname = 'vector');
   postgres := current_setting('server_version');
   -- The worker's role is nobody's, and knows no orgs.
-  is_admin := case when current_user = 'rag_worker' then false else exists (select from rag.admin_org_ids()) end;
+  is_admin := false;
+  if current_user <> 'rag_worker' then
+    is_admin := exists (select from rag.admin_org_ids());
+  end if;
   select count(*) filter (where jobs.state = 'waiting'), count(*) filter (where jobs.state = 'running'),
     extract(epoch from now() - min(jobs.due_at) filter (where jobs.state = 'waiting' and jobs.due_at <= now()))
   into waiting, running, oldest_seconds

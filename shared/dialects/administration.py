@@ -5,10 +5,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel
 
-from shared.administration import SCHEMA_VERSION, VERSION, Look, Report, source
-from shared.config import Settings
+from shared.administration import Report
 from shared.dialects.platform import ErrorBody, error_body
-from shared.embed import DIMENSIONS
 
 __all__ = ["ErrorBody", "error_body"]
 
@@ -64,27 +62,6 @@ class Details(BaseModel):
     gateway: Gateway
     queue: Queue
 
-    @classmethod
-    def of(cls, report: Report, look: Look, settings: Settings, generator: str) -> Self:
-        return cls(
-            database=Database(
-                postgres=look.postgres,
-                pgvector=look.pgvector,
-                migration=look.version,
-                expected=SCHEMA_VERSION,
-            ),
-            embedding=Embedding(
-                model=report.costly.model,
-                dimensions=report.costly.dimensions,
-                stored_dimensions=DIMENSIONS,
-                source=source(settings.openai_api_key, settings.rag_embedding_url),
-            ),
-            gateway=Gateway(
-                model=generator, source=source(settings.lovable_api_key, settings.rag_gateway_url)
-            ),
-            queue=Queue(waiting=look.waiting, running=look.running, oldest_seconds=look.oldest_seconds),
-        )
-
 
 class Health(BaseModel):
     """`details` are an admin's to see, and null for everybody else."""
@@ -96,15 +73,13 @@ class Health(BaseModel):
     details: Details | None
 
     @classmethod
-    def of(cls, report: Report, settings: Settings) -> Self:
-        generator = settings.rag_gateway_model if settings.lovable_api_key else "extractive"
-        details = Details.of(report, report.own, settings, generator) if report.own else None
+    def of(cls, report: Report) -> Self:
         return cls(
             status=report.status.value,  # type: ignore[arg-type]
-            version=VERSION,
+            version=report.version,
             services=Services(**report.services),  # type: ignore[arg-type]
             timestamp=report.at,
-            details=details,
+            details=Details(**report.details) if report.details else None,
         )
 
 

@@ -6,9 +6,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from shared.dialects.platform import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
-from shared.graph.context import graph_context
-from shared.graph.read import evidence_of
-from shared.ids import id_of
 from shared.types import Edge, Entity, Filters, Found, Graph, Match, Mode, Query
 
 __all__ = ["ErrorBody", "error_body"]
@@ -38,9 +35,8 @@ class Request(NullIsUnsaid):
 
     _small = field_validator("metadata_filter", mode="before")(small)
 
-    def wanted(self) -> Query:
-        """Raises NotFound for an id that cannot be anybody's."""
-        collection = id_of(self.collection_id, "collection") if self.collection_id else None
+    def wanted(self, collection: str | None) -> Query:
+        """`collection`: the id that collection_id means."""
         return Query(
             self.query,
             self.top_k,
@@ -161,7 +157,7 @@ class GraphShown(BaseModel):
         return cls(
             entities=[GraphEntity.of(entity) for entity in graph.entities],
             edges=[GraphEdge.of(edge) for edge in graph.edges],
-            evidence=sorted(evidence_of(graph)),
+            evidence=list(graph.evidence),
         )
 
 
@@ -192,16 +188,16 @@ class Response(BaseModel):
     retrieval_metadata: Retrieval
 
     @classmethod
-    def of(cls, request: Request, found: Found) -> Self:
+    def of(cls, request: Request, found: Found, context: str) -> Self:
+        """`context` is the graph in words."""
         graph = found.graph if found.graph and found.graph.is_seeded else None
-        words = graph_context(graph) if graph else ""
         count = len(found.matches)
         return cls(
             query=request.query,
             mode=request.mode,
             total_results=count,
             graph_enhanced=graph is not None,
-            graph_context=words or None,
+            graph_context=context or None if graph else None,
             graph=GraphShown.of(graph) if graph else None,
             results=[Result.of(match, rank) for rank, match in enumerate(found.matches, 1)],
             retrieval_metadata=Retrieval(

@@ -62,7 +62,7 @@ def test_through_match_by_postgrests_own_filters(library: Library):
         {"select": "*,documents(*)"},
         {"select": "*,orgs(*)"},
         {"select": "embedding"},
-        {"select": "owner_id"},
+        {"select": "org_id,owner_id"},
         {"owner_id": "not.is.null"},
     ]
     body = {"query_vector": library.needle, "top_k": 100, "filters": {"model": library.core.embedder.model}}

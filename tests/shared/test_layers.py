@@ -219,6 +219,7 @@ def test_a_dialect_only_renders(module: str):
             "chat.replies",
             "conversations.nouns",
             "conversations.presets",
+            "administration",
             "sse",
         }
 

@@ -349,10 +349,10 @@ WORKER_FUNCTIONS = {
     "rag_claim_removals(integer)",
     "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
     "rag_end_removal(uuid,text)",
-    "rag_health()",
 }
-# What they, and the triggers on what they change, ask.
+# What they, the triggers on what they change, and the functions' own health ask.
 WORKER_HELPERS = {
+    "rag_health()",
     "rag.version()",
     "rag.is_awaited(uuid,uuid,text)",
     "rag.is_metadata(jsonb)",
@@ -413,7 +413,7 @@ OF_DOCUMENTS = {
 }  # fmt: skip
 TENANT_TABLES = {
     "api_keys", "collections", "jobs", "removals", "webhooks", "endpoints", "deliveries", "events",
-    "replies", "sessions", "messages", *OF_DOCUMENTS,
+    "replies", "sessions", "messages", "calls", *OF_DOCUMENTS,
 }  # fmt: skip
 # What narrows tokens that stand for API keys: restrictive policies, by table.
 NARROWING = {
@@ -476,6 +476,7 @@ NARROWING |= {
     }
     for table in ("sessions", "messages")
 }
+NARROWING["calls"] = {"calls are of oneself", "nobody counts for another"}
 NARROWING["extractions"] |= {"documents are read in the name of who asks"}
 NARROWING["originals"] |= {
     "an object is brought by who uploaded it",

@@ -1,0 +1,283 @@
+"""The platform's health and stats over HTTP, on the real stack."""
+
+import tomllib
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from functions import administration
+from local import migrations
+from local.tools import ROOT
+from shared import administration as looking
+from shared.administration import LATE_SECONDS, SCHEMA_VERSION, VERSION
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from tests import graphing
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.functions.searching import OUTAGE, put
+from tests.functions.serving import made, platform_error, served
+from tests.stand_in import Reply, StandIn
+
+HEALTH, STATS = "/api/v1/health", "/api/v1/stats"
+Row = dict[str, Any]
+SERVICES = {
+    "database", "postgrest", "migrations", "pgvector", "embedding_service", "gateway", "queue",
+}  # fmt: skip
+ALL_WELL = dict.fromkeys(SERVICES, "healthy") | {"gateway": "not_configured"}
+
+
+def health(settings: Settings, actor: Actor | None = None, status: int = 200, **changes: Any) -> Row:
+    """What a new process tells."""
+    with made(settings, **changes) as core, served(administration.app, core) as client:
+        answer: Any = client.get(HEALTH, headers=actor.headers() if actor else {})
+    assert answer.status_code == status, answer.text
+    body: Row = answer.json()
+    assert set(body) == {"status", "version", "services", "timestamp", "details"}
+    assert set(body["services"]) == SERVICES
+    return body
+
+
+def stats(actor: Actor, path: str = STATS, token: str | None = None) -> Row:
+    answer = actor.request("GET", path, token=token)
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    return body
+
+
+def key(actor: Actor, **more: Any) -> str:
+    answer = actor.post("/api/keys", {"name": "k", **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["key"])
+
+
+def test_anybody_is_told_what_works_and_nothing_else(settings: Settings, no_jobs: None):
+    body = health(settings)
+    assert (body["status"], body["version"], body["services"]) == ("healthy", VERSION, ALL_WELL)
+    assert body["details"] is None
+    assert datetime.fromisoformat(body["timestamp"]) <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize("path", ["/v1/health", HEALTH])
+def test_it_is_served_with_an_admin_s_details(people: People, path: str, no_jobs: None):
+    answer = people.ada.request("GET", path)
+    assert answer.status_code == 200
+    details = answer.json()["details"]
+    assert details["embedding"] == {
+        "model": "all-MiniLM-L6-v2", "dimensions": 384, "stored_dimensions": 1536, "source": "local",
+    }  # fmt: skip
+    assert details["database"]["migration"] == details["database"]["expected"] == SCHEMA_VERSION
+    assert details["database"]["pgvector"].startswith("0.")
+    assert details["database"]["postgres"].startswith(("16", "18"))
+    assert details["gateway"] == {"model": "extractive", "source": "local"}
+    assert details["queue"] == {"waiting": 0, "running": 0, "oldest_seconds": None}
+
+
+def test_only_admins_see_details_and_of_their_own_queue(people: People, world: World, no_jobs: None):
+    for org, count in ((people.acme, 2), (people.bolt, 3)):
+        put_jobs(world, org.id, people.ann.id, count)
+    admin = people.ada.request("GET", HEALTH, token=key(people.ada, scopes=["admin"]))
+    assert admin.json()["details"]["queue"]["waiting"] == 2
+    assert people.ada.request("GET", HEALTH).json()["details"]["queue"]["waiting"] == 2
+    for narrow in (
+        people.ann.request("GET", HEALTH),
+        people.ann.request("GET", HEALTH, token=key(people.ann, scopes=["documents:read"])),
+        people.ada.request("GET", HEALTH, token=key(people.ada, scopes=["documents:read"])),
+    ):
+        assert (narrow.status_code, narrow.json()["details"]) == (200, None)
+
+
+def put_jobs(world: World, org: str, user: str, count: int, seconds: float = 60) -> None:
+    """So many documents that wait, and have been due for so long."""
+    for _ in range(count):
+        world.sql(
+            "with home as (insert into rag.collections (org_id, name) values (%s, gen_random_uuid()::text) "
+            "returning org_id, id), brought as (insert into rag.documents (org_id, collection_id, title, "
+            "content, content_hash, status) select org_id, id, 'x', 'x', repeat('0', 64), 'processing' "
+            "from home returning org_id, collection_id, id) "
+            "insert into rag.jobs (org_id, collection_id, document_id, user_id, document, due_at) "
+            "select org_id, collection_id, id, %s, '{}', now() - make_interval(secs => %s) from brought",
+            org, user, seconds,
+        )  # fmt: skip
+
+
+def test_a_queue_that_nobody_works_on_is_degraded(
+    settings: Settings, people: People, world: World, no_jobs: None
+):
+    put_jobs(world, people.acme.id, people.ann.id, 1, LATE_SECONDS + 60)
+    body = health(settings, people.ada)
+    assert (body["status"], body["services"]["queue"]) == ("degraded", "degraded")
+    assert body["details"]["queue"]["oldest_seconds"] > LATE_SECONDS
+
+
+def test_a_database_that_is_gone_is_503(settings: Settings, people: People):
+    gone = {"supabase_url": "http://127.0.0.1:9", "supabase_jwt_issuer": settings.issuer}
+    for actor in (None, people.ada):
+        body = health(settings, actor, 503, **gone)
+        assert body["status"] == "unhealthy"
+        assert body["services"]["database"] == body["services"]["postgrest"] == "unhealthy"
+        assert body["services"]["migrations"] == body["services"]["queue"] == "unknown"
+        assert body["services"]["embedding_service"] == "healthy"
+        assert body["details"] is None
+
+
+def test_postgrest_without_its_database_and_a_wrong_project_key_are_told_apart(
+    settings: Settings, gateway: StandIn
+):
+    gateway.replies(Reply(json={"code": "PGRST001", "message": "no database"}, status=503))
+    services = health(settings, None, 503, supabase_url=gateway.url)["services"]
+    assert (services["database"], services["postgrest"]) == ("unhealthy", "healthy")
+    wrong = {"supabase_anon_key": SecretStr("wrong")}
+    services = health(settings, None, 503, **wrong)["services"]
+    assert (services["database"], services["postgrest"]) == ("unhealthy", "unhealthy")
+
+
+@pytest.mark.parametrize(
+    ("reply", "state"),
+    [
+        (Reply(json={"data": []}), "healthy"),
+        (Reply(json={}, status=404), "healthy"),
+        (Reply(json={}, status=429), "degraded"),
+        (Reply(json={"error": "the secret project"}, status=401), "unhealthy"),
+        (Reply(json={}, status=403), "unhealthy"),
+        (Reply(json={}, status=500), "unhealthy"),
+        (Reply(drop=True), "unhealthy"),
+    ],
+)
+def test_the_gateway_is_asked_with_the_key_and_its_words_stay_inside(
+    settings: Settings, people: People, gateway: StandIn, no_jobs: None, reply: Reply, state: str
+):
+    gateway.replies(reply)
+    body = health(settings, people.ada, lovable_api_key="sk-gateway", rag_gateway_url=f"{gateway.url}/v1")
+    assert body["services"]["gateway"] == state
+    assert body["status"] == ("healthy" if state == "healthy" else "degraded")
+    assert (gateway.requests[0].method, gateway.requests[0].path) == ("GET", "/v1/models")
+    assert gateway.requests[0].headers["authorization"] == "Bearer sk-gateway"
+    assert body["details"]["gateway"] == {"model": "google/gemini-2.5-flash", "source": "127.0.0.1"}
+    assert "secret project" not in str(body)
+    assert "sk-gateway" not in str(body)
+
+
+@pytest.mark.parametrize(
+    ("vector", "state", "dimensions"),
+    [([1.0] * 1536, "healthy", 1536), ([1.0] * 8, "unhealthy", 8), ([0.0] * 1536, "unhealthy", None)],
+)
+def test_the_embedder_embeds_a_word(
+    settings: Settings,
+    people: People,
+    gateway: StandIn,
+    no_jobs: None,
+    vector: list[float],
+    state: str,
+    dimensions: int | None,
+):
+    gateway.replies(Reply(json={"data": [{"index": 0, "embedding": vector}]}))
+    body = health(settings, people.ada, openai_api_key="sk-embedder", rag_embedding_url=gateway.url)
+    assert body["services"]["embedding_service"] == state
+    assert body["details"]["embedding"] == {
+        "model": "text-embedding-3-small", "dimensions": dimensions, "stored_dimensions": 1536,
+        "source": "127.0.0.1",
+    }  # fmt: skip
+
+
+def test_strangers_cannot_make_it_spend(settings: Settings, gateway: StandIn, no_jobs: None):
+    gateway.replies(Reply(json={}))
+    spent = {"lovable_api_key": "sk", "rag_gateway_url": gateway.url}
+    with made(settings, **spent) as core, served(administration.app, core) as client:
+        for _ in range(5):
+            client.get(HEALTH)
+        assert len(gateway.requests) == 1
+        looking.check(core, None, lambda: float("inf"))
+        assert len(gateway.requests) == 2
+
+
+def test_without_a_key_to_sign_with_what_only_the_database_knows_is_unknown(settings: Settings):
+    body = health(settings, supabase_jwt_secret=None)
+    assert body["services"] == ALL_WELL | dict.fromkeys(("migrations", "pgvector", "queue"), "unknown")
+    assert body["status"] == "healthy"
+
+
+def test_a_wrong_credential_is_401_on_both(people: People):
+    for path in (HEALTH, STATS):
+        for wrong in ("mn_admin_" + "x" * 43, "nonsense", people.ann.stack.anon_key):
+            error = platform_error(people.ann.request("GET", path, token=wrong), 401)
+            assert (error["type"], error["code"]) == ("authentication_error", "invalid_api_key")
+
+
+def test_stats_are_the_admin_s_org_s(core: Pipeline, people: People, world: World):
+    graphing.put_all(core, people.ann)
+    stored = put(core, people.ann, "docs", "Private", OUTAGE, private=True).removeprefix("doc_")
+    put(core, people.bob, "docs", "Theirs", OUTAGE)
+    before = stats(people.ada)
+    assert set(before) == {
+        "total_users", "total_collections", "total_documents", "total_chunks", "total_entities",
+        "total_relationships", "storage_used_bytes", "api_calls_today", "is_complete",
+    }  # fmt: skip
+    acme = people.acme.id
+    (expected,) = world.sql(
+        "select (select count(*) from rag.collections where org_id = %(org)s), "
+        "(select count(*) from rag.documents where org_id = %(org)s), "
+        "(select count(*) from rag.chunks where org_id = %(org)s), "
+        "(select count(*) from (select entity from rag.mentions where org_id = %(org)s union "
+        " select entity from rag.subjects where org_id = %(org)s) as one), "
+        "(select count(distinct (subject, type, object)) from rag.relations where org_id = %(org)s), "
+        "(select sum(octet_length(content)) from rag.documents where org_id = %(org)s)".replace(
+            "%(org)s", f"'{acme}'"
+        )
+    )
+    names = ("collections", "documents", "chunks", "entities", "relationships")
+    assert tuple(before[f"total_{name}"] for name in names) == expected[:5]
+    assert before["total_relationships"] > 0
+    assert (before["storage_used_bytes"], before["is_complete"]) == (expected[5], True)
+    # An original counts with its text.
+    world.sql(
+        "insert into rag.originals (org_id, document_id, collection_id, bytes) "
+        "select org_id, id, collection_id, repeat('x', 1000)::bytea from rag.documents where id = %s",
+        stored,
+    )
+    assert stats(people.ada, "/v1/stats")["storage_used_bytes"] == before["storage_used_bytes"] + 1000
+
+
+def test_calls_are_counted_by_day_for_each_org_of_the_caller(people: People, world: World):
+    first = stats(people.ada)
+    assert (first["total_users"], first["api_calls_today"]) == (1, 1)
+    for actor in (people.ann, people.ann, people.kim, people.bob):
+        actor.request("GET", "/v1/collections")
+    second = stats(people.ada)
+    assert (second["total_users"], second["api_calls_today"]) == (3, 5)
+    world.sql("update rag.calls set day = day - 1 where org_id = %s", people.acme.id)
+    people.ann.request("GET", "/v1/collections")
+    third = stats(people.ada)
+    assert (third["total_users"], third["api_calls_today"]) == (3, 2)
+
+
+def test_what_is_refused_for_the_limit_is_no_call(settings: Settings, people: People):
+    with made(settings, rag_api_rate_limit="2/minute") as core, served(administration.app, core) as client:
+        answers: list[Any] = [client.get(STATS, headers=people.ada.headers()) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429, 429]
+    assert platform_error(answers[2], 429)["code"] == "rate_limit_exceeded"
+    assert stats(people.ada)["api_calls_today"] == 3
+
+
+def test_stats_are_for_admins_alone(people: People):
+    for actor, token in (
+        (people.ann, None),
+        (people.sam, None),
+        (people.ada, key(people.ada, scopes=["documents:read", "collections:manage"])),
+    ):
+        error = platform_error(actor.request("GET", STATS, token=token), 403)
+        assert error["type"] == "permission_error"
+        assert error["code"] in ("admin_required", "missing_scope")
+    assert stats(people.ada, token=key(people.ada, scopes=["admin"]))["total_users"] >= 1
+
+
+def test_the_code_and_the_database_are_of_the_newest_migration(world: World):
+    newest = max(path.name for path in migrations.MIGRATIONS.glob("*.sql"))
+    assert newest.startswith(f"{SCHEMA_VERSION}_")
+    assert world.sql("select rag.version()") == [(SCHEMA_VERSION,)]
+
+
+def test_the_version_is_the_project_s():
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION

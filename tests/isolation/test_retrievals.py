@@ -1,0 +1,162 @@
+"""Attacks on the platform's retrievals and administration: others' documents, their sizes, their queues."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.actors import NOBODYS, Actor, World
+from tests.functions.serving import platform_error
+from tests.isolation.bad_tokens import BAD_TOKENS
+from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing
+from tests.isolation.test_knowledge import key
+
+PATH, STATS, HEALTH = "/api/v1/retrievals", "/api/v1/stats", "/api/v1/health"
+DOORS = [("POST", PATH), ("POST", "/v1/retrievals"), ("GET", STATS), ("GET", "/v1/stats")]
+MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
+Row = dict[str, Any]
+
+
+def ask(actor: Actor, token: str | None = None, **body: Any) -> httpx.Response:
+    return actor.post(PATH, {"query": QUESTION, "top_k": 100, **body}, token=token)
+
+
+def found(actor: Actor, token: str | None = None, **body: Any) -> set[str]:
+    """Whose secrets they find."""
+    answer = ask(actor, token, **body)
+    assert answer.status_code == 200, answer.text
+    return {whose for whose, secret in SECRETS.items() if secret in answer.text}
+
+
+def collection_of(actor: Actor, name: str = "default") -> str:
+    return str(actor.rpc("rag_find_collection", {"name": name}).json()[0]["id"])
+
+
+def stats(actor: Actor, token: str | None = None) -> Row:
+    answer = actor.request("GET", STATS, token=token)
+    assert answer.status_code == 200, answer.text
+    body: Row = answer.json()
+    return body
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("graph", [False, True])
+def test_in_every_mode_everybody_finds_their_own(library: Library, mode: str, graph: bool):
+    people = library.people
+    more: Row = {"mode": mode, "enable_graph": graph}
+    assert found(people.ann, **more) == {"acme", "ann"}
+    assert found(people.alf, **more) == {"acme"}
+    assert found(people.bob, **more) == {"bolt"}
+    assert found(people.sam, **more) == set()
+    assert found(people.ada, **more) == {"acme", "ann"}
+
+
+def test_by_another_org_s_collection(library: Library):
+    people = library.people
+    theirs = collection_of(people.bob)
+    nobodys = platform_error(ask(people.ann, collection_id=NOBODYS), 404)
+    answer = ask(people.ann, collection_id=f"col_{theirs}")
+    refused = platform_error(answer, 404)
+    assert (refused["code"], refused["message"]) == (nobodys["code"], nobodys["message"])
+    assert_tells_nothing(answer, library)
+    assert not INTERNALS.search(answer.text), answer.text
+
+
+def test_by_filters_that_fit_others_documents(library: Library, world: World):
+    world.sql('update rag.documents set metadata = \'{"document_type": "vault", "level": 1}\'')
+    for more in ({"document_type": "vault"}, {"metadata_filter": {"level": 1}}):
+        assert found(library.people.alf, **more) == {"acme"}
+        assert found(library.people.bob, **more) == {"bolt"}
+        assert found(library.people.sam, **more) == set()
+
+
+def test_by_a_private_collection(library: Library):
+    ann, alf = library.people.ann, library.people.alf
+    made = ann.post("/api/v1/collections", {"name": "mine", "private": True}).json()["id"]
+    assert ask(ann, collection_id=made).status_code == 200
+    platform_error(ask(alf, collection_id=made), 404)
+
+
+def test_by_a_key_that_is_bound_to_another_collection(library: Library):
+    ann = library.people.ann
+    other = ann.post("/api/v1/collections", {"name": "other"}).json()["id"]
+    bound = key(ann, "retrievals:read", collection="other")
+    assert found(ann, bound) == found(ann, bound, collection_id=other) == set()
+    platform_error(ask(ann, bound, collection_id=collection_of(ann)), 404)
+
+
+def test_with_too_small_a_scope_and_with_an_expired_key(library: Library, world: World):
+    ann, ada = library.people.ann, library.people.ada
+    for scopes in (["documents:read", "documents:write"], ["chat:read"], ["collections:manage"]):
+        assert platform_error(ask(ann, key(ann, *scopes)), 403)["code"] == "missing_scope"
+    small = key(ada, "documents:read", "retrievals:read", "chat:read", "collections:manage")
+    assert platform_error(ada.request("GET", STATS, token=small), 403)["code"] == "missing_scope"
+    soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    expired = key(ada, "admin", expires_at=soon)
+    world.sql("update rag.api_keys set expires_at = now() - interval '1 second', created_at = now() - "
+              "interval '1 day' where owner_id = %s and expires_at is not null", ada.id)  # fmt: skip
+    for method, path in (("POST", PATH), ("GET", STATS), ("GET", HEALTH)):
+        answer = ada.request(method, path, {"query": QUESTION} if method == "POST" else None, token=expired)
+        assert platform_error(answer, 401)["code"] == "invalid_api_key"
+
+
+@pytest.mark.parametrize("attack", BAD_TOKENS)
+def test_with_bad_tokens(library: Library, attack: str):
+    people = library.people
+    headers = people.ann.headers(BAD_TOKENS[attack](people.ann))
+    for method, path in DOORS:
+        body = {"query": QUESTION} if method == "POST" else None
+        answer = library.client.request(method, path, json=body, headers=headers)
+        assert answer.status_code == 401, answer.text
+        assert_tells_nothing(answer, library)
+    assert_tells_nothing(library.client.get(HEALTH, headers=headers), library)
+
+
+def test_at_another_org_s_sizes(library: Library):
+    people = library.people
+    before = stats(people.ada)
+    assert (before["total_documents"], before["total_collections"]) == (2, 1)
+    for number in range(3):
+        people.bob.post("/api/v1/collections", {"name": f"more {number}"})
+    after = stats(people.ada)
+    assert after == {**before, "api_calls_today": before["api_calls_today"] + 1}
+
+
+def test_at_the_count_of_private_documents(library: Library):
+    """A member counts nothing, straight through PostgREST neither, and a claim makes nobody an admin."""
+    people = library.people
+    for actor, token in (
+        (people.ann, None),
+        (people.alf, None),
+        (people.kim, None),
+        (people.alf, people.alf.key_token(scopes=["admin"])),
+        (people.alf, people.alf.token(rag={"org": people.bolt.id, "scopes": ["admin"]})),
+        (people.ada, people.ada.key_token(scopes=["documents:read"])),
+    ):
+        answer = actor.rpc("rag_stats", token=token)
+        assert (answer.status_code, answer.json()["details"]) == (403, "admin_required"), answer.text
+        look = actor.rpc("rag_health", token=token)
+        assert look.json()[0]["is_admin"] is False
+    # An admin of one org and member of another counts the one.
+    assert platform_error(people.alf.request("GET", STATS), 403)["code"] == "admin_required"
+    bound = people.ada.key_token(collection=NOBODYS)
+    assert people.ada.rpc("rag_stats", token=bound).json()[0]["total_documents"] == 0
+
+
+def test_by_counting_for_somebody_else(library: Library, world: World):
+    """Only rag_hit counts, and only for the caller, in orgs that are theirs."""
+    people = library.people
+    forged = people.bob.token(rag={"org": people.acme.id, "scopes": ["admin"]})
+    people.bob.request("GET", "/v1/collections", token=forged)
+    rows = world.sql("select owner_id::text from rag.calls where org_id = %s", people.acme.id)
+    assert people.bob.id not in {owner for (owner,) in rows}
+
+
+def test_at_health(library: Library):
+    """Neither strangers nor members are told anything of anybody's."""
+    for headers in ({}, library.people.ann.headers(), library.people.bob.headers()):
+        answer = library.client.get(HEALTH, headers=headers)
+        assert answer.json()["details"] is None
+        assert_tells_nothing(answer, library)
+        assert not INTERNALS.search(answer.text.replace('"postgrest"', "")), answer.text
