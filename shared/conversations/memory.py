@@ -14,8 +14,8 @@ from shared.words import content_words
 # French, Spanish.
 _STANDING = (
     r"(?-i:[Ii]t(?:'s|s)?)|they|them|their|theirs|this|these|those|he|him|his|she|her|hers|ones|"
-    r"(?:which|second|first) one(?!-)|the same(?!-)|former|latter|above|previous|earlier|instead|else|another|"
-    r"others|tell me more|(?:about|with|for|of|to|from|by|after|before|is|was|does|did|do|like) that|"
+    r"(?:which|second|first) one(?!-)|the same(?!-)|former|latter|above|previous|earlier|instead|else|"
+    r"another|others|tell me more|(?:about|with|for|of|to|from|by|after|before|is|was|does|did|do|like) that|"
     r"er|sie|es|ihn|ihm|ihr|ihre|ihren|dieser|diese|dieses|diesem|diesen|davon|dazu|damit|dort|dabei|"
     r"il|elle|ils|elles|lui|leur|leurs|cela|ça|celui|celle|ceux|celles|"
     r"él|ella|ellos|ellas|esto|eso|ese|esa|esos|esas|aquel|aquella"

@@ -176,7 +176,7 @@ def test_with_a_key_that_is_bound_to_another_collection(people: People):
 
 
 def test_what_was_said_elsewhere_is_not_told_to_a_bound_key(people: People):
-    """Not even what was said in its collection, where the conversation began elsewhere: the rest stands beside."""
+    """Not even what was said of its collection, in a conversation that began elsewhere."""
     home = collection(people.ann, "home")
     session = kept(people.ann, people.acme.id)
     kept(people.ann, people.acme.id, session=session, collection_id=home, text="And in here?")
