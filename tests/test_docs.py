@@ -26,6 +26,14 @@ def test_the_readme_lists_exactly_the_routes_that_are_served():
     assert set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]*)`", README)) == served
 
 
+def test_every_row_of_routes_names_the_tests_that_prove_it():
+    table = README[README.index("| route | also at |") :].split("\n\n")[0].split("\n")[2:]
+    named = [re.findall(r"`(test_\w+\.py)`", row) for row in table]
+    assert all(named)
+    functions = ROOT / "tests" / "functions"
+    assert all((functions / file).is_file() for files in named for file in files)
+
+
 def test_the_example_environment_names_exactly_the_settings_with_their_defaults():
     listed = dict(re.findall(r"^(?:# )?([A-Z][A-Z_]+)=(.*)$", EXAMPLE, re.MULTILINE))
     assert set(listed) == {name.upper() for name in Settings.model_fields}
