@@ -50,10 +50,15 @@ def judge(matches: Sequence[Match], thresholds: Thresholds, judged: int = JUDGED
 
 def cite(matches: Iterable[Match]) -> tuple[Citation, ...]:
     """The best chunk of each of at most five documents, by relevance; `matches` come best first."""
+    return tuple(Citation(match, snippet(match.text)) for match in best_of_documents(matches)[:MAX_CITATIONS])
+
+
+def best_of_documents(matches: Iterable[Match]) -> tuple[Match, ...]:
+    """The best chunk of each document; `matches` come best first."""
     best: dict[str, Match] = {}
     for match in matches:
         best.setdefault(match.document_id, match)
-    return tuple(Citation(match, snippet(match.text)) for match in list(best.values())[:MAX_CITATIONS])
+    return tuple(best.values())
 
 
 def snippet(text: str) -> str:

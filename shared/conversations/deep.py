@@ -78,8 +78,13 @@ class Findings:
 
     by_query: dict[str, Found] = field(default_factory=dict)
 
+    def by_score(self) -> tuple[Match, ...]:
+        """All of them, each once, those with the highest scores first: as they are shown and cited."""
+        return tuple(sorted(self.matches(), key=lambda match: -match.score))
+
     def matches(self) -> tuple[Match, ...]:
-        """The best of each part, then the second of each, and so on: each once."""
+        """The best of each part, then the second of each, and so on, each once: as a model reads them, whose
+        room may end before the last."""
         found: dict[str, Match] = {}
         lists = [found_for.matches for found_for in self.by_query.values()]
         for place in range(max(map(len, lists), default=0)):

@@ -6,7 +6,7 @@ model is waited for by none.
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from starlette.concurrency import run_in_threadpool
@@ -20,9 +20,9 @@ from shared.conversations.work import Caller, Work
 from shared.conversations.writing import written
 from shared.errors import GenerationFailed, RagError
 from shared.pipeline import Pipeline
-from shared.policy import INSUFFICIENT
+from shared.policy import INSUFFICIENT, best_of_documents
 from shared.trace import milliseconds_since, step
-from shared.types import Confidence, Judgement, Match, Usage
+from shared.types import Confidence, Judgement, Usage
 
 log = logging.getLogger("rag")
 # As for an answer (answers/answer.py): one good passage suffices.
@@ -50,7 +50,6 @@ async def converse(core: Pipeline, caller: Caller, turn: Turn) -> AsyncGenerator
         async for happened in looked:
             yield happened
     retrieval_ms = milliseconds_since(started)
-    matches = work.findings.matches()
     with step("judge"):
         judgement = _judged(work)
     writing = time.perf_counter()
@@ -60,12 +59,12 @@ async def converse(core: Pipeline, caller: Caller, turn: Turn) -> AsyncGenerator
         yield Delta(INSUFFICIENT)
     else:
         with step("generate"):
-            async with aclosing(written(work, matches)) as writing_it:
-                async for text in writing_it:
+            async with aclosing(written(work)) as texts:
+                async for text in texts:
                     work.text += text
                     yield Delta(text)
     answered = await run_in_threadpool(
-        _answered, work, matches, judgement, started, retrieval_ms, milliseconds_since(writing)
+        _answered, work, judgement, started, retrieval_ms, milliseconds_since(writing)
     )
     yield answered
 
@@ -111,7 +110,6 @@ async def _looked(work: Work) -> AsyncGenerator[Event]:
 
 def _answered(
     work: Work,
-    matches: tuple[Match, ...],
     judgement: Judgement,
     started: float,
     retrieval_ms: int,
@@ -121,12 +119,12 @@ def _answered(
     usage = Usage(
         work.usage.prompt_tokens + spent.prompt_tokens, work.usage.completion_tokens + spent.completion_tokens
     )
-    kept = _kept(work, matches, usage)
+    kept = _kept(work, usage)
     return Answered(
         turn=work.turn,
         asked=work.asked,
         sub_questions=tuple(work.findings.by_query) if work.turn.deep else (),
-        matches=matches,
+        matches=work.findings.by_score(),
         judgement=judgement,
         withheld=judgement.confidence is Confidence.LOW,
         text=work.text,
@@ -142,10 +140,11 @@ def _answered(
     )
 
 
-def _kept(work: Work, matches: Sequence[Match], usage: Usage) -> str | None:
+def _kept(work: Work, usage: Usage) -> str | None:
     """The session that has the turn by now; None where it could not be kept: what was said is said."""
+    found = best_of_documents(work.findings.by_score())
     details = {
-        "sources": [sessions.source(match) for match in matches[: sessions.MAX_SOURCES]],
+        "sources": [sessions.source(match) for match in found[: sessions.MAX_SOURCES]],
         "usage": {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens},
         "model": work.model,
     }

@@ -1,6 +1,6 @@
 """What is written for a turn: by the model, as it says it, or by extraction where there is none."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from starlette.concurrency import run_in_threadpool
@@ -15,17 +15,17 @@ from shared.generate import usage_of
 from shared.graph.context import graph_context
 from shared.policy import cite
 from shared.tokens import count_tokens
-from shared.types import Graph, Match, Query, Usage
+from shared.types import Graph, Query, Usage
 
 
-async def written(work: Work, matches: Sequence[Match]) -> AsyncGenerator[str]:
+async def written(work: Work) -> AsyncGenerator[str]:
     """What there is to say. Raises GenerationFailed for a model that says nothing."""
     gateway = work.core.chat_gateway
     if gateway is None:
-        for text in await run_in_threadpool(_extracted, work, matches):
+        for text in await run_in_threadpool(_extracted, work):
             yield text
         return
-    asked, context = await run_in_threadpool(_request, work, matches)
+    asked, context = await run_in_threadpool(_request, work)
     counted: Usage | None = None
     said_so_far = ""
     pairs = Pairs()
@@ -44,7 +44,7 @@ async def written(work: Work, matches: Sequence[Match]) -> AsyncGenerator[str]:
     work.usage = counted
 
 
-def _request(work: Work, matches: Sequence[Match]) -> tuple[Body, str]:
+def _request(work: Work) -> tuple[Body, str]:
     settings = work.core.settings
     connected = " ".join(
         dict.fromkeys(
@@ -56,7 +56,7 @@ def _request(work: Work, matches: Sequence[Match]) -> tuple[Body, str]:
     return request(
         work.turn,
         work.model,
-        matches,
+        work.findings.matches(),
         connected,
         work.earlier,
         settings.rag_context_tokens,
@@ -77,9 +77,11 @@ async def _complete(work: Work, asked: Body) -> AsyncGenerator[tuple[Body, str]]
         yield said, replies.said_in(choice.get("message"))
 
 
-def _extracted(work: Work, matches: Sequence[Match]) -> list[str]:
+def _extracted(work: Work) -> list[str]:
     """The documents' own sentences, a line at a time."""
-    draft = work.core.generator.write(Query(work.asked), matches, cite(matches))
+    # Its numbers count the documents as the sources show them.
+    citations = cite(work.findings.by_score())
+    draft = work.core.generator.write(Query(work.asked), work.findings.matches(), citations)
     work.usage = draft.usage
     work.retrieval_tokens = max(0, draft.usage.prompt_tokens - count_tokens(work.asked))
     return draft.text.splitlines(keepends=True)

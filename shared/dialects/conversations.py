@@ -11,6 +11,7 @@ from shared.conversations.nouns import Answered, Delta, Event, Looking, Message,
 from shared.conversations.presets import PRESETS
 from shared.dialects.platform import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
 from shared.errors import InvalidRequest, RagError
+from shared.policy import best_of_documents
 from shared.sse import event
 from shared.types import Match, Mode, Sampling
 
@@ -287,8 +288,8 @@ def response(request: Request, user_id: str, done: Answered) -> JSONResponse:
 
 
 def sources(matches: tuple[Match, ...]) -> list[Source]:
-    # Deep reasoning finds several lists.
-    return [Source.of(match) for match in sorted(matches, key=lambda match: -match.score)]
+    """Of each document the best chunk; `matches` come best first."""
+    return list(map(Source.of, best_of_documents(matches)))
 
 
 def said(request: Request, user_id: str, happened: Event) -> bytes:
@@ -306,7 +307,11 @@ def said(request: Request, user_id: str, happened: Event) -> bytes:
         case Answered():
             metadata = Metadata.of(request, user_id, happened).model_dump(mode="json")
             usage = Usage.of(happened).model_dump()
-            return event({"type": "usage", "usage": usage}) + event({"type": "done", "metadata": metadata})
+            done: dict[str, Any] = {"type": "done", "metadata": metadata}
+            if happened.sub_questions:
+                # What the parts found, together.
+                done["sources"] = [one.model_dump() for one in sources(happened.matches)]
+            return event({"type": "usage", "usage": usage}) + event(done)
 
 
 def broken(error: RagError) -> bytes:

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from shared.config import Settings
+from shared.extract import INDIRECT
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT
 from tests.conftest import People
@@ -98,6 +99,14 @@ def test_without_a_model_the_answer_is_extracted_and_says_so(settings: Settings,
     assert body["metadata"]["model"] == "extractive"
     assert body["metadata"]["extractive"] is True
     assert body["usage"]["retrieval_tokens"] > 0
+    # Each number is that of a source, whose paragraph it ends.
+    paragraphs = body["response"].removeprefix(f"{INDIRECT}\n\n").split("\n\n")
+    numbers = [int(paragraph.rsplit("[", 1)[1].rstrip("]")) for paragraph in paragraphs]
+    assert [
+        f'According to "{body["sources"][number - 1]["title"]}"' in text
+        for number, text in zip(numbers, paragraphs, strict=True)
+    ] == [True] * len(numbers)
+    assert len({source["document_id"] for source in body["sources"]}) == len(body["sources"])
 
 
 @pytest.mark.parametrize("deep", [False, True])

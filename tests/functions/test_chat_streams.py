@@ -111,6 +111,11 @@ def test_deep_reasoning_works_without_a_model(settings: Settings, home: Workspac
     queries = [chunk["query"] for chunk in chunks if chunk["type"] == "sub_query"]
     assert queries == [question, "Why was billing down", "who owns the billing service?"]
     assert "Payments team" in text_of(chunks)
+    titles = [source["title"] for source in chunks[-1]["sources"]]
+    for paragraph in text_of(chunks).split("\n\n"):
+        if paragraph.startswith("According to"):
+            number = int(paragraph.rsplit("[", 1)[1].rstrip("]"))
+            assert paragraph.startswith(f'According to "{titles[number - 1]}"')
 
 
 def test_a_model_that_loops_in_deep_reasoning_is_stopped(
