@@ -27,6 +27,8 @@ SCHEMA_VERSION = "20261127000000"
 # What a check may take, and for how long what it found is told again: strangers ask, and some of it costs.
 CHECK_SECONDS = 3.0
 FRESH_SECONDS = 30.0
+# A look that found nothing is tried again sooner.
+AGAIN_SECONDS = 3.0
 # A document that is due for longer waits for a worker that does not come.
 LATE_SECONDS = 900.0
 # text-embedding-3 is asked for as many dimensions as are stored; others have their own.
@@ -44,14 +46,14 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What rag_health tells: of the caller's orgs, or, to the worker, of all."""
+    """What rag_health tells: of an admin's orgs, or, to the worker, of all; nothing to everybody else."""
 
-    version: str
+    version: str | None
     pgvector: str | None
-    postgres: str
+    postgres: str | None
     is_admin: bool
-    waiting: int
-    running: int
+    waiting: int | None
+    running: int | None
     oldest_seconds: float | None
 
 
@@ -66,6 +68,7 @@ class Costly:
     gateway: State
     look: Look | None
     at: float
+    looked_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +93,11 @@ def check(core: Pipeline, caller: Principal | None, clock: Callable[[], float] =
     answers = code == REFUSED
     costly = _seen(core, clock, looks=answers)
     own = _look(core, caller) if caller and answers else None
+    own = own if own and own.is_admin else None
     services = {
         "database": State.HEALTHY if answers else State.UNHEALTHY,
         "postgrest": State.UNHEALTHY if code is None else State.HEALTHY,
-        **_by_look(costly.look if answers else None),
+        **_by_look((costly.look or own) if answers else None, failed=answers and core.signer is not None),
         "embedding_service": costly.embedder,
         "gateway": costly.gateway,
     }
@@ -141,20 +145,25 @@ def _details(core: Pipeline, costly: Costly, own: Look) -> dict[str, Any]:
 
 
 def _seen(core: Pipeline, clock: Callable[[], float], *, looks: bool) -> Costly:
-    # One looks, and the others wait for what it sees.
-    with _lock:
-        seen = _costly.get(core)
-        if seen is None or not 0 <= clock() - seen.at < FRESH_SECONDS:
-            seen = _costly[core] = replace(_looked_at(core, looks=looks), at=clock())
-        elif seen.look is None and looks:
-            # The database has come back.
-            seen = _costly[core] = replace(seen, look=_look(core, None))
+    # One looks. The others are told what was seen before, or, of a process that has just begun, wait.
+    if not _lock.acquire(blocking=_costly.get(core) is None):
+        return _costly[core]
+    try:
+        seen, now = _costly.get(core), clock()
+        if seen is None or not 0 <= now - seen.at < FRESH_SECONDS:
+            seen = replace(_looked_at(core, looks=looks), at=now, looked_at=now)
+        elif seen.look is None and looks and not 0 <= now - seen.looked_at < AGAIN_SECONDS:
+            # The database may have come back.
+            seen = replace(seen, look=_look(core, None), looked_at=now)
+        _costly[core] = seen
         return seen
+    finally:
+        _lock.release()
 
 
 def _looked_at(core: Pipeline, *, looks: bool) -> Costly:
     state, model, dimensions = _embeds(core)
-    return Costly(state, model, dimensions, _gateway(core), _look(core, None) if looks else None, 0)
+    return Costly(state, model, dimensions, _gateway(core), _look(core, None) if looks else None, 0, 0)
 
 
 def _embeds(core: Pipeline) -> tuple[State, str | None, int | None]:
@@ -171,7 +180,7 @@ def _embeds(core: Pipeline) -> tuple[State, str | None, int | None]:
 
 
 def _gateway(core: Pipeline) -> State:
-    """An endpoint that lists no models, and says so, is one that answers."""
+    """An endpoint that lists no models may be one that answers, or another one's address: nobody knows."""
     settings = core.settings
     if settings.lovable_api_key is None:
         return State.NOT_CONFIGURED
@@ -183,11 +192,11 @@ def _gateway(core: Pipeline) -> State:
             client.stream("GET", f"{settings.rag_gateway_url}/models", headers=headers) as answer,
         ):
             status = answer.status_code
-    except (httpx.HTTPError, httpx.InvalidURL):
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
         return State.UNHEALTHY
-    if status in (401, 403) or status >= 500:
-        return State.UNHEALTHY
-    return State.DEGRADED if status == 429 else State.HEALTHY
+    if 200 <= status < 300:
+        return State.HEALTHY
+    return {404: State.UNKNOWN, 405: State.UNKNOWN, 429: State.DEGRADED}.get(status, State.UNHEALTHY)
 
 
 def _look(core: Pipeline, caller: Principal | None) -> Look | None:
@@ -203,9 +212,11 @@ def _look(core: Pipeline, caller: Principal | None) -> Look | None:
         return None
 
 
-def _by_look(look: Look | None) -> dict[str, State]:
-    if look is None:
-        return dict.fromkeys(("migrations", "pgvector", "queue"), State.UNKNOWN)
+def _by_look(look: Look | None, *, failed: bool) -> dict[str, State]:
+    """`failed`: somebody could have looked. A database that does not know rag_health is behind."""
+    if look is None or look.version is None:
+        unknown = dict.fromkeys(("migrations", "pgvector", "queue"), State.UNKNOWN)
+        return unknown | ({"migrations": State.UNHEALTHY} if failed else {})
     behind = State.UNHEALTHY if look.version < SCHEMA_VERSION else State.DEGRADED
     late = look.oldest_seconds is not None and look.oldest_seconds > LATE_SECONDS
     return {

@@ -139,7 +139,7 @@ def _visitor(core: Core, authorization: Authorization = None) -> Principal | Non
     try:
         with step("authenticate"):
             return _key_or_user(core, authorization)
-    except (DatabaseFailed, DatabaseTimedOut, KeysUnavailable):
+    except (DatabaseFailed, DatabaseTimedOut, KeysUnavailable, ApiKeysOff):
         return None
 
 

@@ -155,6 +155,6 @@ def _match(row: dict[str, Any]) -> Match:
         document_name=row["external_id"] or row["document_id"],
         place=row["place"],
         graph_sourced=row.get("graph_sourced", False),
-        filename=row["filename"],
-        owner_id=row["owner_id"],
+        filename=row.get("filename"),
+        owner_id=row.get("owner_id"),
     )

@@ -26,9 +26,9 @@ class Services(BaseModel):
 class Database(BaseModel):
     """`migration` is the newest that the database has, `expected` the one that the functions are for."""
 
-    postgres: str
+    postgres: str | None
     pgvector: str | None
-    migration: str
+    migration: str | None
     expected: str
 
 
@@ -51,8 +51,8 @@ class Gateway(BaseModel):
 class Queue(BaseModel):
     """Of the admin's orgs: how many documents wait and are worked on, and how long one has been due."""
 
-    waiting: int
-    running: int
+    waiting: int | None
+    running: int | None
     oldest_seconds: float | None
 
 

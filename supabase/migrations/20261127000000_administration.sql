@@ -1,3 +1,6 @@
+-- Facets of the documents that are there may take minutes.
+set local statement_timeout = 0;
+
 -- What is found says what its document's file was called, and whose it is (sql/59).
 alter type rag.found add attribute filename text, add attribute owner_id uuid;
 
@@ -137,9 +140,7 @@ as $$
   ) as found (kind, value);
 $$;
 
-drop trigger index_facets_of_changed_documents on rag.documents;
-
-create trigger index_facets_of_changed_documents
+create or replace trigger index_facets_of_changed_documents
   after update of origin, author, state, labels, metadata, processing_info, collection_id, owner_id on rag.documents
   for each row
   when ((old.origin, old.author, old.state, old.labels, old.metadata, old.processing_info -> 'document_type',
@@ -267,7 +268,8 @@ $$;
 
 -- How many there are in the orgs that the caller administers. Of each table at most so many rows are counted;
 -- is_complete says whether that was enough. total_users: who has ever called. Entities are distinct names, by
--- org, relationships distinct statements. PT403 for who administers none.
+-- org, relationships distinct statements. Of a key that is bound to a collection that is all it is told of: neither
+-- users nor calls. PT403 for who administers none.
 create function public.rag_stats(most integer default 500000)
 returns table (
   total_users bigint, total_collections bigint, total_documents bigint, total_chunks bigint, total_entities bigint,
@@ -292,7 +294,7 @@ begin
     coalesce(sum(calls.total) filter (where calls.day = (now() at time zone 'UTC')::date), 0)
   into total_users, api_calls_today
   from rag.calls
-  where calls.org_id = any (own);
+  where calls.org_id = any (own) and (select rag.bound_collection()) is null;
 
   select count(*) into total_collections
   from (select from rag.collections where collections.org_id = any (own) limit most) as found;
@@ -340,8 +342,9 @@ as $$
   select '20261127000000';
 $$;
 
--- What the database knows of itself, and of the documents that wait for the worker: of the caller's orgs, or, for
--- the worker, of all. oldest_seconds: how long the one has been due that waits longest.
+-- What the database knows of itself, and of the documents that wait for the worker: of the orgs that the caller
+-- administers, or, for the worker, of all; nothing for everybody else. oldest_seconds: how long the one has been due that
+-- is due longest, which may be running under a lease that has ended.
 create function public.rag_health()
 returns table (
   version text, pgvector text, postgres text, is_admin boolean, waiting bigint, running bigint,
@@ -349,20 +352,25 @@ returns table (
 )
 language plpgsql stable security invoker set search_path = ''
 as $$
-begin
-  version := rag.version();
-  pgvector := (select extversion from pg_catalog.pg_extension where extname = 'vector');
-  postgres := current_setting('server_version');
+declare
   -- The worker's role is nobody's, and knows no orgs.
-  is_admin := false;
-  if current_user <> 'rag_worker' then
-    is_admin := exists (select from rag.admin_org_ids());
+  is_worker constant boolean := current_user = 'rag_worker';
+  own uuid[] := '{}';
+begin
+  if not is_worker then
+    own := array(select rag.admin_org_ids());
   end if;
-  select count(*) filter (where jobs.state = 'waiting'), count(*) filter (where jobs.state = 'running'),
-    extract(epoch from now() - min(jobs.due_at) filter (where jobs.state = 'waiting' and jobs.due_at <= now()))
-  into waiting, running, oldest_seconds
-  from rag.jobs
-  where jobs.state in ('waiting', 'running');
+  is_admin := cardinality(own) > 0;
+  if is_admin or is_worker then
+    version := rag.version();
+    pgvector := (select extversion from pg_catalog.pg_extension where extname = 'vector');
+    postgres := current_setting('server_version');
+    select count(*) filter (where jobs.state = 'waiting'), count(*) filter (where jobs.state = 'running'),
+      extract(epoch from now() - min(jobs.due_at) filter (where jobs.due_at <= now()))
+    into waiting, running, oldest_seconds
+    from rag.jobs
+    where jobs.state in ('waiting', 'running') and (is_worker or jobs.org_id = any (own));
+  end if;
   return next;
 end;
 $$;

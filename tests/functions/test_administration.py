@@ -110,6 +110,34 @@ def test_a_queue_that_nobody_works_on_is_degraded(
     body = health(settings, people.ada)
     assert (body["status"], body["services"]["queue"]) == ("degraded", "degraded")
     assert body["details"]["queue"]["oldest_seconds"] > LATE_SECONDS
+    # Nor is one that its worker died of.
+    world.sql(
+        "update rag.jobs set state = 'running', lease = gen_random_uuid() where org_id = %s", people.acme.id
+    )
+    body = health(settings, people.ada)
+    assert (body["services"]["queue"], body["details"]["queue"]["running"]) == ("degraded", 1)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "state"), [("99990101000000", "unhealthy"), ("20260101000000", "degraded")]
+)
+def test_a_database_that_is_behind_or_ahead_is_told(
+    settings: Settings, no_jobs: None, monkeypatch: pytest.MonkeyPatch, wanted: str, state: str
+):
+    """As if the functions were written for that migration."""
+    monkeypatch.setattr(looking, "SCHEMA_VERSION", wanted)
+    body = health(settings)
+    assert (body["services"]["migrations"], body["status"]) == (state, "degraded")
+
+
+def test_a_look_that_fails_is_no_health(settings: Settings, world: World, no_jobs: None):
+    """As of a database that is a migration behind, and does not have what is asked."""
+    world.sql("revoke execute on function public.rag_health() from rag_worker")
+    try:
+        body = health(settings)
+    finally:
+        world.sql("grant execute on function public.rag_health() to rag_worker")
+    assert (body["services"]["migrations"], body["status"]) == ("unhealthy", "degraded")
 
 
 def test_a_database_that_is_gone_is_503(settings: Settings, people: People):
@@ -138,7 +166,8 @@ def test_postgrest_without_its_database_and_a_wrong_project_key_are_told_apart(
     ("reply", "state"),
     [
         (Reply(json={"data": []}), "healthy"),
-        (Reply(json={}, status=404), "healthy"),
+        (Reply(json={}, status=404), "unknown"),
+        (Reply(json={}, status=402), "unhealthy"),
         (Reply(json={}, status=429), "degraded"),
         (Reply(json={"error": "the secret project"}, status=401), "unhealthy"),
         (Reply(json={}, status=403), "unhealthy"),
@@ -152,7 +181,7 @@ def test_the_gateway_is_asked_with_the_key_and_its_words_stay_inside(
     gateway.replies(reply)
     body = health(settings, people.ada, lovable_api_key="sk-gateway", rag_gateway_url=f"{gateway.url}/v1")
     assert body["services"]["gateway"] == state
-    assert body["status"] == ("healthy" if state == "healthy" else "degraded")
+    assert body["status"] == ("healthy" if state in ("healthy", "unknown") else "degraded")
     assert (gateway.requests[0].method, gateway.requests[0].path) == ("GET", "/v1/models")
     assert gateway.requests[0].headers["authorization"] == "Bearer sk-gateway"
     assert body["details"]["gateway"] == {"model": "google/gemini-2.5-flash", "source": "127.0.0.1"}

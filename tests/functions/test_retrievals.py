@@ -54,6 +54,9 @@ def test_every_mode_finds_what_answers_best_first(home: Workspace, mode: str):
     assert (how["mode"], how["total_results"]) == (mode, len(body["results"]))
     assert (how["reranked_by"], how["rerank_failed"]) == (None, False)
     assert how["retrieval_time_ms"] >= 0
+    # Where words alone decide nothing is compared; where the graph is asked it has a part.
+    assert (how["exact"] is None) == (mode == "keyword")
+    assert body["graph_enhanced"] is (mode == "graph")
     assert [result["rank"] for result in body["results"]] == list(range(1, len(body["results"]) + 1))
     scores = [result["score"] for result in body["results"]]
     assert scores == sorted(scores, reverse=True)
@@ -159,6 +162,17 @@ def test_the_graph_adds_what_is_connected_and_says_so(core: Pipeline, people: Pe
     assert all({edge["source"], edge["target"]} <= entities for edge in body["graph"]["edges"])
     assert body["graph"]["evidence"]
     assert any(entity["seed"] for entity in body["graph"]["entities"])
+
+
+def test_a_result_that_the_graph_alone_brings_says_so(core: Pipeline, people: People):
+    graphing.put_all(core, people.ann)
+    without, enhanced = (
+        retrieve(people.ann, graphing.QUESTION, mode="keyword", top_k=1, enable_graph=graph)["results"]
+        for graph in (False, True)
+    )
+    brought = {result["chunk_id"] for result in enhanced if result["metadata"]["graph_sourced"]}
+    assert brought
+    assert brought.isdisjoint({result["chunk_id"] for result in without})
 
 
 def test_without_names_or_without_being_asked_the_graph_has_no_part(home: Workspace):
