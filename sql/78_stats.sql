@@ -19,8 +19,8 @@ begin
   if cardinality(own) = 0 then
     raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
       using errcode = 'PT403', detail = 'admin_required';
-  elsif coalesce(most, 0) not between 1 and 10000000 then
-    raise exception 'most must be between 1 and 10000000' using errcode = 'PT400', detail = 'invalid_most';
+  elsif coalesce(most, 0) not between 1 and 500000 then
+    raise exception 'most must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_most';
   end if;
 
   -- A user of several of these orgs is one.

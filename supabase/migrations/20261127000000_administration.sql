@@ -161,8 +161,7 @@ where jsonb_typeof(said.value) = 'string'
 on conflict do nothing;
 
 -- Who calls an org, and how often today: what the administrators of an org are shown. A row is a user's today in one
--- org, and is used again the next day, so the table never grows past members. Written by rag_hit, for each org that
--- the token counts for: a search looks into all of them. Read by rag_stats.
+-- org, and is used again the next day, so there is one for each who ever called. Written by rag_hit, read by rag_stats.
 
 create table rag.calls (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -196,16 +195,16 @@ create policy "nobody counts for another" on rag.calls
 
 grant select, insert, update on rag.calls to authenticated;
 
--- One call more. In the order of the orgs: two of a user's calls at once lock their rows in the same order.
+-- One call more, of a token that counts for one org alone: which of several orgs a call concerns is not known here, and
+-- none of the others may learn of it.
 create function rag.count_call()
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
   insert into rag.calls as present (org_id, owner_id, day, total)
-  select orgs.id, auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
-  from rag.orgs
-  where orgs.id = any (array(select rag.current_org_ids()))
-  order by orgs.id
+  select own.ids[1], auth.uid(), (clock_timestamp() at time zone 'UTC')::date, 1
+  from (select array(select rag.current_org_ids()) as ids) as own
+  where cardinality(own.ids) = 1
   on conflict on constraint calls_pkey do update set
     day = greatest(present.day, excluded.day),
     total = case when present.day < excluded.day then 0 else present.total end + 1;
@@ -285,8 +284,8 @@ begin
   if cardinality(own) = 0 then
     raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
       using errcode = 'PT403', detail = 'admin_required';
-  elsif coalesce(most, 0) not between 1 and 10000000 then
-    raise exception 'most must be between 1 and 10000000' using errcode = 'PT400', detail = 'invalid_most';
+  elsif coalesce(most, 0) not between 1 and 500000 then
+    raise exception 'most must be between 1 and 500000' using errcode = 'PT400', detail = 'invalid_most';
   end if;
 
   -- A user of several of these orgs is one.
