@@ -1,4 +1,8 @@
-"""The real stack, once for each supported Postgres of the wheel; people made anew for every test."""
+"""The real stack, once for each supported Postgres of the wheel; people made anew for every test.
+
+What is asked of the database itself, and every attack on it, runs on both versions. What stands on that, the
+functions and the core's modules, runs on the newest; with --every-postgres on both.
+"""
 
 import fcntl
 from collections.abc import Iterator
@@ -19,6 +23,26 @@ from tests.stand_in import StandIn
 from tests.storage_server import BUCKET, StorageServer
 from tests.uploading import Uploading
 
+NEWEST = 18
+ON_THE_NEWEST = {"functions", "shared"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every-postgres", action="store_true", help="every test on every Postgres")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("every_postgres"):
+        return
+    chosen, left_out = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        asked = getattr(item, "callspec", None)
+        older = asked is not None and asked.params.get("stack", NEWEST) != NEWEST
+        folder = item.path.relative_to(config.rootpath / "tests").parts[0]
+        (left_out if older and folder in ON_THE_NEWEST else chosen).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = chosen
+
 
 @pytest.fixture(scope="session")
 def _folder(worker_id: str) -> Iterator[Path]:
@@ -31,9 +55,9 @@ def _folder(worker_id: str) -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(scope="session", params=[18, 16], ids=["postgres18", "postgres16"])
+@pytest.fixture(scope="session", params=[NEWEST, 16], ids=["postgres18", "postgres16"])
 def stack(request: pytest.FixtureRequest, _folder: Path) -> Iterator[Stack]:
-    """A whole stack; every test that needs one runs on both versions."""
+    """A whole stack of that version."""
     folder = _folder / f"postgres{request.param}"
     Stack(folder).remove()
     running = Stack(folder, postgres_version=request.param)
