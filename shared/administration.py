@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
-from shared.embed import DIMENSIONS, padded
+from shared.embed import DIMENSIONS, SIZED, padded
 from shared.errors import ConfigurationError, RagError
 from shared.patience import patient_client, within
 from shared.pipeline import Pipeline
@@ -31,8 +31,6 @@ FRESH_SECONDS = 30.0
 AGAIN_SECONDS = 3.0
 # A document that is due for longer waits for a worker that does not come.
 LATE_SECONDS = 900.0
-# text-embedding-3 is asked for as many dimensions as are stored; others have their own.
-SIZED = "text-embedding-3"
 
 
 class State(StrEnum):

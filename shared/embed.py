@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from shared.minilm import MiniLM
 
 DIMENSIONS = 1536
+# Only these models can be asked for so many; others have their own.
+SIZED = "text-embedding-3"
 # Before a busy or broken endpoint is tried again, in seconds, unless it says how long.
 PAUSES = (0.25, 1.0)
 AGAIN = {408, 409, 429, *range(500, 600)}
@@ -97,8 +99,7 @@ class OpenAIEmbedder:
         retries would wait a minute where a Retry-After says so."""
         from openai import APIConnectionError, APIStatusError, APITimeoutError
 
-        # Only the text-embedding-3 models can be asked for a size; others have their own.
-        size = {"dimensions": DIMENSIONS} if self.model.startswith("text-embedding-3") else {}
+        size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED) else {}
         pauses = iter(PAUSES)
         while True:
             try:

@@ -14,11 +14,18 @@ from shared.types import Usage
 
 def with_usage(answer: Body, request: Body) -> Body:
     """An endpoint's answer, with its usage counted here where it did not count."""
-    said = answer.get("usage")
-    if isinstance(said, dict) and usage_of(said.get("prompt_tokens"), said.get("completion_tokens")):
+    if usage_in(answer):
         return answer
     written = [choice.get("message") for choice in choices(answer)]
     return {**answer, "usage": counted(request, [said_in(message) for message in written])}
+
+
+def usage_in(answer: Body) -> Usage | None:
+    """What an endpoint says that an answer, or a part of one, cost; None where it says nothing of use."""
+    said = answer.get("usage")
+    return (
+        usage_of(said.get("prompt_tokens"), said.get("completion_tokens")) if isinstance(said, dict) else None
+    )
 
 
 def counted(request: Body, written: Sequence[str]) -> Body:

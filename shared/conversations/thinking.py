@@ -8,7 +8,6 @@ import secrets
 from shared.chat import replies
 from shared.chat.gateway import ChatGateway
 from shared.errors import RagError
-from shared.generate import usage_of
 from shared.tokens import count_tokens
 from shared.types import Usage
 
@@ -59,13 +58,9 @@ class Thinking:
             self._add(Usage(cost, 0))
             return None
         said = "".join(replies.said_in(choice.get("message")) for choice in replies.choices(answer)[:1])
-        counted = answer.get("usage")
-        usage = None
-        if isinstance(counted, dict):
-            usage = usage_of(counted.get("prompt_tokens"), counted.get("completion_tokens"))
         # Half a character is none.
         said = said.encode("utf-8", "replace").decode()
-        self._add(usage or Usage(cost, count_tokens(said)))
+        self._add(replies.usage_in(answer) or Usage(cost, count_tokens(said)))
         return said
 
     def _add(self, usage: Usage) -> None:

@@ -11,7 +11,6 @@ from shared.chat.replies import Pairs
 from shared.conversations.prompt import request
 from shared.conversations.work import Work
 from shared.errors import GenerationFailed
-from shared.generate import usage_of
 from shared.graph.context import graph_context
 from shared.policy import cite
 from shared.tokens import count_tokens
@@ -19,7 +18,8 @@ from shared.types import Graph, Query, Usage
 
 
 async def written(work: Work) -> AsyncGenerator[str]:
-    """What there is to say. Raises GenerationFailed for a model that says nothing."""
+    """What there is to say; whoever reads it adds it to the work's text. Raises GenerationFailed for a model
+    that says nothing."""
     gateway = work.core.chat_gateway
     if gateway is None:
         for text in await run_in_threadpool(_extracted, work):
@@ -27,20 +27,18 @@ async def written(work: Work) -> AsyncGenerator[str]:
         return
     asked, context = await run_in_threadpool(_request, work)
     counted: Usage | None = None
-    said_so_far = ""
     pairs = Pairs()
     async with aclosing(_streamed(work, asked) if work.turn.streams else _complete(work, asked)) as parts:
         async for part, said in parts:
-            counted = _usage_in(part) or counted
+            counted = replies.usage_in(part) or counted
             if text := pairs.joined(said):
-                said_so_far += text
                 yield text
-    if not said_so_far.strip():
+    if not work.text.strip():
         raise GenerationFailed
     # Counted while nobody waits for it.
     work.retrieval_tokens = await run_in_threadpool(count_tokens, context)
     if counted is None:
-        counted = await run_in_threadpool(_counted, asked, said_so_far)
+        counted = await run_in_threadpool(_counted, asked, work.text)
     work.usage = counted
 
 
@@ -85,13 +83,6 @@ def _extracted(work: Work) -> list[str]:
     work.usage = draft.usage
     work.retrieval_tokens = max(0, draft.usage.prompt_tokens - count_tokens(work.asked))
     return draft.text.splitlines(keepends=True)
-
-
-def _usage_in(part: Body) -> Usage | None:
-    said = part.get("usage")
-    if not isinstance(said, dict):
-        return None
-    return usage_of(said.get("prompt_tokens"), said.get("completion_tokens"))
 
 
 def _counted(asked: Body, written: str) -> Usage:

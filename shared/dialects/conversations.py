@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 from shared.chat.asked import text_of
 from shared.conversations.nouns import Answered, Delta, Event, Looking, Message, Sources, Step, SubQuery, Turn
 from shared.conversations.presets import PRESETS
-from shared.dialects.platform import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
+from shared.dialects.platform import ErrorBody, NullIsUnsaid, WithoutNul, error_body, share, small
 from shared.errors import InvalidRequest, RagError
 from shared.policy import best_of_documents
 from shared.sse import event
@@ -181,7 +181,7 @@ class Source(BaseModel):
             title=match.title,
             filename=match.filename,
             chunk_index=match.ordinal,
-            score=round(min(1.0, max(0.0, match.score)), 6),
+            score=share(match.score),
             chunk_id=match.chunk_id,
         )
 

@@ -70,6 +70,11 @@ def small(metadata: Any) -> Any:
     return metadata
 
 
+def share(value: float) -> float:
+    """As scores are settled: 0 to 1, and no more digits than mean something."""
+    return round(min(1.0, max(0.0, value)), 6)
+
+
 def without_nul(text: str) -> str:
     """A text that Postgres can store. Raises ValueError."""
     if "\0" in text:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
-from shared.dialects.platform import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
+from shared.dialects.platform import ErrorBody, NullIsUnsaid, WithoutNul, error_body, share, small
 from shared.types import Edge, Entity, Filters, Found, Graph, Match, Mode, Query
 
 __all__ = ["ErrorBody", "error_body"]
@@ -210,8 +210,3 @@ class Response(BaseModel):
                 considered=found.considered,
             ),
         )
-
-
-def share(number: float) -> float:
-    """As scores are settled: 0 to 1, and no more digits than mean something."""
-    return round(min(1.0, max(0.0, number)), 6)

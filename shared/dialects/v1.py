@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic.alias_generators import to_camel
 
 from shared.dialects.moments import Beginning, End
-from shared.dialects.platform import NullIsUnsaid, WithoutNul
+from shared.dialects.platform import NullIsUnsaid, WithoutNul, share
 from shared.errors import InvalidRequest, RagError
 from shared.routing.ways import Reach, Rule, Way
 from shared.searched import Highlight, Retrieved, Wanted
@@ -357,7 +357,3 @@ class Usage(Wire):
 def section_of(match: Match) -> str | None:
     section = match.place.get("section")
     return section if isinstance(section, str) and section else None
-
-
-def share(value: float) -> float:
-    return round(min(1.0, max(0.0, value)), 6)
