@@ -5,7 +5,7 @@ A function file says `app = create_app(dialect, "its-slug", errors=(...))`, adds
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial, wraps
 from http import HTTPStatus
 from inspect import iscoroutinefunction
@@ -169,7 +169,9 @@ def _described(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 async def _start(app: FastAPI) -> AsyncIterator[None]:
     """A wrong or missing setting stops the start, not the first request."""
     core = _started(app)
-    yield
+    gateway = core.chat_gateway
+    async with gateway.keeping_connections() if gateway else nullcontext():
+        yield
     core.close()
     spans.start(None)
     # Another start in this process makes its own.

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +65,12 @@ def patient_client(
 
 
 def async_client(seconds: float) -> httpx.AsyncClient:
-    """For one stream, whose connection lives and ends with it, in whichever event loop that is. Single waits
-    take at most `seconds`; the whole is for whoever reads to end."""
-    return httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(verify=_trusted()), timeout=seconds)
+    """For an endpoint that streams, in one event loop. Single waits take at most `seconds`; the whole is for
+    whoever reads to end. It keeps connections, but nothing that the endpoint would have it remember."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=15)
+    transport = httpx.AsyncHTTPTransport(verify=_trusted(), limits=limits)
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+    return httpx.AsyncClient(transport=transport, timeout=seconds, cookies=no_cookies)
 
 
 def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenAI":

@@ -54,6 +54,8 @@ class StandIn:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        # How many connections were made.
+        self.connections = 0
         # Whether somebody has closed a connection in the middle of a stream.
         self.left = threading.Event()
         self._replies: deque[Reply] = deque()
@@ -65,6 +67,11 @@ class StandIn:
             protocol_version = "HTTP/1.1"
             # Buffered: heads and bodies in packets of their own wait 40 ms for each other.
             wbufsize = -1
+
+            def setup(self) -> None:
+                super().setup()
+                with stand_in._lock:
+                    stand_in.connections += 1
 
             def handle_one_request(self) -> None:
                 try:

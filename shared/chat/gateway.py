@@ -1,13 +1,15 @@
 """A chat model's endpoint, spoken to in its own words: what is asked goes there as it is, and what comes back
 stays as it was, whole or as a stream.
 
-One connection for each call: it belongs to one of many event loops, and ends when nobody reads.
+A connection belongs to one of many event loops, and a stream's ends when nobody reads. A server keeps those
+of its loop for the calls to come; elsewhere each call has its own.
 """
 
 import asyncio
 import json
+from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 
 import httpx
 
@@ -37,6 +39,23 @@ class ChatGateway:
         self.model = model
         self._seconds = seconds
         self._stream_seconds = stream_seconds
+        # Whether it takes `stream_options`; older endpoints refuse what they do not know.
+        self._counts = True
+        self._kept: dict[AbstractEventLoop, httpx.AsyncClient] = {}
+
+    @asynccontextmanager
+    async def keeping_connections(self) -> AsyncIterator[None]:
+        """In this event loop, until it is left."""
+        loop = asyncio.get_running_loop()
+        if loop in self._kept:
+            yield
+            return
+        async with async_client(self._seconds) as client:
+            self._kept[loop] = client
+            try:
+                yield
+            finally:
+                del self._kept[loop]
 
     async def complete(self, request: Body) -> Body:
         """The answer, as it came."""
@@ -51,37 +70,58 @@ class ChatGateway:
         return body
 
     @asynccontextmanager
-    async def stream(self, request: Body) -> AsyncIterator[AsyncGenerator[Body]]:
-        """The answer's parts, as they come, until the endpoint says that it is done. It has taken the request
-        when this is entered, and is left alone when this is left."""
+    async def stream(self, request: Body, *, counted: bool = False) -> AsyncIterator[AsyncGenerator[Body]]:
+        """The answer's parts, as they come, until the endpoint says that it is done; `counted` with its usage
+        as one of them, from an endpoint that knows how to say that. It has taken the request when this is
+        entered, and is left alone when this is left."""
         deadline = asyncio.get_running_loop().time() + self._stream_seconds
-        asked = self._asked(request)
-        with as_nouns():
-            async with asyncio.timeout(self._seconds):
-                answer = await asked.__aenter__()
-        try:
+        async with AsyncExitStack() as until:
+            with as_nouns():
+                async with asyncio.timeout(self._seconds):
+                    answer = await self._begun(request, counted, until)
             kind = answer.headers.get("content-type", "")
             if kind.partition(";")[0].strip().lower() != "text/event-stream":
                 raise GenerationFailed(because="the answer is no stream")
-            async with aclosing(parts(answer, deadline)) as said:
-                yield said
-        finally:
-            await asked.__aexit__(None, None, None)
+            yield await until.enter_async_context(aclosing(parts(answer, deadline)))
+
+    async def _begun(self, request: Body, counted: bool, until: AsyncExitStack) -> httpx.Response:
+        if counted and self._counts:
+            try:
+                asking = {**request, "stream_options": {"include_usage": True}}
+                return await until.enter_async_context(self._asked(asking))
+            except GenerationRefused:
+                answer = await until.enter_async_context(self._asked(request))
+                # So that was it; it will not be asked for again.
+                self._counts = False
+                return answer
+        return await until.enter_async_context(self._asked(request))
 
     @asynccontextmanager
     async def _asked(self, request: Body) -> AsyncIterator[httpx.Response]:
-        async with async_client(self._seconds) as client:
+        async with AsyncExitStack() as until:
             # (Its own rendering of JSON does not take half characters.)
-            content = json.dumps(request).encode()
-            sending = client.stream("POST", self._address, content=content, headers=self._headers)
-            async with sending as answer:
-                if answer.status_code == 429:
-                    raise busy(answer.headers.get("retry-after", ""))
-                if answer.status_code in REFUSED:
-                    raise GenerationRefused(because=f"the gateway said {answer.status_code}")
-                if answer.status_code != 200:
-                    raise GenerationFailed(because=f"the gateway said {answer.status_code}")
-                yield answer
+            answer = await self._sent(json.dumps(request).encode(), until)
+            if answer.status_code == 429:
+                raise busy(answer.headers.get("retry-after", ""))
+            if answer.status_code in REFUSED:
+                raise GenerationRefused(because=f"the gateway said {answer.status_code}")
+            if answer.status_code != 200:
+                raise GenerationFailed(because=f"the gateway said {answer.status_code}")
+            yield answer
+
+    async def _sent(self, content: bytes, until: AsyncExitStack) -> httpx.Response:
+        def sending(client: httpx.AsyncClient) -> AbstractAsyncContextManager[httpx.Response]:
+            return client.stream("POST", self._address, content=content, headers=self._headers)
+
+        kept = self._kept.get(asyncio.get_running_loop())
+        if kept:
+            try:
+                return await until.enter_async_context(sending(kept))
+            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+                # A kept connection may end just as it is used again: nothing was answered.
+                pass
+        own = await until.enter_async_context(async_client(self._seconds))
+        return await until.enter_async_context(sending(own))
 
 
 def chat_gateway_for(settings: Settings) -> ChatGateway | None:

@@ -4,17 +4,19 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 
 import httpx
 
 from shared.chat.asked import Body
-from shared.errors import GenerationFailed, GenerationTimedOut
+from shared.errors import GenerationFailed, GenerationTimedOut, RagError
 
 # Of one event, and of a whole answer: no model says more, and memory is shared.
 MAX_EVENT_BYTES = 1024 * 1024
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 DONE = b"[DONE]"
+# What follows that.
+SECONDS_TO_END = 0.05
 
 
 @contextmanager
@@ -32,12 +34,21 @@ async def parts(answer: httpx.Response, deadline: float) -> AsyncGenerator[Body]
     async with aclosing(_events(_lines(answer, deadline))) as events:
         async for data in events:
             if data.strip() == DONE:
+                await _ended(events)
                 return
             part = read(data)
             if part.get("error"):
                 raise GenerationFailed(because="an error in the stream")
             yield part
     raise GenerationFailed(because="the stream ended early")
+
+
+async def _ended(events: AsyncGenerator[bytes]) -> None:
+    """Read on: where the answer ends at once, as it should, its connection serves again."""
+    with suppress(TimeoutError, RagError):
+        async with asyncio.timeout(SECONDS_TO_END):
+            async for _ in events:
+                pass
 
 
 async def _events(lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:

@@ -63,7 +63,7 @@ def _request(work: Work) -> tuple[Body, str]:
 
 
 async def _streamed(work: Work, asked: Body) -> AsyncGenerator[tuple[Body, str]]:
-    async with work.core.require_chat_gateway().stream({**asked, "stream": True}) as parts:
+    async with work.core.require_chat_gateway().stream({**asked, "stream": True}, counted=True) as parts:
         async for part in parts:
             for choice in replies.choices(part)[:1] or [{}]:
                 yield part, replies.said_in(choice.get("delta"))

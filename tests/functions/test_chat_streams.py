@@ -14,7 +14,7 @@ from shared.config import Settings
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT
 from tests.conftest import People
-from tests.functions.chatting import piece, sent
+from tests.functions.chatting import DONE, piece, sent
 from tests.functions.conversing import (
     ANSWER,
     OFF_TOPIC,
@@ -63,6 +63,17 @@ def test_sources_then_the_text_then_usage_and_the_end(
     assert chunks[-2]["usage"]["total_tokens"] > chunks[-2]["usage"]["retrieval_tokens"] > 0
     session = chunks[-1]["metadata"]["session_id"]
     assert kept(core, home.actor, session) == [("user", QUESTION), ("assistant", ANSWER)]
+
+
+def test_what_a_stream_costs_is_what_the_endpoint_says_of_it(
+    settings: Settings, home: Workspace, gateway: StandIn
+):
+    cost = {"choices": [], "usage": {"prompt_tokens": 321, "completion_tokens": 7}}
+    gateway.replies(Reply(chunks=[*sent(*map(piece, PIECES), piece(), cost), DONE]))
+    with conversing(settings, gateway) as client:
+        usage = told(say(client, home.actor, stream=True))[-2]["usage"]
+    assert gateway.requests[0].json["stream_options"] == {"include_usage": True}
+    assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (321, 7, 328)
 
 
 @pytest.mark.parametrize(
