@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,7 @@ MODULES = {name_of(path): path for path in sorted(SHARED.rglob("*.py")) if path.
 every_module = pytest.mark.parametrize("module", MODULES)
 
 
+@cache
 def tree(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text())
 
