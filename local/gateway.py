@@ -1,4 +1,4 @@
-"""One port with Supabase's URL layout: /rest/v1 is PostgREST, every other route is a function.
+"""One port with Supabase's URL layout: /rest/v1 is PostgREST, / the playground, every other route a function.
 
 Like the gateway of a hosted project it refuses /rest/v1 without the project's `apikey`, lets preflights
 through, and otherwise passes requests and answers on untouched.
@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from functions.server import SLUGS, Functions
+from local import pages
 
 FUNCTIONS = Functions(SLUGS)
 # Headers that belong to one connection and not to the message.
@@ -79,6 +80,7 @@ app = Starlette(
     routes=[
         Route("/rest/v1/{path:path}", rest, methods=REST_METHODS),
         Route("/auth/v1/.well-known/jwks.json", published_keys),
+        *pages.routes(),
     ],
     lifespan=lifespan,
 )

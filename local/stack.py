@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from local import tokens
+from local import pages, tokens
 from local.postgres import Postgres
 from local.processes import Child, StackError, answers, free_port, port_is_free, start, wait_until
 from local.tools import ROOT, npm_program, postgrest_binary, supabase, version_of
@@ -46,6 +46,8 @@ class State:
     private_key: dict[str, Any] | None = None
     metrics_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     worker_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    # Opens the playground's list of people.
+    door: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     # Kept, since an ES256 signature is another one each time.
     anon_key: str | None = None
     port: int = 0
@@ -101,6 +103,11 @@ class Stack:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.state.port}"
+
+    @property
+    def playground(self) -> str:
+        """Where a person opens it, with the people of the demo."""
+        return pages.address(self.url, self.state.door)
 
     @property
     def signing_key(self) -> tokens.SigningKey:
@@ -277,6 +284,9 @@ class Stack:
             "RAG_METRICS_TOKEN": self.state.metrics_token,
             "RAG_WORKER_TOKEN": self.state.worker_token,
             **({"RAG_SIGNING_KEY": json.dumps(key)} if (key := self.state.private_key) else {}),
+            # The playground's: what its people's tokens are signed with, and who may have them.
+            "LOCAL_SIGNING_KEY": json.dumps(self.signing_key),
+            "LOCAL_DOOR": self.state.door,
             "LOCAL_JWKS": json.dumps(tokens.published(self.signing_key)),
         }
 

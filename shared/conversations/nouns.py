@@ -41,6 +41,7 @@ class Looking:
     graph: bool = True
     neighbours: int = 1
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    document_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class Work:
                 org_id=self.session.org_id,
                 collection_ids=(self.session.collection_id,) if self.session.collection_id else (),
                 metadata=looking.metadata,
+                document_type=looking.document_type,
             ),
             looking.mode,
             looking.rerank,

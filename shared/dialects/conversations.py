@@ -61,6 +61,7 @@ class Retrieval(NullIsUnsaid):
     hierarchical: Flag = True
     expand_context: Flag = True
     metadata_filter: dict[str, Any] = Field(default_factory=dict)
+    document_type: Id | None = None
 
     _small = field_validator("metadata_filter", mode="before")(small)
 
@@ -74,6 +75,7 @@ class Retrieval(NullIsUnsaid):
             self.enable_graph,
             1 if self.expand_context else 0,
             self.metadata_filter,
+            self.document_type,
         )
 
 

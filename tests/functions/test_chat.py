@@ -288,7 +288,8 @@ def test_every_mode_finds_within_the_collection_and_the_filter(
     settings: Settings, home: Workspace, mode: str
 ):
     put(home.core, home.actor, "elsewhere", "Other outage", OUTAGE)
-    put(home.core, home.actor, f"workspace {home.actor.id}", "Tagged", OUTAGE, metadata={"category": "x"})
+    workspace = f"workspace {home.actor.id}"
+    put(home.core, home.actor, workspace, "Tagged", OUTAGE, metadata={"category": "x"})
     looking = {"mode": mode, "top_k": 3, "metadata_filter": {"category": "x"}, "rerank": False}
     with conversing(settings, None) as client:
         body = answered(
@@ -297,6 +298,16 @@ def test_every_mode_finds_within_the_collection_and_the_filter(
     assert [source["title"] for source in body["sources"]] == ["Tagged"]
     assert body["metadata"]["retrieval_mode"] == mode
     assert body["metadata"]["withheld"] is False
+
+
+def test_documents_of_one_type_are_found_where_that_is_asked_for(settings: Settings, home: Workspace):
+    said = {"document_type": "legal"}
+    put(home.core, home.actor, f"workspace {home.actor.id}", "Contract", OUTAGE, metadata=said)
+    with conversing(settings, None) as client:
+        body = answered(say(client, home.actor, retrieval={"document_type": "legal"}))
+        none = answered(say(client, home.actor, retrieval={"document_type": "table"}))
+    assert [source["title"] for source in body["sources"]] == ["Contract"]
+    assert none["sources"] == []
 
 
 @pytest.mark.parametrize(

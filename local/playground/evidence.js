@@ -1,0 +1,106 @@
+// The evidence beside an answer: what was found, how it is connected, and the passage that was opened.
+
+import { byId, el, show } from "./dom.js";
+import { graph } from "./graph.js";
+import { passage } from "./passage.js";
+import { results } from "./results.js";
+
+const TABS = [byId("tab-results"), byId("tab-graph"), byId("tab-passage")];
+
+export class Evidence {
+  #api;
+  #told;
+  // Answers may overtake each other: the latest question's counts.
+  #latest = 0;
+
+  /** `told` is told of problems. */
+  constructor(api, told) {
+    this.#api = api;
+    this.#told = told;
+    for (const tab of TABS) {
+      tab.onclick = () => this.#choose(tab);
+      tab.onkeydown = (pressed) => this.#step(tab, pressed);
+    }
+  }
+
+  /** Search, and show what was found and how it is connected. */
+  async search(question, looking) {
+    const turn = ++this.#latest;
+    const asked = {
+      // The longest that a search takes; a conversation takes more.
+      query: question.slice(0, 1000),
+      mode: looking.mode,
+      top_k: looking.top_k,
+      collection_id: looking.collection_id,
+      document_type: looking.document_type,
+      rerank: looking.rerank,
+      enable_graph: looking.enable_graph && looking.mode !== "graph",
+      metadata_filter: looking.metadata_filter,
+    };
+    try {
+      const answer = await this.#api.post("/api/v1/retrievals", asked);
+      if (turn !== this.#latest) return;
+      const collections = new Set(answer.results.map((result) => result.collection_id));
+      results(byId("results"), answer, (result) => this.open(result.document_id, result.chunk_id));
+      graph(byId("graph-view"), answer, (chunk) => this.#openChunk(chunk, collections));
+      this.#choose(TABS[0], { focus: false });
+    } catch (problem) {
+      if (turn !== this.#latest) return;
+      show(byId("results"), el("p", { class: "problem", text: problem.message }));
+      this.#told(problem);
+    }
+  }
+
+  /** A document, with one of its chunks highlighted, or what an answer quotes of it. */
+  async open(documentId, chunkId = null, said = "") {
+    this.#choose(TABS[2], { focus: false });
+    document.body.dataset.view = "evidence";
+    document.dispatchEvent(new Event("view"));
+    try {
+      await passage(byId("passage"), this.#api, documentId, chunkId, said);
+    } catch (problem) {
+      show(byId("passage"), el("p", { class: "problem", text: problem.message }));
+      this.#told(problem);
+    }
+  }
+
+  clear() {
+    this.#latest += 1;
+    show(byId("results"), el("p", { class: "quiet", text: "What a question finds is shown here." }));
+    show(byId("graph-view"), el("p", { class: "quiet", text: "How what a question names is connected." }));
+    show(byId("passage"), el("p", { class: "quiet", text: "A cited passage, in its document." }));
+    this.#choose(TABS[0], { focus: false });
+  }
+
+  /** The graph names chunks alone: their document is found in one of the collections. */
+  async #openChunk(chunkId, collections) {
+    for (const collection of collections) {
+      const workspace = { "X-Workspace-Id": `ws_${collection}` };
+      const found = await this.#api.post("/v1/contents", { ids: [{ kind: "chunk", id: `chnk_${chunkId}` }] }, workspace).catch(() => null);
+      const chunk = found?.chunks[0];
+      if (chunk) {
+        await this.open(chunk.documentId.replace(/^doc_/, ""), chunkId);
+        return;
+      }
+    }
+    show(byId("passage"), el("p", { class: "problem", text: "This passage is no longer there." }));
+    this.#choose(TABS[2]);
+  }
+
+  #choose(chosen, { focus = true } = {}) {
+    for (const tab of TABS) {
+      const isChosen = tab === chosen;
+      tab.setAttribute("aria-selected", String(isChosen));
+      tab.tabIndex = isChosen ? 0 : -1;
+      byId(tab.getAttribute("aria-controls")).hidden = !isChosen;
+    }
+    if (focus) chosen.focus();
+  }
+
+  #step(tab, pressed) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[pressed.key];
+    if (!step) return;
+    pressed.preventDefault();
+    this.#choose(TABS[(TABS.indexOf(tab) + step + TABS.length) % TABS.length]);
+  }
+}

@@ -1,0 +1,51 @@
+// What a question found, best first, with what the order and the vectors say of each.
+
+import { bar, count, el, milliseconds, number, show } from "./dom.js";
+
+/** Fills a place with a retrieval's answer; `open` is called with a result. */
+export function results(place, answer, open) {
+  const how = answer.retrieval_metadata;
+  if (!answer.results.length) {
+    show(place, el("p", { class: "quiet", text: "Nothing that you may see was found." }));
+    return;
+  }
+  const parts = [
+    count(answer.total_results, "result"),
+    `mode ${answer.mode}`,
+    milliseconds(how.retrieval_time_ms),
+    `${count(how.considered, "chunk")} considered`,
+    how.exact && "all compared",
+    how.reranked_by && `reranked by ${how.reranked_by}`,
+    how.rerank_failed && "reranking failed",
+  ];
+  show(
+    place,
+    el("p", { class: "quiet", text: parts.filter(Boolean).join(" · ") }),
+    el("ol", { class: "results" }, ...answer.results.map((result) => row(result, open))),
+  );
+}
+
+function row(result, open) {
+  const place = [result.chunk_metadata.page_number && `page ${result.chunk_metadata.page_number}`, result.chunk_metadata.section];
+  return el(
+    "li",
+    {},
+    el(
+      "button",
+      { type: "button", class: "result", onclick: () => open(result) },
+      el("span", { class: "title", text: result.document.title }),
+      el("span", { class: "quiet", text: place.filter(Boolean).join(" · ") }),
+      el("span", { class: "snippet", text: result.content }),
+      el(
+        "span",
+        { class: "scores" },
+        el("span", { text: `score ${number(result.score)}` }),
+        bar(result.score),
+        el("span", { text: `similarity ${number(result.similarity)}` }),
+        bar(result.similarity ?? 0, "similarity"),
+        result.metadata.graph_sourced && el("span", { class: "tag", text: "by the graph" }),
+        result.user_id && el("span", { class: "tag", text: "private" }),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,79 @@
+// The user's own conversations: listed, opened again, deleted.
+
+import { byId, el, show } from "./dom.js";
+
+const PAGE = 20;
+
+export class Sessions {
+  #api;
+  #on;
+  #rows = [];
+  #chosen = null;
+
+  /** `on` is told: opened(session, messages), deleted(session id), problem(problem). */
+  constructor(api, on) {
+    this.#api = api;
+    this.#on = on;
+    byId("more-sessions").onclick = () => this.#more();
+  }
+
+  /** The first page again, with the one that is open marked. */
+  async load(chosen = this.#chosen) {
+    this.#chosen = chosen;
+    this.#rows = [];
+    await this.#more();
+  }
+
+  async #more() {
+    try {
+      const rows = await this.#api.get(`/api/v1/chat/sessions?limit=${PAGE}&offset=${this.#rows.length}`);
+      this.#rows.push(...rows);
+      byId("more-sessions").hidden = rows.length < PAGE;
+      this.#show();
+    } catch (problem) {
+      this.#on.problem(problem);
+    }
+  }
+
+  #show() {
+    show(byId("sessions"), ...this.#rows.map((row) => this.#row(row)));
+  }
+
+  #row(row) {
+    const title = row.title || "Untitled";
+    return el(
+      "li",
+      {},
+      el("button", {
+        type: "button",
+        class: "choice",
+        "aria-current": row.id === this.#chosen && "true",
+        text: title,
+        onclick: () => this.#open(row),
+      }),
+      el("button", { type: "button", class: "plain", "aria-label": `Delete session: ${title}`, text: "✕", onclick: () => this.#delete(row) }),
+    );
+  }
+
+  async #open(row) {
+    try {
+      const messages = await this.#api.get(`/api/v1/chat/sessions/${row.id}/messages`);
+      this.#chosen = row.id;
+      this.#show();
+      this.#on.opened(row, messages);
+    } catch (problem) {
+      this.#on.problem(problem);
+    }
+  }
+
+  async #delete(row) {
+    if (!confirm(`Delete the session “${row.title}”?`)) return;
+    try {
+      await this.#api.delete(`/api/v1/chat/sessions/${row.id}`);
+      this.#on.deleted(row.id);
+      await this.load();
+    } catch (problem) {
+      this.#on.problem(problem);
+    }
+  }
+}
