@@ -5,8 +5,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel
 
-from shared.administration import Report
 from shared.dialects.platform import ErrorBody, error_body
+from shared.health import Report
 
 __all__ = ["ErrorBody", "error_body"]
 
@@ -24,8 +24,10 @@ class Services(BaseModel):
 
 
 class Database(BaseModel):
-    """`migration` is the newest that the database has, `expected` the one that the functions are for."""
+    """`migration` is the newest that the database has, `expected` the one that the functions are for.
+    `reach`: how far the project's own key leads."""
 
+    reach: Literal["serves", "anon_key_refused"]
     postgres: str | None
     pgvector: str | None
     migration: str | None
