@@ -16,7 +16,7 @@ from shared.types import Principal
 
 VERSION = "0.1.0"
 # The newest of supabase/migrations when this was written; rag.version() tells the database's.
-SCHEMA_VERSION = "20261127000000"
+SCHEMA_VERSION = "20261128000000"
 # What is due for longer waits for a worker that does not come.
 LATE_SECONDS = 900.0
 # Through these a user's call comes.
@@ -88,7 +88,7 @@ def _by_look(look: Look | None, reach: Reach, *, could_look: bool) -> dict[str, 
         missing = reach is Reach.NO_SCHEMA or (reach is Reach.SERVES and could_look)
         return unknown | ({"migrations": State.UNHEALTHY} if missing else {})
     behind = State.UNHEALTHY if look.version < SCHEMA_VERSION else State.DEGRADED
-    late = look.oldest_seconds is not None and look.oldest_seconds > LATE_SECONDS
+    late = any((queue["oldest_seconds"] or 0) > LATE_SECONDS for queue in (look.queues or {}).values())
     return {
         "migrations": State.HEALTHY if look.version == SCHEMA_VERSION else behind,
         "pgvector": State.HEALTHY if look.pgvector else State.UNHEALTHY,
@@ -116,5 +116,5 @@ def _details(core: Pipeline, reach: Reach, embedding: Embedding, own: Look) -> d
             "model": settings.rag_gateway_model if settings.lovable_api_key else "extractive",
             "source": source(settings.lovable_api_key, settings.rag_gateway_url),
         },
-        "queue": {"waiting": own.waiting, "running": own.running, "oldest_seconds": own.oldest_seconds},
+        "queue": own.queues,
     }

@@ -45,15 +45,14 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What rag_health tells: of an admin's orgs, or, to the worker, of all; nothing to everybody else."""
+    """What rag_health tells: of an admin's orgs, or, to the worker, of all; nothing to everybody else.
+    `queues`: by kind `waiting`, `running`, `oldest_seconds`."""
 
     version: str | None
     pgvector: str | None
     postgres: str | None
     is_admin: bool
-    waiting: int | None
-    running: int | None
-    oldest_seconds: float | None
+    queues: dict[str, dict[str, Any]] | None
 
 
 def look(core: Pipeline, caller: Principal | None) -> Look | None:

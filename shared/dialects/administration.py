@@ -50,12 +50,23 @@ class Gateway(BaseModel):
     source: str | None
 
 
-class Queue(BaseModel):
-    """Of the admin's orgs: how many documents wait and are worked on, and how long one has been due."""
+class Waiting(BaseModel):
+    """How many wait and are worked on, and how long one has been due."""
 
-    waiting: int | None
-    running: int | None
+    waiting: int
+    running: int
     oldest_seconds: float | None
+
+
+class Queue(BaseModel):
+    """Of the admin's orgs, what waits for the worker, at most 100,000 of each looked at: documents to be
+    ingested, documents that nobody has read for names, webhooks' deliveries, and objects of Storage that no
+    document has."""
+
+    documents: Waiting
+    readings: Waiting
+    deliveries: Waiting
+    removals: Waiting
 
 
 class Details(BaseModel):

@@ -79,15 +79,17 @@ def test_it_is_served_with_an_admin_s_details(people: People, path: str, no_jobs
     assert details["database"]["pgvector"].startswith("0.")
     assert details["database"]["postgres"].startswith(("16", "18"))
     assert details["gateway"] == {"model": "extractive", "source": "local"}
-    assert details["queue"] == {"waiting": 0, "running": 0, "oldest_seconds": None}
+    nothing = {"waiting": 0, "running": 0, "oldest_seconds": None}
+    assert details["queue"] == dict.fromkeys(("documents", "readings", "deliveries", "removals"), nothing)
 
 
 def test_only_admins_see_details_and_of_their_own_queue(people: People, world: World, no_jobs: None):
     for org, count in ((people.acme, 2), (people.bolt, 3)):
         put_jobs(world, org.id, people.ann.id, count)
     admin = people.ada.request("GET", HEALTH, token=key(people.ada, scopes=["admin"]))
-    assert admin.json()["details"]["queue"]["waiting"] == 2
-    assert people.ada.request("GET", HEALTH).json()["details"]["queue"]["waiting"] == 2
+    assert admin.json()["details"]["queue"]["documents"]["waiting"] == 2
+    own = people.ada.request("GET", HEALTH).json()["details"]["queue"]
+    assert own["documents"]["waiting"] == 2
     for narrow in (
         people.ann.request("GET", HEALTH),
         people.ann.request("GET", HEALTH, token=key(people.ann, scopes=["documents:read"])),
@@ -116,13 +118,27 @@ def test_a_queue_that_nobody_works_on_is_degraded(
     put_jobs(world, people.acme.id, people.ann.id, 1, LATE_SECONDS + 60)
     body = health(settings, people.ada)
     assert (body["status"], body["services"]["queue"]) == ("degraded", "degraded")
-    assert body["details"]["queue"]["oldest_seconds"] > LATE_SECONDS
+    assert body["details"]["queue"]["documents"]["oldest_seconds"] > LATE_SECONDS
     # Nor is one that its worker died of.
     world.sql(
         "update rag.jobs set state = 'running', lease = gen_random_uuid() where org_id = %s", people.acme.id
     )
     body = health(settings, people.ada)
-    assert (body["services"]["queue"], body["details"]["queue"]["running"]) == ("degraded", 1)
+    assert body["services"]["queue"] == "degraded"
+    assert body["details"]["queue"]["documents"]["running"] == 1
+
+
+def test_a_document_that_nobody_reads_for_names_is_late_too(
+    settings: Settings, core: Pipeline, people: People, world: World, no_jobs: None
+):
+    put(core, people.ann, "docs", "Outage", OUTAGE)
+    world.sql(
+        "update rag.extractions set level = 0, due_at = now() - make_interval(secs => %s)", LATE_SECONDS + 60
+    )
+    body = health(settings, people.ada)
+    assert (body["status"], body["services"]["queue"]) == ("degraded", "degraded")
+    assert body["details"]["queue"]["readings"]["oldest_seconds"] > LATE_SECONDS
+    assert body["details"]["queue"]["documents"]["oldest_seconds"] is None
 
 
 @pytest.mark.parametrize(
