@@ -4,10 +4,12 @@ from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from shared import administration
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, Visitor, with_scope
 from shared.dialects import administration as wire
+from shared.health import check
+from shared.probes import State
+from shared.stats import stats as stats_of
 from shared.types import Principal, Scope
 
 # (It starts without what embeds and answers: that they do not is what health is to say.)
@@ -22,8 +24,8 @@ GONE: dict[int | str, dict[str, Any]] = {
 @app.get("/api/v1/health", response_model=wire.Health, responses=GONE)
 @app.get("/v1/health", response_model=wire.Health, responses=GONE)
 def health(caller: Visitor, core: Core) -> Response:
-    report = administration.check(core, caller)
-    status = 503 if report.status is administration.State.UNHEALTHY else 200
+    report = check(core, caller)
+    status = 503 if report.status is State.UNHEALTHY else 200
     body = wire.Health.of(report).model_dump_json()
     return Response(body, status, media_type="application/json")
 
@@ -31,7 +33,7 @@ def health(caller: Visitor, core: Core) -> Response:
 @app.get("/api/v1/stats")
 @app.get("/v1/stats")
 def stats(caller: Admin, core: Core) -> wire.Stats:
-    return wire.Stats.of(administration.stats(core, caller))
+    return wire.Stats.of(stats_of(core, caller))
 
 
 handler = lambda_handler(app)

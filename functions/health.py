@@ -4,11 +4,11 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from shared.administration import source
 from shared.app import create_app, lambda_handler
 from shared.callers import Core
 from shared.dialects import rag
 from shared.embed import DIMENSIONS
+from shared.health import source
 from shared.rerank import described
 
 app = create_app(rag, "health", errors=(500,))

@@ -4,6 +4,7 @@ One pooled transport a process; a fresh, cheap client object for each call carri
 there is no shared state in which one user's token could meet another's request.
 """
 
+from enum import StrEnum
 from typing import Any
 
 import httpx
@@ -25,8 +26,27 @@ NOT_DONE = {"PGRST000", "PGRST002", "57P03", "08001"}
 UNDONE = {"40P01", "40001"}
 # What anon hears of each of our functions.
 REFUSED = "42501"
+# How PostgREST's codes begin for a token that it does not take.
+BAD_KEY = "PGRST30"
+# There is no such function, or its schema is not served.
+NOT_OURS = {"PGRST202", "PGRST106", "42883", "3F000"}
 # The connection was lost, or ended, under way, perhaps just after the commit.
 PERHAPS_DONE = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
+
+
+class Reach(StrEnum):
+    """How far towards the database the project's own key leads, as it may be told to admins."""
+
+    # Our function answers that anon may not call it: the database is there, with our schema.
+    SERVES = "serves"
+    # PostgREST does not take the anon key for one: it has expired, or another secret has signed it.
+    KEY_REFUSED = "anon_key_refused"
+    # Nor does who stands before PostgREST.
+    TURNED_AWAY = "turned_away"
+    NO_SCHEMA = "schema_missing"
+    NO_DATABASE = "no_database"
+    # It is not PostgREST that answers, if anybody does.
+    SILENT = "silent"
 
 
 class Database:
@@ -88,14 +108,10 @@ class Database:
 
     def is_reachable(self) -> bool:
         """Whether the project's PostgREST answers, knows the anon key and has our schema."""
-        return self.refusal() == REFUSED
+        return self.reach() is Reach.SERVES
 
-    def refusal(self) -> str | None:
-        """With which code PostgREST refuses a call by nobody; None where it is not PostgREST that answers.
-
-        Asked as nobody, our function answers that anon may not call it (REFUSED): so the database is there,
-        with our schema. A gateway that refuses the key answers something else.
-        """
+    def reach(self) -> "Reach":
+        """How far a call by nobody comes, with the anon key alone."""
         headers = {"apikey": self._anon_key, "Authorization": f"Bearer {self._anon_key}"}
         body = {"org_id": "00000000-0000-0000-0000-000000000000"}
         try:
@@ -103,13 +119,29 @@ class Database:
                 answer = self._transport.post(
                     f"{self._address}/rpc/is_org_member", json=body, headers=headers
                 )
+        except httpx.TransportError:
+            return Reach.SILENT
+        try:
             code = answer.json()["code"]
-        except (httpx.TransportError, ValueError, TypeError, KeyError):
-            return None
-        return code if isinstance(code, str) else None
+        except (ValueError, TypeError, KeyError):
+            code = None
+        return _reach_by(str(code), answer.status_code)
 
     def close(self) -> None:
         self._transport.close()
+
+
+def _reach_by(code: str, status: int) -> Reach:
+    if code == REFUSED:
+        return Reach.SERVES
+    if code in NOT_OURS:
+        return Reach.NO_SCHEMA
+    if code.startswith(BAD_KEY):
+        return Reach.KEY_REFUSED
+    if status in (401, 403):
+        return Reach.TURNED_AWAY
+    # An SQLSTATE has five characters.
+    return Reach.NO_DATABASE if code.startswith("PGRST") or len(code) == 5 else Reach.SILENT
 
 
 class _Unavailable(Exception):

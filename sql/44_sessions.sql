@@ -169,7 +169,7 @@ end;
 $$;
 
 -- Where a turn takes place, before it: {"session_id", "org_id", "collection_id", "title", "message_count", "messages"},
--- messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 characters in all at most.
+-- messages being the last `history` of it in their order, as {"role", "content"}, of 400,000 bytes in all at most.
 -- A collection narrows the turn where the session has none. Without a session, a new one's place:
 -- in the collection, or in the caller's only org; nothing is made yet. PT404 for a session or a collection that is not
 -- the caller's, PT409 for a session of another collection than the one given.
@@ -209,7 +209,8 @@ begin
       select coalesce(jsonb_agg(jsonb_build_object('role', latest.role, 'content', latest.content)
         order by latest.ordinal), '[]')
       from (
-        select newest.*, sum(length(newest.content)) over (order by newest.ordinal desc) as letters
+        -- The sizes, which are read from where the texts begin: of what is too far back no text is read.
+        select newest.*, sum(octet_length(newest.content)) over (order by newest.ordinal desc) as bytes
         from (
           select messages.role, messages.content, messages.ordinal
           from rag.messages
@@ -219,8 +220,8 @@ begin
           limit history
         ) as newest
       ) as latest
-      -- More than any model is told.
-      where latest.letters <= 400000));
+      -- More than any model is told, and no less than the longest message.
+      where latest.bytes <= 400000));
 end;
 $$;
 

@@ -98,7 +98,8 @@ def world(stack: Stack) -> Iterator[World]:
 @pytest.fixture
 def no_jobs(world: World) -> Iterator[None]:
     """Nothing that another test has left for the worker to do or to send, and nothing left."""
-    clear = "delete from rag.jobs; delete from rag.webhooks; delete from rag.extractions"
+    tables = ("jobs", "webhooks", "extractions", "removals")
+    clear = "; ".join(f"delete from rag.{table}" for table in tables)
     world.sql(clear)
     yield
     world.sql(clear)

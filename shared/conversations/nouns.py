@@ -27,8 +27,6 @@ class Session:
     org_id: str
     collection_id: str | None
     messages: tuple[Message, ...] = ()
-    title: str = ""
-    message_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def open_session(
         arguments = {"session_id": session_id, "collection_id": collection_id}
         found = database.call(caller, "rag_open_session", arguments, again=True)
     messages = tuple(Message(**said) for said in found["messages"])
-    return Session(**{**found, "messages": messages, "title": found["title"] or ""})
+    return Session(found["session_id"], found["org_id"], found["collection_id"], messages)
 
 
 def keep_turn(database: Database, caller: Acting, session: Session, messages: Sequence[Message]) -> str:

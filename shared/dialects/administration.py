@@ -5,8 +5,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel
 
-from shared.administration import Report
 from shared.dialects.platform import ErrorBody, error_body
+from shared.health import Report
 
 __all__ = ["ErrorBody", "error_body"]
 
@@ -24,8 +24,10 @@ class Services(BaseModel):
 
 
 class Database(BaseModel):
-    """`migration` is the newest that the database has, `expected` the one that the functions are for."""
+    """`migration` is the newest that the database has, `expected` the one that the functions are for.
+    `reach`: how far the project's own key leads."""
 
+    reach: Literal["serves", "anon_key_refused"]
     postgres: str | None
     pgvector: str | None
     migration: str | None
@@ -48,12 +50,23 @@ class Gateway(BaseModel):
     source: str | None
 
 
-class Queue(BaseModel):
-    """Of the admin's orgs: how many documents wait and are worked on, and how long one has been due."""
+class Waiting(BaseModel):
+    """How many wait and are worked on, and how long one has been due."""
 
-    waiting: int | None
-    running: int | None
+    waiting: int
+    running: int
     oldest_seconds: float | None
+
+
+class Queue(BaseModel):
+    """Of the admin's orgs, what waits for the worker, at most 100,000 of each looked at: documents to be
+    ingested, documents that nobody has read for names, webhooks' deliveries, and objects of Storage that no
+    document has."""
+
+    documents: Waiting
+    readings: Waiting
+    deliveries: Waiting
+    removals: Waiting
 
 
 class Details(BaseModel):

@@ -80,8 +80,9 @@ def live(app: FastAPI, core: Pipeline) -> Iterator[str]:
 
 
 @contextmanager
-def counting(address: str) -> Iterator[tuple[str, list[str]]]:
-    """An address that passes every POST on to another one, and the paths that were asked for."""
+def counting(address: str, below: str = "") -> Iterator[tuple[str, list[str]]]:
+    """An address that passes every POST on to another one, which serves what is `below` a path, and the paths
+    that were asked for."""
     asked: list[str] = []
     with httpx.Client(base_url=address, timeout=30) as client:
 
@@ -94,7 +95,7 @@ def counting(address: str) -> Iterator[tuple[str, list[str]]]:
                     for name in ("apikey", "Authorization", "Content-Type")
                     if name in self.headers
                 }
-                answer = client.post(self.path, content=content, headers=headers)
+                answer = client.post(self.path.removeprefix(below), content=content, headers=headers)
                 self.send_response(answer.status_code)
                 self.send_header("Content-Type", answer.headers["Content-Type"])
                 self.send_header("Content-Length", str(len(answer.content)))

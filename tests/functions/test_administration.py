@@ -1,24 +1,31 @@
 """The platform's health and stats over HTTP, on the real stack."""
 
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
+from jose import jwt
 from pydantic import SecretStr
 
 from functions import administration
-from local import migrations
-from local.tools import ROOT
-from shared import administration as looking
-from shared.administration import LATE_SECONDS, SCHEMA_VERSION, VERSION
+from local import migrations, tokens
+from local.processes import answers, free_port, start, wait_until
+from local.stack import Stack
+from local.tools import ROOT, postgrest_binary
+from shared import health as looking
 from shared.config import Settings
+from shared.health import LATE_SECONDS, SCHEMA_VERSION, VERSION
 from shared.pipeline import Pipeline
+from shared.probes import AGAIN_SECONDS
 from tests import graphing
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.searching import OUTAGE, put
-from tests.functions.serving import made, platform_error, served
+from tests.functions.serving import counting, made, platform_error, served
 from tests.stand_in import Reply, StandIn
 
 HEALTH, STATS = "/api/v1/health", "/api/v1/stats"
@@ -72,15 +79,17 @@ def test_it_is_served_with_an_admin_s_details(people: People, path: str, no_jobs
     assert details["database"]["pgvector"].startswith("0.")
     assert details["database"]["postgres"].startswith(("16", "18"))
     assert details["gateway"] == {"model": "extractive", "source": "local"}
-    assert details["queue"] == {"waiting": 0, "running": 0, "oldest_seconds": None}
+    nothing = {"waiting": 0, "running": 0, "oldest_seconds": None}
+    assert details["queue"] == dict.fromkeys(("documents", "readings", "deliveries", "removals"), nothing)
 
 
 def test_only_admins_see_details_and_of_their_own_queue(people: People, world: World, no_jobs: None):
     for org, count in ((people.acme, 2), (people.bolt, 3)):
         put_jobs(world, org.id, people.ann.id, count)
     admin = people.ada.request("GET", HEALTH, token=key(people.ada, scopes=["admin"]))
-    assert admin.json()["details"]["queue"]["waiting"] == 2
-    assert people.ada.request("GET", HEALTH).json()["details"]["queue"]["waiting"] == 2
+    assert admin.json()["details"]["queue"]["documents"]["waiting"] == 2
+    own = people.ada.request("GET", HEALTH).json()["details"]["queue"]
+    assert own["documents"]["waiting"] == 2
     for narrow in (
         people.ann.request("GET", HEALTH),
         people.ann.request("GET", HEALTH, token=key(people.ann, scopes=["documents:read"])),
@@ -109,13 +118,27 @@ def test_a_queue_that_nobody_works_on_is_degraded(
     put_jobs(world, people.acme.id, people.ann.id, 1, LATE_SECONDS + 60)
     body = health(settings, people.ada)
     assert (body["status"], body["services"]["queue"]) == ("degraded", "degraded")
-    assert body["details"]["queue"]["oldest_seconds"] > LATE_SECONDS
+    assert body["details"]["queue"]["documents"]["oldest_seconds"] > LATE_SECONDS
     # Nor is one that its worker died of.
     world.sql(
         "update rag.jobs set state = 'running', lease = gen_random_uuid() where org_id = %s", people.acme.id
     )
     body = health(settings, people.ada)
-    assert (body["services"]["queue"], body["details"]["queue"]["running"]) == ("degraded", 1)
+    assert body["services"]["queue"] == "degraded"
+    assert body["details"]["queue"]["documents"]["running"] == 1
+
+
+def test_a_document_that_nobody_reads_for_names_is_late_too(
+    settings: Settings, core: Pipeline, people: People, world: World, no_jobs: None
+):
+    put(core, people.ann, "docs", "Outage", OUTAGE)
+    world.sql(
+        "update rag.extractions set level = 0, due_at = now() - make_interval(secs => %s)", LATE_SECONDS + 60
+    )
+    body = health(settings, people.ada)
+    assert (body["status"], body["services"]["queue"]) == ("degraded", "degraded")
+    assert body["details"]["queue"]["readings"]["oldest_seconds"] > LATE_SECONDS
+    assert body["details"]["queue"]["documents"]["oldest_seconds"] is None
 
 
 @pytest.mark.parametrize(
@@ -151,15 +174,81 @@ def test_a_database_that_is_gone_is_503(settings: Settings, people: People):
         assert body["details"] is None
 
 
-def test_postgrest_without_its_database_and_a_wrong_project_key_are_told_apart(
-    settings: Settings, gateway: StandIn
-):
+def test_postgrest_without_its_database_is_not_one_that_is_gone(settings: Settings, gateway: StandIn):
     gateway.replies(Reply(json={"code": "PGRST001", "message": "no database"}, status=503))
     services = health(settings, None, 503, supabase_url=gateway.url)["services"]
     assert (services["database"], services["postgrest"]) == ("unhealthy", "healthy")
-    wrong = {"supabase_anon_key": SecretStr("wrong")}
-    services = health(settings, None, 503, **wrong)["services"]
-    assert (services["database"], services["postgrest"]) == ("unhealthy", "unhealthy")
+
+
+def test_a_project_key_that_the_gateway_turns_away_says_nothing_of_what_is_behind(
+    settings: Settings, people: People, caplog: pytest.LogCaptureFixture
+):
+    for actor in (None, people.ada):
+        body = health(settings, actor, 503, supabase_anon_key=SecretStr("wrong"))
+        assert (body["status"], body["details"]) == ("unhealthy", None)
+        behind = ("database", "postgrest", "migrations", "pgvector", "queue")
+        assert {body["services"][name] for name in behind} == {"unknown"}
+    assert "turned_away" in caplog.text
+
+
+@pytest.mark.parametrize("wrong", ["expired", "of another secret"])
+def test_a_project_key_that_postgrest_refuses_is_told_to_an_admin(
+    settings: Settings, people: People, stack: Stack, no_jobs: None, wrong: str
+):
+    """PostgREST itself looks at users' tokens alone: their calls come through."""
+    old = jwt.encode({"role": "anon", "exp": 1}, str(stack.signing_key), "HS256")
+    key = old if wrong == "expired" else tokens.anon_key("another secret of more than 32 characters")
+    behind = f"http://127.0.0.1:{stack.state.postgrest_port}"
+    with counting(behind, "/rest/v1") as (address, _):
+        changes: Row = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
+        changes["supabase_anon_key"] = SecretStr(key)
+        body = health(settings, people.ada, **changes)
+        assert body["services"] == ALL_WELL | {"postgrest": "degraded"}
+        assert body["details"]["database"]["reach"] == "anon_key_refused"
+        assert key not in str(body)
+        anybody = health(settings, None, **changes)
+        assert (anybody["status"], anybody["details"]) == ("degraded", None)
+        # Without a key to sign with nobody has seen the database; with one that is not believed it is shut.
+        unsigned = health(settings, None, **changes, supabase_jwt_secret=None)
+        assert (unsigned["status"], unsigned["services"]["database"]) == ("degraded", "unknown")
+        unbelieved = {"supabase_jwt_secret": "another secret of more than 32 characters"}
+        shut = health(settings, None, 503, **changes, **unbelieved)
+        assert (shut["status"], shut["services"]["database"]) == ("unhealthy", "unknown")
+
+
+def test_a_database_without_our_schema_is_there_and_not_migrated(
+    settings: Settings, people: People, stack: Stack, caplog: pytest.LogCaptureFixture
+):
+    with bare(stack) as address:
+        for actor in (None, people.ada):
+            changes = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
+            body = health(settings, actor, 503, **changes)
+            assert (body["status"], body["details"]) == ("unhealthy", None)
+            assert body["services"] == ALL_WELL | {
+                "migrations": "unhealthy", "pgvector": "unknown", "queue": "unknown",
+            }  # fmt: skip
+    assert "schema_missing" in caplog.text
+
+
+@contextmanager
+def bare(stack: Stack) -> Iterator[str]:
+    """The address of a project to which nobody has applied a migration."""
+    migrations.make_database(stack.postgres, "bare")
+    port = free_port()
+    environment = {
+        **stack._postgrest_environment(),
+        "PGRST_DB_URI": stack.database_url("authenticator", "bare"),
+        "PGRST_SERVER_PORT": str(port),
+    }
+    log = stack.folder / "logs" / "bare.log"
+    child = start([postgrest_binary()], environment, log)
+    try:
+        wait_until(partial(answers, f"http://127.0.0.1:{port}/"), child, log)
+        with counting(f"http://127.0.0.1:{port}", "/rest/v1") as (address, _):
+            yield address
+    finally:
+        child.stop()
+        migrations.drop_database(stack.postgres, "bare")
 
 
 @pytest.mark.parametrize(
@@ -220,6 +309,21 @@ def test_strangers_cannot_make_it_spend(settings: Settings, gateway: StandIn, no
         assert len(gateway.requests) == 1
         looking.check(core, None, lambda: float("inf"))
         assert len(gateway.requests) == 2
+
+
+def test_strangers_cannot_make_it_ask_the_database(settings: Settings, people: People, no_jobs: None):
+    """An admin's own look is the admin's, and is limited as all that they ask."""
+    with counting(settings.supabase_url) as (address, asked):
+        changes = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
+        with made(settings, **changes) as core, served(administration.app, core) as client:
+            for _ in range(5):
+                assert client.get(HEALTH).json()["status"] == "healthy"
+            assert asked == ["/rest/v1/rpc/is_org_member", "/rest/v1/rpc/rag_health"]
+            # What has failed meanwhile is seen soon.
+            del asked[:]
+            for now in (1e9, 1e9 + AGAIN_SECONDS / 2, 1e9 + AGAIN_SECONDS):
+                looking.check(core, None, partial(float, now))
+            assert asked.count("/rest/v1/rpc/is_org_member") == 2
 
 
 def test_without_a_key_to_sign_with_what_only_the_database_knows_is_unknown(settings: Settings):

@@ -127,6 +127,34 @@ def test_a_text_is_taken_in_and_named_by_its_beginning(people: People, home: str
     }
 
 
+def test_retrievals_find_a_document_by_the_type_that_it_is_said_or_seen_to_be(people: People, home: str):
+    rows = b"oven,degrees\nkiln,1280\n"
+    for name, data, said in (
+        ("seen.csv", rows, {}),
+        ("said.txt", b"The kiln is hot.", {"metadata": '{"document_type": "legal"}'}),
+        # No type that documents are read as: it is read as a table all the same.
+        ("both.csv", rows + b"oven,250\n", {"metadata": '{"document_type": "price list"}'}),
+        ("plain.txt", b"The kiln is not cold.", {}),
+    ):
+        accepted(upload(people.ann, home, data, name, "text/csv" if "csv" in name else "text/plain", **said))
+    # Before it is read, it is what it is said to be, and nothing is found.
+    assert of_type(people.ann, "legal") == set()
+    assert work(people.ann)["completed"] == 4
+    assert of_type(people.ann, "table") == {"seen.csv", "both.csv"}
+    assert of_type(people.ann, "legal") == {"said.txt"}
+    assert of_type(people.ann, "price list") == {"both.csv"}
+    assert of_type(people.ann, "general") == {"plain.txt"}
+    assert of_type(people.alf, "table") == {"seen.csv", "both.csv"}
+    assert of_type(people.bob, "table") == set()
+
+
+def of_type(actor: Actor, document_type: str) -> set[str]:
+    """The titles of what they find."""
+    answer = actor.post("/api/v1/retrievals", {"query": "kiln oven", "document_type": document_type})
+    assert answer.status_code == 200, answer.text
+    return {result["document"]["title"] for result in answer.json()["results"]}
+
+
 def test_an_address_is_taken_in_at_once(people: People, home: str):
     body = {
         "collection_id": f"col_{home}",

@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from shared.keys import is_key
 from tests.actors import NOBODYS, Actor, World
 from tests.functions.serving import platform_error
 from tests.isolation.bad_tokens import BAD_TOKENS
@@ -16,6 +17,7 @@ PATH, STATS, HEALTH = "/api/v1/retrievals", "/api/v1/stats", "/api/v1/health"
 DOORS = [("POST", PATH), ("POST", "/v1/retrievals"), ("GET", STATS), ("GET", "/v1/stats")]
 MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
 Row = dict[str, Any]
+TURNED_AWAY = {"authentication_error", "permission_error"}
 
 
 def ask(actor: Actor, token: str | None = None, **body: Any) -> httpx.Response:
@@ -121,6 +123,56 @@ def test_at_another_org_s_sizes(library: Library):
         people.bob.post("/api/v1/collections", {"name": f"more {number}"})
     after = stats(people.ada)
     assert after == {**before, "api_calls_today": before["api_calls_today"] + 1}
+
+
+def test_as_an_admin_of_one_org_at_another_where_they_are_a_member(library: Library, world: World):
+    """By their own token, by one narrowed to that org, and by keys for it: figures and queues are of the org
+    that they administer."""
+    people = library.people
+    eve = world.user(people.bolt)
+    world.sql("insert into rag.members values (%s, %s, 'admin')", people.acme.id, eve.id)
+    waits(world, people.acme.id, eve.id, 1)
+    waits(world, people.bolt.id, people.bob.id, 5)
+    own, theirs = stats(people.ada), world.user(people.bolt, role="admin")
+    assert stats(theirs)["total_documents"] != own["total_documents"]
+    counted = [name for name in own if name.startswith(("total", "storage"))]
+    told = stats(eve)
+    assert {name: told[name] for name in counted} == {name: own[name] for name in counted}
+    assert documents_waiting(eve) == documents_waiting(people.ada) == 1
+    assert documents_waiting(theirs) == 5
+    for narrowed in (
+        eve.token(rag={"org": people.bolt.id, "key": NOBODYS, "scopes": ["admin"]}),
+        eve.token(rag={"org": people.bolt.id, "scopes": ["admin", "documents:read"]}),
+        key(eve, "documents:read", org_id=people.bolt.id),
+        key(eve, "documents:read", org_id=people.acme.id),
+    ):
+        answer = eve.request("GET", STATS, token=narrowed)
+        assert platform_error(answer, answer.status_code)["type"] in TURNED_AWAY
+        looked = eve.request("GET", HEALTH, token=narrowed)
+        assert looked.json().get("details") is None
+        if not is_key(narrowed):
+            assert eve.rpc("rag_stats", token=narrowed).json()["details"] == "admin_required"
+    asked = {"name": "k", "scopes": ["admin"], "org_id": people.bolt.id}
+    assert eve.request("POST", "/api/keys", asked).status_code == 403
+    own_key = key(eve, "admin", org_id=people.acme.id)
+    assert stats(eve, own_key)["total_documents"] == own["total_documents"]
+
+
+def waits(world: World, org: str, user: str, count: int) -> None:
+    """So many documents that are brought, of a home of their own."""
+    world.sql(
+        "with home as (insert into rag.collections (org_id, name) values (%s, gen_random_uuid()::text) "
+        "returning org_id, id), brought as (insert into rag.documents (org_id, collection_id, title, "
+        "content, content_hash, status) select org_id, id, 'x', 'x', repeat('0', 64), 'processing' "
+        "from home, generate_series(1, %s) returning org_id, collection_id, id) "
+        "insert into rag.jobs (org_id, collection_id, document_id, user_id, document) "
+        "select org_id, collection_id, id, %s, '{}' from brought",
+        org, count, user,
+    )  # fmt: skip
+
+
+def documents_waiting(actor: Actor) -> int:
+    return int(actor.request("GET", HEALTH).json()["details"]["queue"]["documents"]["waiting"])
 
 
 def test_at_the_count_of_private_documents(library: Library):

@@ -120,7 +120,7 @@ LAYERS = (
     ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index", "dialects.chat"),
     ("dialects.conversations", "dialects.chat_sessions"),
     ("dialects.v1", "dialects.search", "dialects.similar", "dialects.contents", "dialects.answer"),
-    ("administration", "dialects.retrievals", "dialects.administration"),
+    ("looks", "probes", "health", "stats", "dialects.retrievals", "dialects.administration"),
     ("dialects.knowledge", "knowledge", "agent_tool"),
     ("callers", "edge", "app"),
 )
@@ -221,7 +221,7 @@ def test_a_dialect_only_renders(module: str):
             "chat.replies",
             "conversations.nouns",
             "conversations.presets",
-            "administration",
+            "health",
             "sse",
         }
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, Unauthorized
-from shared.postgrest import NOT_DONE, PAUSES, PERHAPS_DONE, Database
+from shared.postgrest import NOT_DONE, PAUSES, PERHAPS_DONE, Database, Reach
 from shared.types import Principal
 from tests.stand_in import Reply, StandIn
 
@@ -121,3 +121,29 @@ def test_tries_and_pauses_count_towards_the_time_out(server: StandIn):
     finally:
         database.close()
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "reach"),
+    [
+        (refused("42501", 401), Reach.SERVES),
+        # As of PostgREST 12 and 13 in turn.
+        (refused("PGRST301", 401), Reach.KEY_REFUSED),
+        (refused("PGRST303", 401), Reach.KEY_REFUSED),
+        (refused("PGRST202", 404), Reach.NO_SCHEMA),
+        (refused("PGRST106", 406), Reach.NO_SCHEMA),
+        (refused("PGRST002"), Reach.NO_DATABASE),
+        (refused("57P03"), Reach.NO_DATABASE),
+        (Reply(json={"message": "Invalid API key"}, status=401), Reach.TURNED_AWAY),
+        (Reply(json={"code": 401, "message": "no"}, status=401), Reach.TURNED_AWAY),
+        (Reply(json={"message": "name resolution failed"}, status=503), Reach.SILENT),
+        (Reply(json={"code": "NOT_FOUND"}, status=404), Reach.SILENT),
+        (Reply(body=b"<html>"), Reach.SILENT),
+        (Reply(json=[]), Reach.SILENT),
+        (Reply(drop=True), Reach.SILENT),
+    ],
+)
+def test_how_far_the_project_s_key_leads(server: StandIn, database: Database, reply: Reply, reach: Reach):
+    server.replies(reply)
+    assert database.reach() is reach
+    assert database.is_reachable() is (reach is Reach.SERVES)

@@ -98,6 +98,7 @@ EXPOSED = {
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
     "rag.count_call()",
+    "rag.queues(uuid[])",
     "rag.version()",
     "rag.check_messages(jsonb)",
     "rag.collection_in(uuid,uuid)",
@@ -353,6 +354,7 @@ WORKER_FUNCTIONS = {
 # What they, the triggers on what they change, and the functions' own health ask.
 WORKER_HELPERS = {
     "rag_health()",
+    "rag.queues(uuid[])",
     "rag.version()",
     "rag.is_awaited(uuid,uuid,text)",
     "rag.is_metadata(jsonb)",

@@ -97,6 +97,19 @@ def test_it_is_opened_with_the_last_of_what_was_said(people: People):
     assert opened(people.ann, session, history=0)["messages"] == []
 
 
+def test_no_more_is_read_than_a_model_is_told_the_newest_first(people: People, world: World):
+    """Counted in bytes: of texts that are too far back only the sizes are read."""
+    longest = {"role": "user", "content": "\U0001f525" * 100_000}
+    whole = kept(people.ann, None, ASKED, longest)
+    assert opened(people.ann, whole)["messages"] == [longest]
+    session = kept(people.ann, None, *(said(number) for number in range(3)))
+    world.sql("update rag.messages set content = repeat('x', 100000) where session_id = %s", session)
+    assert len(opened(people.ann, session)["messages"]) == 3
+    kept(people.ann, session, {"role": "user", "content": "x" * 100_000}, said(4))
+    found = opened(people.ann, session)["messages"]
+    assert [len(message["content"]) for message in found] == [100_000, 100_000, 100_000, 1]
+
+
 def test_without_a_session_it_says_where_one_would_be_and_makes_none(people: People):
     nowhere: Row = {
         "session_id": None,

@@ -1,21 +1,96 @@
-"""What admins are told of their org: within a bound, and whether that was enough."""
+"""What admins are told of their org: within a bound, and whether that was enough; and what waits for the
+worker, of each kind."""
 
+from typing import Any
+
+import httpx
 import pytest
 
 from shared.pipeline import Pipeline
 from tests import graphing
+from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People
+
+Row = dict[str, Any]
 
 
 def test_no_more_rows_are_counted_than_may_be_and_it_is_said(core: Pipeline, people: People):
     graphing.put_all(core, people.ann)
     (whole,) = people.ada.rpc("rag_stats").json()
+    people.ada.request("GET", "/v1/collections")
+    people.ann.request("GET", "/v1/collections")
     (bounded,) = people.ada.rpc("rag_stats", {"most": 2}).json()
     assert (whole["total_documents"], whole["is_complete"]) == (len(graphing.TOLD), True)
     assert (bounded["total_documents"], bounded["total_chunks"], bounded["is_complete"]) == (2, 2, False)
+    (least,) = people.ada.rpc("rag_stats", {"most": 1}).json()
+    one = ("users", "collections", "documents", "chunks", "relationships")
+    assert {least[f"total_{name}"] for name in one} == {least["api_calls_today"]} == {1}
+    assert least["storage_used_bytes"] < bounded["storage_used_bytes"] < whole["storage_used_bytes"]
 
 
 @pytest.mark.parametrize("most", [0, -1, 500_001])
 def test_a_bound_that_cannot_be_is_refused(people: People, most: int):
     answer = people.ada.rpc("rag_stats", {"most": most})
     assert (answer.status_code, answer.json()["details"]) == (400, "invalid_most")
+
+
+def test_what_waits_for_the_worker_is_told_by_kind_to_admins_of_their_orgs(
+    people: People, world: World, no_jobs: None
+):
+    acme = people.acme.id
+    for number in range(3):
+        people.ann.put([vector(number)], title=f"Document {number}", content_hash=str(number) * 64)
+    (home, first), *_ = world.sql("select collection_id, id from rag.documents where org_id = %s", acme)
+    # Of two that nobody has read for names one has been given up; the third has been read by the rules.
+    world.sql(
+        "update rag.extractions set level = (title = 'Document 2')::int, "
+        "due_at = case title when 'Document 1' then null else now() - interval '20 minutes' end "
+        "from rag.documents where documents.id = document_id and documents.org_id = %s", acme,
+    )  # fmt: skip
+    world.sql(
+        "insert into rag.jobs (org_id, collection_id, document_id, user_id, document, due_at, state, lease) "
+        "values (%s, %s, %s, %s, '{}', now() + interval '1 minute', 'running', gen_random_uuid())",
+        acme, home, first, people.ann.id,
+    )  # fmt: skip
+    # Two uploads, of which one is under way.
+    for minutes in (-5, 5):
+        world.sql(
+            "insert into rag.removals (org_id, path, collection_id, due_at) select %(org)s, concat_ws('/', "
+            "%(org)s, gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'a'), %(home)s, "
+            "now() + make_interval(mins => %(minutes)s)".replace("%(org)s", f"'{acme}'")
+            .replace("%(home)s", f"'{home}'").replace("%(minutes)s", str(minutes))
+        )  # fmt: skip
+    hook = ok(people.ada.rpc("rag_create_webhook", webhook_arguments(org_id=acme)))[0]["id"]
+    world.sql(
+        "insert into rag.deliveries (org_id, webhook_id, collection_id, event_id, event, object, due_at) "
+        "values (%s, %s, %s, gen_random_uuid(), 'document.deleted', '{}', now() - interval '10 minutes')",
+        acme, hook, home,
+    )  # fmt: skip
+
+    assert queues(people.ada) == {
+        "documents": (0, 1, None), "readings": (1, 0, 20), "deliveries": (1, 0, 10), "removals": (1, 0, 5),
+    }  # fmt: skip
+    # An address that does not answer is waited for on purpose.
+    world.sql("update rag.endpoints set failing_since = now() where org_id = %s", acme)
+    assert queues(people.ada)["deliveries"] == (1, 0, None)
+    other = world.user(people.bolt, role="admin")
+    assert set(queues(other).values()) == {(0, 0, None)}
+    assert people.ann.rpc("rag_health").json()[0]["queues"] is None
+
+
+def queues(actor: Actor) -> Row:
+    """Of each kind what waits, what is being done, and for how many minutes the oldest has been due."""
+    (told,) = ok(actor.rpc("rag_health"))
+    return {
+        kind: (
+            queue["waiting"],
+            queue["running"],
+            queue["oldest_seconds"] and int(queue["oldest_seconds"]) // 60,
+        )
+        for kind, queue in told["queues"].items()
+    }
+
+
+def ok(answer: httpx.Response) -> Any:
+    assert answer.status_code == 200, answer.text
+    return answer.json()

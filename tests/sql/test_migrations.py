@@ -120,6 +120,46 @@ def test_the_later_migrations_keep_what_is_there(stack: Stack, new_database: Cal
     assert kept == [("Acme", "standard", "notes", "a title")]
 
 
+def test_documents_that_were_there_before_are_found_by_their_type(
+    stack: Stack, new_database: Callable[[str], str]
+):
+    """A project that has all but the migrations since documents are found by it."""
+    every = sorted(migrations.MIGRATIONS.glob("*.sql"))
+    since = next(place for place, path in enumerate(every) if "administration" in path.name)
+    with psycopg.connect(stack.database_url(database=new_database("typed"), user="postgres")) as connection:
+        for migration in every[:since]:
+            connection.execute(migration.read_bytes())
+        connection.execute(
+            "insert into rag.orgs (name) values ('Acme');"
+            "insert into rag.collections (org_id, name) select id, 'notes' from rag.orgs;"
+            "insert into rag.documents (org_id, collection_id, title, content, content_hash, metadata,"
+            "  processing_info)"
+            "  select org_id, id, title, 'a text', repeat('0', 64), said::jsonb, seen::jsonb"
+            "  from rag.collections, (values"
+            """    ('said', '{"document_type": "legal"}', '{}'),"""
+            """    ('seen', '{}', '{"document_type": "table"}'),"""
+            """    ('both', '{"document_type": "legal"}', '{"document_type": "table"}'),"""
+            """    ('same', '{"document_type": "qa"}', '{"document_type": "qa"}'),"""
+            """    ('none', '{"document_type": 7}', '{}')) as brought (title, said, seen)"""
+        )
+        by_type = (
+            "select title, array_agg(type order by type) from rag.documents "
+            "cross join unnest(array['legal', 'table', 'qa', '7']) as type "
+            "join rag.facets on facets.org_id = documents.org_id and facets.document_id = documents.id "
+            "and facets.facet = rag.facet('document_type', to_jsonb(type)) group by title order by title"
+        )
+        assert connection.execute(by_type).fetchall() == []
+        for migration in every[since:]:
+            connection.execute(migration.read_bytes())
+        found = connection.execute(by_type).fetchall()
+        others = connection.execute("select count(*) from rag.facets").fetchone()
+    assert found == [
+        ("both", ["legal", "table"]), ("said", ["legal"]), ("same", ["qa"]), ("seen", ["table"]),
+    ]  # fmt: skip
+    # Beside these the four of the metadata, from before.
+    assert others == (9,)
+
+
 def test_the_running_stack_is_what_sql_declares(stack: Stack, declared: str):
     """The stack may differ in its settings alone: `up` writes down which model it embeds with."""
     differing = catalogue_of(stack, declared) ^ catalogue_of(stack, "postgres")
