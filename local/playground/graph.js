@@ -70,8 +70,8 @@ function picture(entities, edges, at, names) {
 const shortened = (name) => (name.length > 22 ? `${name.slice(0, 21)}…` : name);
 
 function sentence(edge, names) {
-  const verb = edge.type === "RELATED_TO" ? "is named together with" : edge.type.toLowerCase().replaceAll("_", " ");
-  return `${names.get(edge.source)} ${verb} ${names.get(edge.target)}`;
+  const how = edge.type === "RELATED_TO" ? "named together with" : edge.type.toLowerCase().replaceAll("_", " ");
+  return `${names.get(edge.source)}: ${how} ${names.get(edge.target)}`;
 }
 
 function connection(edge, names, open) {

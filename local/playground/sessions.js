@@ -9,25 +9,28 @@ export class Sessions {
   #on;
   #rows = [];
   #chosen = null;
+  // Answers may overtake each other: the latest's counts.
+  #turn = 0;
 
   /** `on` is told: opened(session, messages), deleted(session id), problem(problem). */
   constructor(api, on) {
     this.#api = api;
     this.#on = on;
-    byId("more-sessions").onclick = () => this.#more();
+    byId("more-sessions").onclick = () => this.#more(this.#rows);
   }
 
   /** The first page again, with the one that is open marked. */
   async load(chosen = this.#chosen) {
     this.#chosen = chosen;
-    this.#rows = [];
-    await this.#more();
+    await this.#more([]);
   }
 
-  async #more() {
+  async #more(before) {
+    const turn = ++this.#turn;
     try {
-      const rows = await this.#api.get(`/api/v1/chat/sessions?limit=${PAGE}&offset=${this.#rows.length}`);
-      this.#rows.push(...rows);
+      const rows = await this.#api.get(`/api/v1/chat/sessions?limit=${PAGE}&offset=${before.length}`);
+      if (turn !== this.#turn) return;
+      this.#rows = [...before, ...rows];
       byId("more-sessions").hidden = rows.length < PAGE;
       this.#show();
     } catch (problem) {

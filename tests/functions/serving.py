@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -12,7 +12,11 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
+from functions.server import SLUGS, Functions
+from local import pages
 from shared.callers import pipeline
 from shared.config import Settings
 from shared.pipeline import Pipeline
@@ -63,17 +67,37 @@ def served(app: FastAPI, core: Pipeline) -> Iterator[TestClient]:
 @contextmanager
 def live(app: FastAPI, core: Pipeline) -> Iterator[str]:
     """The same behind a real server, whose clients see a stream as it comes and may leave; its address."""
+    with served(app, core), listening(app) as url:
+        yield url
+
+
+@contextmanager
+def site(core: Pipeline) -> Iterator[str]:
+    """The playground before every function, all on that pipeline; its address."""
+    functions = Functions(SLUGS)
+    app = Starlette(routes=list(pages.routes()))
+    app.router.default = functions
+    with ExitStack() as until:
+        for function in functions.apps:
+            until.enter_context(served(function, core))
+        yield until.enter_context(listening(app))
+
+
+@contextmanager
+def listening(app: ASGIApp) -> Iterator[str]:
+    """A real server; its address."""
     server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, ws="none"))
     # (Said to be TCP: else asyncio leaves Nagle's algorithm on, and each answer waits 40 ms.)
     kind = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
-    with served(app, core), socket.socket(*kind) as listening:
-        listening.bind(("127.0.0.1", 0))
+    with socket.socket(*kind) as socket_of_server:
+        socket_of_server.bind(("127.0.0.1", 0))
         # From now on whoever comes waits, also for a server that is slow to start.
-        listening.listen(128)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        socket_of_server.listen(128)
+        options = {"sockets": [socket_of_server]}
+        thread = threading.Thread(target=server.run, kwargs=options, daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield f"http://127.0.0.1:{socket_of_server.getsockname()[1]}"
         finally:
             server.should_exit = True
             thread.join(10)

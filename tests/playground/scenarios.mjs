@@ -1,0 +1,215 @@
+// What people do in the playground, and what they see.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+
+const MOST_BYTES = 150_000;
+
+async function signIn(page, { url, token }) {
+  await page.goto(url);
+  await page.getByLabel("Access token").fill(token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.locator("#desk").waitFor();
+}
+
+/** Ask, and wait for the end of the answer; its turn. */
+async function ask(page, question) {
+  const turn = page.locator(".turn").nth(await page.locator(".turn").count());
+  await page.getByLabel("Your question").fill(question);
+  await page.locator("#send").click();
+  await turn.locator(".confidence, .problem").first().waitFor();
+  return turn;
+}
+
+const shownIn = async (page, place) => (await page.locator(place).innerText()).replaceAll(/\s+/g, " ");
+
+export async function follow_a_citation(page, given) {
+  let bytes = 0;
+  page.on("response", async (answer) => {
+    bytes += (await answer.body().catch(() => "")).length + JSON.stringify(await answer.allHeaders()).length;
+  });
+  await page.goto(given.url, { waitUntil: "networkidle" });
+  assert.ok(bytes > 1000 && bytes < MOST_BYTES, `${bytes} bytes of a first visit`);
+  await signIn(page, given);
+  const turn = await ask(page, given.question);
+  assert.match(await turn.locator(".confidence").innerText(), /high confidence[^]*mean similarity 0\.\d\d; high from 0\.\d\d, medium from 0\.\d\d/i);
+  await turn.locator(".timing summary").click();
+  assert.match(await turn.locator(".stages").innerText(), /find[^]*ms[^]*write[^]*ms/);
+  const result = page.locator(".result").first();
+  assert.match(await result.innerText(), /score \d\.\d\d[^]*similarity \d\.\d\d/);
+  await turn.locator(".pill").first().click();
+  await page.locator("mark").first().waitFor();
+  assert.equal((await page.locator("mark").allInnerTexts()).join(" "), given.quoted);
+  assert.equal(await page.locator("#passage h3").innerText(), given.title);
+  assert.ok(await page.locator("mark").first().evaluate((mark) => mark === document.activeElement));
+  await page.getByRole("tab", { name: "Graph" }).click();
+  assert.match(await page.locator("#graph-view").innerText(), new RegExp(given.connected));
+  await page.getByRole("button", { name: `Open the passage: ${given.edge}` }).click();
+  await page.locator("#passage mark").waitFor();
+  // The tab remembers who it is, until they sign out.
+  await page.reload();
+  await page.locator("#desk").waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Access token").waitFor();
+  assert.equal(await page.evaluate(() => sessionStorage.getItem("token")), null);
+}
+
+export async function a_click_signs_in_a_person_of_the_demo(page, given) {
+  await page.goto(given.url);
+  await page.getByLabel("Access token").waitFor();
+  assert.equal(await page.locator(".person").count(), 0, "without the door nobody is offered");
+  await page.goto("about:blank");
+  await page.goto(given.playground);
+  await page.getByRole("button", { name: /sam@nowhere/ }).click();
+  await page.locator("#desk").waitFor();
+  assert.equal(new URL(page.url()).hash, "", "the door does not stay in the address");
+  assert.equal(await page.locator("#who").innerText(), "sam@nowhere.example");
+  await page.getByText("There is nothing here yet").waitFor();
+}
+
+export async function what_is_uploaded_is_found_by_its_org_alone(page, given) {
+  await signIn(page, given);
+  const buffer = Buffer.from(given.text);
+  await page.getByLabel("Upload files").setInputFiles({ name: given.filename, mimeType: "text/plain", buffer });
+  await page.locator("#uploads").getByText(/ready: 1 chunk/).waitFor();
+  await page.locator("#documents").getByText(given.filename).waitFor();
+  const turn = await ask(page, given.question);
+  assert.match(await turn.locator(".answer").innerText(), new RegExp(given.told));
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await signIn(page, { ...given, token: given.stranger });
+  await page.getByText("There is nothing here yet").waitFor();
+  const other = await ask(page, given.question);
+  assert.match(await other.innerText(), /low confidence/i);
+  await page.getByText("Nothing that you may see was found.").waitFor();
+  const seen = await page.locator("body").innerText();
+  for (const secret of [given.told, given.filename]) assert.ok(!seen.includes(secret), secret);
+}
+
+export async function documents_and_models_are_text(page, given) {
+  await signIn(page, given);
+  const turn = await ask(page, given.question);
+  assert.equal((await turn.locator(".answer").innerText()).trim(), given.shown);
+  assert.ok((await shownIn(page, "#results")).includes(given.title));
+  assert.ok((await shownIn(page, "#documents")).includes(given.title));
+  await turn.locator(".source").first().click();
+  await page.locator("#passage mark").first().waitFor();
+  assert.ok((await shownIn(page, "#passage")).includes(given.title));
+  assert.ok((await shownIn(page, "#passage")).includes(given.text));
+  await page.locator("#sessions .choice").first().waitFor();
+  assert.ok((await shownIn(page, "#sessions")).includes(given.question));
+  await page.locator("#sessions .choice").first().click();
+  await page.locator(".turn .answer").waitFor();
+  assert.equal(await page.evaluate(() => globalThis.broken), undefined);
+  assert.equal(await page.locator("#desk :is(img, script, iframe, a, style)").count(), 0);
+}
+
+export async function a_long_answer_is_whole(page, given) {
+  await signIn(page, given);
+  const turn = await ask(page, given.question);
+  const said = await turn.locator(".answer").innerText();
+  assert.equal(said.replaceAll(/\s+/g, ""), given.said.replaceAll(/\[(\d+)\]/g, "$1").replaceAll(/\s+/g, ""));
+  assert.equal(await turn.locator(".pill").count(), given.pills);
+}
+
+export async function a_session_goes_on_and_ends(page, given) {
+  await signIn(page, given);
+  await ask(page, given.question);
+  const second = await ask(page, given.followed);
+  assert.match(await second.innerText(), /Looked for as/);
+  await page.getByRole("button", { name: "New session" }).click();
+  assert.equal(await page.locator(".turn").count(), 0);
+  await page.locator("#sessions .choice").first().click();
+  await page.locator(".turn").nth(1).waitFor();
+  assert.equal(await page.locator(".turn .asked").nth(1).innerText(), given.followed);
+  assert.ok((await page.locator(".turn .pill").count()) > 0, "the pills of a kept answer open its sources");
+  await page.locator(".turn .pill").first().click();
+  await page.locator("mark").first().waitFor();
+  await page.getByRole("button", { name: /^Delete session/ }).click();
+  await page.locator("#sessions li").waitFor({ state: "detached" });
+  assert.equal(await page.locator(".turn").count(), 0);
+}
+
+export async function a_token_expires_while_an_answer_comes(page, given) {
+  await signIn(page, given);
+  const turn = await ask(page, given.question);
+  await page.getByText("Your sign-in has ended").waitFor();
+  assert.ok((await turn.locator(".answer").innerText()).includes(given.said), "what was said stays");
+  await page.getByLabel("Access token").fill(given.renewed);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.locator("#signin").waitFor({ state: "hidden" });
+  assert.ok((await turn.locator(".answer").innerText()).includes(given.said));
+  await ask(page, given.followed);
+  assert.equal(await page.locator(".turn").count(), 2);
+  assert.equal(await page.locator("#sessions li").count(), 1, "the session went on");
+}
+
+export async function a_stream_breaks_off(page, given) {
+  await signIn(page, given);
+  const turn = await ask(page, given.question);
+  assert.ok((await turn.locator(".answer").innerText()).includes(given.said));
+  assert.ok((await turn.locator(".problem").innerText()).length > 0);
+  assert.equal(await turn.locator(".answer").getAttribute("aria-busy"), "false");
+}
+
+export async function the_server_is_gone_and_comes_back(page, given) {
+  await signIn(page, given);
+  await page.context().setOffline(true);
+  const turn = await ask(page, given.question);
+  assert.match(await turn.locator(".problem").innerText(), /does not answer/);
+  await page.getByText("The server does not answer. Trying again").waitFor();
+  await page.context().setOffline(false);
+  await page.getByText("The server is back.").waitFor();
+  const again = await ask(page, given.question);
+  assert.equal(await again.locator(".confidence").count(), 1);
+}
+
+export async function a_long_list_comes_in_pages(page, given) {
+  await signIn(page, given);
+  await page.getByText("50 of 10,000 documents").waitFor();
+  await page.locator("#more-documents").click();
+  await page.getByText("100 of 10,000 documents").waitFor();
+  assert.equal(await page.locator("#documents li").count(), 100);
+}
+
+/** Nothing that axe-core finds, in light and in dark, wide and narrow; and everything by the keyboard. */
+export async function everybody_can_use_it(page, given) {
+  const axe = await readFile(given.axe, "utf8");
+  const audit = async (where) => {
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => axe.run(document));
+    const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
+    assert.deepEqual(found, [], where);
+  };
+  await page.goto(given.url);
+  await page.getByLabel("Access token").waitFor();
+  await audit("signing in");
+  await page.keyboard.press("Tab");
+  await page.getByLabel("Access token").focus();
+  await page.keyboard.insertText(given.token);
+  await page.keyboard.press("Enter");
+  await page.locator("#desk").waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), "question");
+  await page.keyboard.insertText(given.question);
+  await page.keyboard.press("Enter");
+  await page.locator(".confidence").waitFor();
+  await page.locator(".pill").first().focus();
+  await page.keyboard.press("Enter");
+  await page.locator("mark").first().waitFor();
+  await page.locator("#tab-passage").focus();
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.locator("#results").isVisible(), true);
+  await page.keyboard.press("ArrowRight");
+  await page.locator("#graph-view").waitFor();
+  await page.locator("#controls summary").click();
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    await audit(colorScheme);
+  }
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const view of ["Library", "Evidence", "Ask"]) {
+    await page.getByRole("navigation", { name: "Views" }).getByRole("button", { name: view }).click();
+    await audit(`narrow, ${view}`);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${view} is ${wide} pixels too wide`);
+  }
+}

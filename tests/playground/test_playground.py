@@ -1,0 +1,221 @@
+"""The playground in real Chromium, before the real functions: what people do, and what must not happen."""
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from local.stack import Stack
+from local.tools import ROOT
+from shared.config import Settings
+from shared.pipeline import Pipeline
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.functions.chatting import DONE, piece, sent
+from tests.functions.searching import OUTAGE, put
+from tests.functions.serving import made, site
+from tests.stand_in import Reply, StandIn
+
+HERE = Path(__file__).parent
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+QUESTION = "What was the root cause of the billing outage?"
+OWNED = "The Ledger service is owned by Priya Nair."
+HOSTILE = '<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=2</script>'
+
+
+def chromium() -> str:
+    """The installed browser. CI must have one; a laptop without one skips, and says so."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    if os.environ.get("CI"):
+        pytest.fail("CI has no chromium: .ci/run installs it")
+    pytest.skip("no Chromium on this machine; install it to run the browser tests")
+
+
+def browse(scenario: str, **given: Any) -> None:
+    """Go through a scenario of scenarios.mjs."""
+    done = subprocess.run(
+        ["node", str(HERE / "browser.mjs"), scenario],
+        input=json.dumps({"chromium": chromium(), **given}),
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def modelled(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[str]:
+    """A playground before a deployment with that model; its address."""
+    with (
+        made(settings, lovable_api_key="sk-model", rag_gateway_url=gateway.url, **changes) as core,
+        site(core) as url,
+    ):
+        yield url
+
+
+@contextmanager
+def working(stack: Stack) -> Iterator[None]:
+    """The worker works, as it does by itself under `serve`."""
+    ended = threading.Event()
+
+    def work() -> None:
+        headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
+        with httpx.Client(timeout=60) as client:
+            while not ended.wait(0.1):
+                client.post(f"{stack.url}/functions/v1/ingest", headers=headers).raise_for_status()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def streams(*pieces: str | float) -> Reply:
+    """A model that says this, and pauses in between."""
+    said = [part if isinstance(part, float) else sent(piece(part))[0] for part in pieces]
+    return Reply(chunks=[*said, *sent(piece()), DONE])
+
+
+@pytest.fixture
+def told(core: Pipeline, people: People) -> People:
+    """Ann's org knows of an outage."""
+    put(core, people.ann, "incidents", "Billing outage", OUTAGE)
+    return people
+
+
+def test_an_answer_streams_and_its_citation_opens_the_passage(told: People, stack: Stack, core: Pipeline):
+    put(core, told.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
+    browse(
+        "follow_a_citation",
+        url=stack.url,
+        token=told.ann.token(),
+        question="Who owns the Ledger service?",
+        title="Owners",
+        quoted=OWNED,
+        connected="Ledger service is owned by Priya Nair",
+        edge="Ledger service: owned by Priya Nair",
+    )
+
+
+def test_a_click_signs_in_a_person_of_the_demo_whose_org_may_be_empty(stack: Stack):
+    browse("a_click_signs_in_a_person_of_the_demo", url=stack.url, playground=stack.playground)
+
+
+def test_what_is_uploaded_is_found_by_its_org_alone(people: People, stack: Stack, no_jobs: None):
+    with working(stack):
+        browse(
+            "what_is_uploaded_is_found_by_its_org_alone",
+            url=stack.url,
+            token=people.ann.token(),
+            stranger=people.bob.token(),
+            filename="kiln <b>notes.txt",
+            text="The kiln is fired at 1,240 degrees for nine hours.",
+            question="At how many degrees is the kiln fired?",
+            told="1,240 degrees",
+        )
+
+
+def test_documents_titles_and_models_are_shown_as_text(
+    people: People, settings: Settings, core: Pipeline, gateway: StandIn
+):
+    title = f"Billing outage {HOSTILE}"
+    put(core, people.ann, "incidents", title, f"{OUTAGE} {HOSTILE}")
+    gateway.replies(streams(HOSTILE, " said [", "1]", " and [99]"))
+    with modelled(settings, gateway) as url:
+        browse(
+            "documents_and_models_are_text",
+            url=url,
+            token=people.ann.token(),
+            question=f"{QUESTION} {HOSTILE}",
+            title=title,
+            text=HOSTILE,
+            shown=f"{HOSTILE} said 1 and [99]",
+        )
+
+
+def test_a_20_page_answer_is_shown_whole(told: People, settings: Settings, gateway: StandIn):
+    pages = [f"Paragraph {number} of a long answer says so at some length. " * 8 for number in range(125)]
+    said = "\n\n".join(f"{page}[1]" for page in pages)
+    gateway.replies(streams(*(said[at : at + 40] for at in range(0, len(said), 40))))
+    with modelled(settings, gateway) as url:
+        browse(
+            "a_long_answer_is_whole",
+            url=url,
+            token=told.ann.token(),
+            question=QUESTION,
+            said=said,
+            pills=len(pages),
+        )
+
+
+def test_a_session_is_opened_again_goes_on_and_is_deleted(told: People, stack: Stack):
+    browse(
+        "a_session_goes_on_and_ends",
+        url=stack.url,
+        token=told.ann.token(),
+        question=QUESTION,
+        followed="And who fixed it?",
+    )
+
+
+def test_a_token_that_expires_in_the_middle_of_an_answer_is_asked_for_again(
+    told: People, settings: Settings, gateway: StandIn
+):
+    gateway.replies(streams("The queue ", 6.0, "was full."), streams("Because."))
+    with modelled(settings, gateway, supabase_jwt_leeway_seconds=0) as url:
+        browse(
+            "a_token_expires_while_an_answer_comes",
+            url=url,
+            token=told.ann.token(exp=int(time.time()) + 6),
+            renewed=told.ann.token(),
+            question=QUESTION,
+            said="The queue was full.",
+            followed="Why was the queue full?",
+        )
+
+
+def test_a_stream_that_breaks_off_keeps_what_was_said_and_says_so(
+    told: People, settings: Settings, gateway: StandIn
+):
+    gateway.replies(Reply(chunks=sent(piece("The queue")), drop=True))
+    with modelled(settings, gateway) as url:
+        browse("a_stream_breaks_off", url=url, token=told.ann.token(), question=QUESTION, said="The queue")
+
+
+def test_a_server_that_is_gone_and_comes_back_is_noticed(told: People, stack: Stack):
+    browse("the_server_is_gone_and_comes_back", url=stack.url, token=told.ann.token(), question=QUESTION)
+
+
+def test_10_000_documents_are_listed_in_pages(told: People, stack: Stack, world: World):
+    crowd(world, told.ann)
+    browse("a_long_list_comes_in_pages", url=stack.url, token=told.ann.token())
+
+
+def test_everybody_can_use_it_by_keyboard_and_screen_reader_in_light_and_dark(told: People, stack: Stack):
+    browse("everybody_can_use_it", url=stack.url, token=told.ann.token(), question=QUESTION, axe=str(AXE))
+
+
+def crowd(world: World, actor: Actor) -> None:
+    """9,999 more documents in the collection that there is."""
+    assert actor.org is not None
+    world.sql(
+        "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
+        "select documents.org_id, collection_id, 'Minutes ' || number, 'x', content_hash from rag.documents, generate_series(1, 9999) as number where documents.org_id = %s",
+        actor.org.id,
+    )
