@@ -1,0 +1,42 @@
+// client.collections
+
+import type { Collection, CollectionChanges, ListCollections, NewCollection } from "../models/collection.js";
+import { type Listed, Page } from "../pages.js";
+import type { PostOptions, RequestOptions, Transport } from "../transport.js";
+import { step } from "../utils.js";
+
+const PATH = "/collections";
+
+export class CollectionsResource {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  create(params: NewCollection, options?: PostOptions): Promise<Collection> {
+    return this.#transport.request({ method: "POST", path: PATH, json: params }, options);
+  }
+
+  list(params: ListCollections = {}, options?: RequestOptions): Promise<Page<Collection>> {
+    const ask = (offset: number | undefined): Promise<Listed<Collection>> =>
+      this.#transport.request({ method: "GET", path: PATH, query: { ...params, offset } }, options);
+    return Page.at(ask, params.offset);
+  }
+
+  async get(collectionId: string, options?: RequestOptions): Promise<Collection> {
+    return this.#transport.request({ method: "GET", path: `${PATH}/${step(collectionId)}` }, options);
+  }
+
+  async update(collectionId: string, changes: CollectionChanges, options?: RequestOptions): Promise<Collection> {
+    const path = `${PATH}/${step(collectionId)}`;
+    return this.#transport.request({ method: "PATCH", path, json: changes }, options);
+  }
+
+  /** One that has documents goes only with `cascade`. */
+  async delete(collectionId: string, options: RequestOptions & { cascade?: boolean | undefined } = {}): Promise<void> {
+    const { cascade, ...more } = options;
+    const path = `${PATH}/${step(collectionId)}`;
+    return this.#transport.request({ method: "DELETE", path, query: { cascade } }, more);
+  }
+}
