@@ -50,7 +50,7 @@ export class Transport {
 
   constructor(options: TransportOptions) {
     this.#options = options;
-    if (typeof options.apiKey === "string") printable(options.apiKey, "apiKey");
+    if (typeof options.apiKey !== "function") printable(options.apiKey, "apiKey");
   }
 
   /** The answer's JSON, in our names; undefined where the server says nothing. */
