@@ -1,8 +1,9 @@
-"""Builds the npm package of sdk/typescript: compiled, and packed as `npm publish` would send it. `make sdk`."""
+"""Builds the npm package of sdk/typescript, compiled and packed as it would be published. `make sdk`."""
 
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -22,6 +23,17 @@ def pack(folder: Path = FOLDER) -> Path:
             shutil.copy(SOURCE / name, made)
         said = _run("npm", "pack", made, "--offline", "--loglevel=error", f"--pack-destination={folder}")
     return folder / said.splitlines()[-1]
+
+
+def install(folder: Path, *scripts: Path) -> None:
+    """As its users have it: packed, and unpacked where these scripts, copied there, import it by its name."""
+    home = folder / "node_modules" / "@mnemosyne-ai"
+    with tarfile.open(pack(folder)) as tarball:
+        tarball.extractall(home, filter="data")
+    (home / "package").rename(home / "sdk")
+    (folder / "package.json").write_text('{"type": "module"}')
+    for script in scripts:
+        shutil.copy(script, folder)
 
 
 def _run(*command: str | Path) -> str:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.sdk.typescript_package import Package, compile_users, unpacked
+from tests.sdk.typescript_package import Package, compile_users, installed
 
 
 @pytest.fixture(scope="session")
 def typescript(tmp_path_factory: pytest.TempPathFactory) -> Package:
     """The npm package, and a folder of scripts that import it by its name."""
-    return unpacked(tmp_path_factory.mktemp("typescript"))
+    return installed(tmp_path_factory.mktemp("typescript"))
 
 
 @pytest.fixture(scope="session")

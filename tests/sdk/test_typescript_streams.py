@@ -51,7 +51,14 @@ def test_each_chunk_has_a_choice_and_what_is_its_own(typescript: Package, gatewa
     step, part, sources, delta, used, done = result["value"]["chunks"]
     assert step["reasoningStep"] == {"step": 1, "description": "Looking"}
     assert part["subQuery"] == "a"
-    source = {"documentId": "d", "title": "T", "filename": None, "chunkIndex": 3, "score": 0.9, "chunkId": "k"}
+    source = {
+        "documentId": "d",
+        "title": "T",
+        "filename": None,
+        "chunkIndex": 3,
+        "score": 0.9,
+        "chunkId": "k",
+    }
     assert sources["sources"] == done["sources"] == [source]
     assert delta["choices"] == [{"index": 0, "delta": {"content": TEXT}, "finishReason": None}]
     assert used["usage"]["retrievalTokens"] == 1
@@ -92,9 +99,13 @@ def test_an_error_within_a_stream_is_the_one_that_it_says(typescript: Package, g
         failing("rate_limit_error", "rate_limit_exceeded"), failing("unheard_of", "x"),
     )  # fmt: skip
     results = [result["value"] for result in streams(typescript, gateway, *([ASK] * 4))]
-    assert [(len(result["chunks"]), result["error"]["name"], result["error"].get("status")) for result in results] == [
-        (1, "AuthenticationError", 401), (1, "InternalServerError", 500), (1, "RateLimitError", 429), (1, "APIError", None),
-    ]  # fmt: skip
+    assert [len(result["chunks"]) for result in results] == [1] * 4
+    assert [(result["error"]["name"], result["error"].get("status")) for result in results] == [
+        ("AuthenticationError", 401),
+        ("InternalServerError", 500),
+        ("RateLimitError", 429),
+        ("APIError", None),
+    ]
     error = results[0]["error"]
     assert (error["code"], error["message"], error["requestId"]) == ("invalid_api_key", "No more.", "r-9")
     # Once its first byte came it is not asked for again.

@@ -1,9 +1,8 @@
-"""The TypeScript SDK as its users have it: packed, unpacked into a node_modules, imported by its name."""
+"""The TypeScript SDK as its users have it: packed, installed, and imported by its name."""
 
 import json
 import os
 import subprocess
-import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,14 +56,8 @@ def surroundings(environment: Mapping[str, str]) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], **environment}
 
 
-def unpacked(folder: Path) -> Package:
-    home = folder / "node_modules" / "@mnemosyne-ai"
-    with tarfile.open(sdk_typescript.pack(folder)) as tarball:
-        tarball.extractall(home, filter="data")
-    (home / "package").rename(home / "sdk")
-    (folder / "package.json").write_text('{"type": "module"}')
-    for script in SCRIPTS.glob("*.mjs"):
-        (folder / script.name).write_text(script.read_text())
+def installed(folder: Path) -> Package:
+    sdk_typescript.install(folder, *SCRIPTS.glob("*.mjs"))
     return Package(folder)
 
 
