@@ -12,13 +12,14 @@ from reportlab.platypus import Paragraph, SimpleDocTemplate
 from functions import chat
 from shared.config import Settings
 from tests.actors import Actor
+from tests.clients.test_supabase_clients import chromium, run_node
 from tests.conftest import People
 from tests.functions.conversing import streams
 from tests.functions.searching import MENU
 from tests.functions.serving import live, made
 from tests.functions.test_documents import work
 from tests.isolation.test_keys import make
-from tests.sdk.typescript_package import Package, Row, surroundings
+from tests.sdk.typescript_package import SCRIPTS, Package, Row, surroundings
 from tests.stand_in import Reply, StandIn
 
 GUIDE = "To deploy the application, build the Docker image and push it to the registry."
@@ -213,6 +214,14 @@ def test_a_token_that_expires_in_the_middle_of_a_stream(
     assert [chunk["type"] for chunk in result["value"]["chunks"]][:1] == ["reasoning_step"]
     error = result["value"]["error"]
     assert (error["name"], error["status"], error["code"]) == ("AuthenticationError", 401, "invalid_api_key")
+
+
+def test_a_page_of_another_origin_uses_it_in_chromium(typescript: Package, people: People):
+    given = {"chromium": chromium(), "dist": str(typescript.sdk / "dist"), "client": client_of(people.ann)}
+    result = run_node(str(SCRIPTS / "browser.mjs"), given)
+    assert (result["filename"], result["title"], result["left"]) == ("kiln.txt", "Kiln", 0)
+    assert (result["chunks"][0], result["chunks"][-2:]) == ("sources", ["usage", "done"])
+    assert result["error"] == {"name": "AuthenticationError", "code": "invalid_api_key", "hasRequestId": True}
 
 
 @pytest.fixture

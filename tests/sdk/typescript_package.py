@@ -28,6 +28,10 @@ class Package:
 
     folder: Path
 
+    @property
+    def sdk(self) -> Path:
+        return self.folder / "node_modules" / "@mnemosyne-ai" / "sdk"
+
     def program(self, script: str) -> list[str]:
         return ["node", str(self.folder / script)]
 
