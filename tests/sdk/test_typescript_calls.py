@@ -204,12 +204,39 @@ def test_names_are_ours_and_a_user_s_own_are_left_alone(typescript: Package, gat
     }
     gateway.replies(Reply(json=row))
     made = {"name": "n", "orgId": "o", "metadata": own, "config": {"chunkSize": 64}}
-    (result,) = typescript.results({"baseUrl": gateway.url}, {**CREATE, "args": [made]})
+    asked = {"query": "q", "topK": 3, "enableGraph": None, "metadataFilter": own}
+    result, _ = typescript.results(
+        {"baseUrl": gateway.url}, {**CREATE, "args": [made]}, {**RETRIEVE, "args": [asked]}
+    )
+    assert gateway.requests[1].json == {
+        "query": "q", "top_k": 3, "enable_graph": None, "metadata_filter": own,
+    }  # fmt: skip
     assert gateway.requests[0].json == {
         "name": "n", "org_id": "o", "metadata": own, "config": {"chunk_size": 64},
     }  # fmt: skip
     assert result["value"] == {
         "id": "c", "createdAt": "t", "metadata": own, "config": {"chunkSize": 64}, "brandNew": {"aB": 1},
+    }  # fmt: skip
+
+
+def test_the_graph_is_told_with_what_it_rests_on(typescript: Package, gateway: StandIn):
+    entity = {"id": "1", "name": "Ann", "type": "person", "aliases": ["A"], "seed": True, "weight": 1.0}
+    edge = {"type": "owns", "source": "1", "target": "2", "confidence": 0.9, "evidence": ["k"]}
+    row = {"chunk_id": "k", "metadata": {"graph_sourced": True}, "chunk_metadata": {"page_number": 5}}
+    body = {
+        "query": "q", "mode": "graph", "graph_context": "Ann owns it.", "results": [row],
+        "graph": {"entities": [entity], "edges": [edge], "evidence": ["k"]},
+        "retrieval_metadata": {"retrieval_time_ms": 7},
+    }  # fmt: skip
+    gateway.replies(Reply(json=body))
+    (result,) = typescript.results(
+        {"baseUrl": gateway.url}, {"call": "retrievals.graphQuery", "args": [{"query": "q", "topK": 3}]}
+    )
+    assert gateway.requests[0].json == {"query": "q", "top_k": 3, "mode": "graph"}
+    assert result["value"] == {
+        "query": "q", "context": "Ann owns it.", "entities": [entity], "edges": [edge], "evidence": ["k"],
+        "chunks": [{"chunkId": "k", "metadata": {"graphSourced": True}, "chunkMetadata": {"page_number": 5}}],
+        "retrievalMetadata": {"retrievalTimeMs": 7},
     }  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 that nobody has to know."""
 
 import json
-from typing import Any
 
 from tests.sdk.typescript_package import KEY, Package, Row
 from tests.stand_in import Reply, StandIn
@@ -28,8 +27,8 @@ def event(data: Row, end: str = "\n") -> bytes:
     return f"data: {json.dumps(data, ensure_ascii=False)}{end}{end}".encode()
 
 
-def streams(typescript: Package, gateway: StandIn, *steps: Row, **client: Any) -> list[Row]:
-    return typescript.results({"baseUrl": gateway.url, **client}, *steps)
+def streams(typescript: Package, gateway: StandIn, *steps: Row, **how: bool) -> list[Row]:
+    return typescript.results({"baseUrl": gateway.url}, *steps, **how)
 
 
 def texts(result: Row) -> list[str]:
@@ -71,19 +70,19 @@ def test_each_chunk_has_a_choice_and_what_is_its_own(typescript: Package, gatewa
 def test_packets_and_line_ends_do_not_matter(typescript: Package, gateway: StandIn):
     whole = event(DELTA) + event(DONE)
     noise = b": keep-alive\n\nevent: x\nid: 7\nretry: 1\n\n" + event({"type": "new"}) + b"data:[1]\n\n"
-    halves = json.dumps(DELTA).replace('", "', '",\ndata: "')
-    apart = [chunk for byte in event(DELTA, "\r\n") + event(DONE, "\r\n") for chunk in (bytes([byte]), 0.0)]
+    lines = json.dumps(DELTA, ensure_ascii=False).replace('", "', '",\r\ndata: "')
     kinds: list[list[bytes | float]] = [
-        apart,
-        [event(DELTA, "\r"), event(DONE, "\r")],
+        [event(DELTA, "\r\n") + event(DONE, "\r\n")],
+        [event(DELTA, "\r") + event(DONE, "\r")],
         ["\ufeff".encode() + whole],
-        [noise + event(DELTA), noise + event(DONE) + noise],
-        [f"data: {halves}\n\n".encode(), DONE_BYTES],
+        [noise + event(DELTA) + noise + event(DONE) + noise],
+        [f"data: {lines}\r\n\r\n".encode() + DONE_BYTES],
     ]
-    gateway.replies(*(Reply(chunks=kind) for kind in kinds))
-    for result in streams(typescript, gateway, *([ASK] * len(kinds))):
-        assert (texts(result), result["value"]["chunks"][-1]["type"]) == ([TEXT], "done")
-        assert "error" not in result["value"]
+    for bytewise in (False, True):
+        gateway.replies(*(Reply(chunks=kind) for kind in kinds))
+        for result in streams(typescript, gateway, *([ASK] * len(kinds)), bytewise=bytewise):
+            assert (texts(result), result["value"]["chunks"][-1]["type"]) == ([TEXT], "done")
+            assert "error" not in result["value"]
 
 
 def test_an_error_within_a_stream_is_the_one_that_it_says(typescript: Package, gateway: StandIn):

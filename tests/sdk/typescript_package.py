@@ -44,14 +44,15 @@ class Package:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def calls(self, client: Row, *steps: Row, hurried: bool = False) -> Row:
-        """Those calls, one after the other: what each gave, and what was waited for."""
-        given = {"client": {"apiKey": KEY, **client}, "steps": steps, "hurried": hurried}
+    def calls(self, client: Row, *steps: Row, **how: bool) -> Row:
+        """Those calls, one after the other: what each gave, and what was waited for. `hurried` lets time pass
+        quickly, `bytewise` makes packets of a byte."""
+        given = {"client": {"apiKey": KEY, **client}, "steps": steps, **how}
         found: Row = self.run("driver.mjs", given)
         return found
 
-    def results(self, client: Row, *steps: Row, hurried: bool = False) -> list[Row]:
-        found: list[Row] = self.calls(client, *steps, hurried=hurried)["results"]
+    def results(self, client: Row, *steps: Row, **how: bool) -> list[Row]:
+        found: list[Row] = self.calls(client, *steps, **how)["results"]
         return found
 
 

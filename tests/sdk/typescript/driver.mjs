@@ -1,4 +1,4 @@
-// Calls of the SDK, told as JSON on standard input and answered as JSON: {client, steps, hurried}.
+// Calls of the SDK, told as JSON on standard input and answered as JSON: {client, steps, hurried, bytewise}.
 // A step is {call: "documents.get", args: [...]}, with what is to happen to a stream or a list beside it.
 
 import fs from "node:fs";
@@ -14,7 +14,11 @@ const client = new Mnemosyne({
   ...given.client,
   // One after the other, as of a browser that renews what expires.
   ...(tokens && { apiKey: async () => tokens.shift() }),
-  fetch: (input, init) => (asked.push(init.method), fetch(input, init)),
+  fetch: async (input, init) => {
+    asked.push(init.method);
+    const response = await fetch(input, init);
+    return given.bytewise ? bytewise(response) : response;
+  },
 });
 
 const results = [];
@@ -36,6 +40,12 @@ function hurry() {
     return set(run, milliseconds / 50);
   };
   return seen;
+}
+
+/** The same answer in packets of a byte. */
+function bytewise(response) {
+  const transform = (packet, to) => packet.forEach((byte) => to.enqueue(Uint8Array.of(byte)));
+  return new Response(response.body.pipeThrough(new TransformStream({ transform })), response);
 }
 
 async function tried(step) {
