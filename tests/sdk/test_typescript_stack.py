@@ -273,7 +273,7 @@ def test_the_examples_run_as_they_are(
         "the same name again: duplicate_collection",
         "too many at once: limit is not valid",
         "another id: there is no such thing (document_not_found)",
-        "a wrong key: the key is not valid (401)",
+        "a wrong key: not a valid key (401)",
         "a server that is gone: nobody answers",
         "deleted: done",
     ]

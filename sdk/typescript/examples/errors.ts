@@ -16,7 +16,7 @@ async function tried(what: string, call: () => Promise<unknown>): Promise<void> 
     console.log(`${what}: done`);
   } catch (error) {
     if (error instanceof ValidationError) console.log(`${what}: ${error.details['field']} is not valid`);
-    else if (error instanceof AuthenticationError) console.log(`${what}: the key is not valid (${error.status})`);
+    else if (error instanceof AuthenticationError) console.log(`${what}: not a valid key (${error.status})`);
     else if (error instanceof ConflictError) console.log(`${what}: ${error.code}`);
     else if (error instanceof NotFoundError) console.log(`${what}: there is no such thing (${error.code})`);
     else if (error instanceof APIError) console.log(`${what}: ${error.status} ${error.message}`);

@@ -1,4 +1,4 @@
-// A conversation of two turns, streamed: the text as it comes, then what it was written from, and how sure it is.
+// A conversation of two turns, streamed: what each is written from, the text as it comes, and how sure it is.
 // Asks over everything that the key may see, or over COLLECTION_ID.
 
 import { Mnemosyne } from '@mnemosyne-ai/sdk';

@@ -1,12 +1,13 @@
 // The client: its settings, and the resources that ask through it.
 
+import type { ApiKey, RequestOptions } from "./calls.js";
 import { APIError, MnemosyneError } from "./errors.js";
 import type { Health, Stats } from "./models/administration.js";
 import { ChatResource } from "./resources/chat.js";
 import { CollectionsResource } from "./resources/collections.js";
 import { DocumentsResource } from "./resources/documents.js";
 import { RetrievalsResource } from "./resources/retrievals.js";
-import { type ApiKey, type RequestOptions, Transport } from "./transport.js";
+import { Transport } from "./transport.js";
 import { fromEnvironment } from "./utils.js";
 
 // The local stack's: a key that is sent without an address goes to no stranger.

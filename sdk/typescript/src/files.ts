@@ -9,14 +9,19 @@ export type FileContent =
   | ReadableStream<Uint8Array>
   | AsyncIterable<Uint8Array | string>;
 
-/** A File, a Blob, bytes, a stream such as fs.createReadStream gives; or one of them, or a text, with a name. */
+/** A file, bytes, or a stream such as fs.createReadStream gives; or one of them, or a text, with a name. */
 export type FileInput = FileContent | { name: string; content: FileContent | string };
+
+interface NamedBlob {
+  readonly content: Blob;
+  readonly name: string | undefined;
+}
 
 // Far more than the API takes in a request; a stream without an end must not fill the memory.
 const MOST_OF_A_STREAM = 64 * 1024 * 1024;
 
 /** The content, and the name that it has by itself. Throws MnemosyneError for what is no file. */
-export async function fileOf(input: FileInput, type = ""): Promise<{ content: Blob; name: string | undefined }> {
+export async function fileOf(input: FileInput, type = ""): Promise<NamedBlob> {
   if (isNamed(input)) return { content: await blobOf(input.content, type), name: input.name };
   return { content: await blobOf(input, type), name: nameOf(input) };
 }

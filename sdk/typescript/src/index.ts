@@ -1,5 +1,6 @@
 // What the package exports.
 
+export type { ApiKey, PostOptions, RequestOptions } from "./calls.js";
 export { type ClientOptions, Mnemosyne } from "./client.js";
 export {
   APIConnectionError,
@@ -24,4 +25,3 @@ export type * from "./models/index.js";
 export { type ListParams, Page, type Pagination } from "./pages.js";
 export * from "./resources/index.js";
 export { Stream } from "./streaming.js";
-export type { ApiKey, PostOptions, RequestOptions } from "./transport.js";

@@ -1,47 +1,11 @@
 // Requests: who asks, what is sent, what is repeated, and how an answer is read.
 
+import type { Call, PostOptions, TransportOptions } from "./calls.js";
 import { Deadline } from "./deadline.js";
-import { APIConnectionError, APIError, errorOf, MnemosyneError, NotFoundError } from "./errors.js";
-import { backOff, LONGEST_RETRY_AFTER, received, retryAfter, sent, sleep, snake } from "./utils.js";
+import { APIError, MnemosyneError, NotFoundError } from "./errors.js";
+import { failure, isPassing, isRefused, requestId } from "./failures.js";
+import { backOff, LONGEST_RETRY_AFTER, received, sent, sleep, snake } from "./utils.js";
 
-export type ApiKey = string | (() => string | Promise<string>);
-
-export interface RequestOptions {
-  /** Ends the call, its waits between attempts included; the signal's reason is thrown. */
-  signal?: AbortSignal | undefined;
-  /** Milliseconds for an attempt; of a stream, for each wait until more comes. */
-  timeout?: number | undefined;
-  /** How often a call that failed may be repeated. */
-  maxRetries?: number | undefined;
-}
-
-export interface PostOptions extends RequestOptions {
-  /** Sent as Idempotency-Key with every attempt; with it the call is repeated as a GET is. */
-  idempotencyKey?: string | undefined;
-}
-
-export interface Call {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  readonly path: string;
-  readonly query?: object;
-  readonly json?: object;
-  /** Made anew for each attempt. */
-  readonly form?: () => FormData;
-  /** A POST that does the same when it is done twice. */
-  readonly isRepeatable?: boolean;
-  /** An error's status whose body is an answer all the same. */
-  readonly accepts?: number;
-}
-
-export interface TransportOptions {
-  readonly baseUrl: string;
-  readonly apiKey: ApiKey;
-  readonly timeout: number;
-  readonly maxRetries: number;
-  readonly fetch: typeof globalThis.fetch;
-}
-
-const PASSING = new Set([408, 429, 500, 502, 503, 504]);
 // What a header takes. fetch would quote anything else, the key, in its error.
 const PRINTABLE = /^[!-~]+$/;
 
@@ -145,16 +109,6 @@ export class Transport {
   }
 }
 
-/** What another attempt may not meet again. */
-export function isPassing(raised: unknown): boolean {
-  return raised instanceof APIConnectionError || (raised instanceof APIError && PASSING.has(raised.status ?? 0));
-}
-
-/** By the rate limit, before anything was done. (A full tier is a 429 too, and names no time.) */
-function isRefused(raised: unknown): boolean {
-  return raised instanceof APIError && raised.status === 429 && raised.retryAfter !== undefined;
-}
-
 function printable(value: string, name: string): string {
   if (typeof value !== "string" || !PRINTABLE.test(value)) {
     throw new MnemosyneError(`${name} must be printable characters without spaces.`);
@@ -171,22 +125,4 @@ function parsed(text: string, response: Response): unknown {
       requestId: requestId(response),
     });
   }
-}
-
-export function requestId(response: Response): string | undefined {
-  return response.headers.get("x-request-id") ?? undefined;
-}
-
-async function failure(response: Response): Promise<APIError> {
-  const seen = {
-    status: response.status,
-    requestId: requestId(response),
-    retryAfter: retryAfter(response.headers),
-  };
-  if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
-    await response.body?.cancel();
-    return new APIError("The server redirects, which is not followed. Is baseUrl right?", seen);
-  }
-  const body: unknown = await response.json().catch(() => undefined);
-  return errorOf(body, seen);
 }

@@ -1,6 +1,6 @@
 // Names, waits and ids: what the transport and the resources share, without input or output.
 
-import { isRecord, MnemosyneError } from "./errors.js";
+import { MnemosyneError } from "./errors.js";
 
 // What stands under these names is a user's own, or free in form: it is passed on as it is.
 const AS_THEY_ARE = new Set([
@@ -85,4 +85,8 @@ export function sleep(milliseconds: number, signal: AbortSignal | undefined): Pr
 export function fromEnvironment(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
   return process?.env?.[name] || undefined;
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

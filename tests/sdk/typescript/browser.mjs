@@ -19,7 +19,7 @@ const profile = await mkdtemp(join(tmpdir(), "rag-browser-"));
 const browser = await chromium.launchPersistentContext(profile, {
   executablePath: given.chromium,
   headless: true,
-  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"],
+  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
 });
 try {
   const page = await browser.newPage();
@@ -33,7 +33,8 @@ try {
     const document = await client.documents.create({ collectionId: id, file });
     const chunks = [];
     const messages = [{ role: "user", content: "How hot is it?" }];
-    for await (const chunk of await client.chat.completions.create({ messages, stream: true })) chunks.push(chunk.type);
+    const stream = await client.chat.completions.create({ messages, stream: true });
+    for await (const chunk of stream) chunks.push(chunk.type);
     const error = await stranger.collections.list().catch((raised) => raised);
     const changed = await client.documents.update(document.id, { title: "Kiln" });
     await client.collections.delete(id, { cascade: true });

@@ -129,9 +129,9 @@ function named(array) {
 }
 
 function told(raised) {
-  const { name, message, status, type, code, requestId, details, retryAfter, lastStatus, documentId } = raised;
+  const { name, message, status, code, requestId, details, retryAfter, lastStatus } = raised;
   return {
-    name, message, status, type, code, requestId, details, retryAfter, lastStatus, documentId,
+    name, message, status, code, requestId, details, retryAfter, lastStatus,
     ours: raised instanceof MnemosyneError,
     api: raised instanceof APIError,
     shown: inspect(raised, { depth: 9, showHidden: true }) + raised.stack + JSON.stringify(raised),

@@ -61,8 +61,9 @@ const ways = {
   unread: (stream) => stream.close(),
 };
 const left = [];
+const messages = [{ role: "user", content: "q" }];
 for (const [name, leave] of Object.entries(ways)) {
-  const stream = await client.chat.completions.create({ messages: [{ role: "user", content: "q" }], stream: true });
+  const stream = await client.chat.completions.create({ messages, stream: true });
   await leave(stream);
   // (Where nobody closes it, this never ends.)
   while (closed.length <= left.length) await new Promise((resolve) => setTimeout(resolve, 10));

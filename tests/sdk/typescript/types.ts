@@ -15,7 +15,10 @@ const messages = [{ role: 'user' as const, content: 'x' }];
 declare const flag: boolean;
 
 const whole: ChatCompletion = await client.chat.completions.create({ messages });
-const streamed: Stream<ChatCompletionChunk> = await client.chat.completions.create({ messages, stream: true });
+const streamed: Stream<ChatCompletionChunk> = await client.chat.completions.create({
+  messages,
+  stream: true,
+});
 const either: ChatCompletion | Stream<ChatCompletionChunk> = await client.chat.completions.create({
   messages,
   stream: flag,

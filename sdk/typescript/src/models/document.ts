@@ -1,8 +1,8 @@
 // Documents: what is brought to be found, and what becomes of it.
 
+import type { RequestOptions } from "../calls.js";
 import type { FileInput } from "../files.js";
 import type { ListParams } from "../pages.js";
-import type { RequestOptions } from "../transport.js";
 import type { Metadata } from "./collection.js";
 
 export type DocumentStatus = "processing" | "completed" | "failed";

@@ -1,11 +1,16 @@
 // client.collections
 
+import type { PostOptions, RequestOptions } from "../calls.js";
 import type { Collection, CollectionChanges, ListCollections, NewCollection } from "../models/collection.js";
 import { type Listed, Page } from "../pages.js";
-import type { PostOptions, RequestOptions, Transport } from "../transport.js";
+import type { Transport } from "../transport.js";
 import { step } from "../utils.js";
 
 const PATH = "/collections";
+
+interface DeleteOptions extends RequestOptions {
+  cascade?: boolean | undefined;
+}
 
 export class CollectionsResource {
   readonly #transport: Transport;
@@ -28,13 +33,17 @@ export class CollectionsResource {
     return this.#transport.request({ method: "GET", path: `${PATH}/${step(collectionId)}` }, options);
   }
 
-  async update(collectionId: string, changes: CollectionChanges, options?: RequestOptions): Promise<Collection> {
+  async update(
+    collectionId: string,
+    changes: CollectionChanges,
+    options?: RequestOptions,
+  ): Promise<Collection> {
     const path = `${PATH}/${step(collectionId)}`;
     return this.#transport.request({ method: "PATCH", path, json: changes }, options);
   }
 
   /** One that has documents goes only with `cascade`. */
-  async delete(collectionId: string, options: RequestOptions & { cascade?: boolean | undefined } = {}): Promise<void> {
+  async delete(collectionId: string, options: DeleteOptions = {}): Promise<void> {
     const { cascade, ...more } = options;
     const path = `${PATH}/${step(collectionId)}`;
     return this.#transport.request({ method: "DELETE", path, query: { cascade } }, more);

@@ -1,6 +1,8 @@
 // client.documents
 
+import type { PostOptions, RequestOptions } from "../calls.js";
 import { APIError, APITimeoutError, DocumentFailedError } from "../errors.js";
+import { isPassing } from "../failures.js";
 import { fileOf } from "../files.js";
 import type {
   Document,
@@ -12,7 +14,7 @@ import type {
   WaitOptions,
 } from "../models/document.js";
 import { type Listed, Page } from "../pages.js";
-import { isPassing, type PostOptions, type RequestOptions, type Transport } from "../transport.js";
+import type { Transport } from "../transport.js";
 import { sleep, step } from "../utils.js";
 
 const PATH = "/documents";
@@ -51,7 +53,8 @@ export class DocumentsResource {
 
   createFromText(params: NewDocumentFromText, options?: PostOptions): Promise<Document> {
     const isRepeatable = params.externalId !== undefined;
-    return this.#transport.request({ method: "POST", path: `${PATH}/text`, json: params, isRepeatable }, options);
+    const path = `${PATH}/text`;
+    return this.#transport.request({ method: "POST", path, json: params, isRepeatable }, options);
   }
 
   list(params: ListDocuments, options?: RequestOptions): Promise<Page<Document>> {
@@ -93,7 +96,8 @@ export class DocumentsResource {
       const left = end - Date.now();
       if (left <= told) {
         const seen = lastStatus ? `it is still ${lastStatus}` : "it was never seen";
-        throw new APITimeoutError(`Document ${documentId} was not ready within ${timeout} ms: ${seen}.`, { lastStatus });
+        const message = `Document ${documentId} was not ready within ${timeout} ms: ${seen}.`;
+        throw new APITimeoutError(message, { lastStatus });
       }
       // (The last look is at the very end.)
       await sleep(Math.min(left, Math.max(told, interval * (1 + Math.random() / 4))), signal);

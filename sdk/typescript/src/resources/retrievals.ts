@@ -1,5 +1,6 @@
 // client.retrievals
 
+import type { RequestOptions } from "../calls.js";
 import type {
   Chunk,
   GraphQueryResult,
@@ -7,7 +8,7 @@ import type {
   RetrievalResults,
   RetrieveParams,
 } from "../models/chunk.js";
-import type { RequestOptions, Transport } from "../transport.js";
+import type { Transport } from "../transport.js";
 import { received } from "../utils.js";
 
 interface Answer extends RetrievalDetails {
@@ -26,7 +27,9 @@ export class RetrievalsResource {
     const call = { method: "POST", path: "/retrievals", json: params, isRepeatable: true } as const;
     const { results, ...details } = await this.#transport.request<Answer>(call, options);
     // Of a chunk, and of it alone, `metadata` are the server's.
-    const chunks = results.map((chunk) => ({ ...chunk, metadata: received(chunk.metadata) as Chunk["metadata"] }));
+    const chunks = results.map((chunk): Chunk => {
+      return { ...chunk, metadata: received(chunk.metadata) as Chunk["metadata"] };
+    });
     return Object.assign(chunks, details);
   }
 
