@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export SUPABASE_TELEMETRY_DISABLED := 1
 
-.PHONY: help demo serve test check format migration openapi package bench eval clean
+.PHONY: help demo serve test check format migration openapi package sdk bench eval clean
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
@@ -14,6 +14,7 @@ help:
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make openapi    writes openapi/, what each function says of itself; a test compares it"
 	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
+	@echo "make sdk        build/sdk, the packages of sdk/"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
 	@echo "                hybrid ingest work index search graph chat)"
@@ -48,6 +49,10 @@ openapi: .venv/ready
 
 package: .venv/ready node_modules/ready
 	@$(BIN)/python -m local.package
+
+sdk: .venv/ready node_modules/ready
+	@# TypeScript: the npm tarball
+	@$(BIN)/python -m local.sdk_typescript
 
 bench: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m bench $(PARTS)

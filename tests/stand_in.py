@@ -85,6 +85,9 @@ class StandIn:
             def do_GET(self) -> None:
                 stand_in._serve(self)
 
+            def do_PATCH(self) -> None:
+                stand_in._serve(self)
+
             def do_DELETE(self) -> None:
                 stand_in._serve(self)
 

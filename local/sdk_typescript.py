@@ -1,0 +1,54 @@
+"""Builds the npm package of sdk/typescript, compiled and packed as it would be published. `make sdk`."""
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from local.tools import ROOT, npm_program
+
+SOURCE = ROOT / "sdk" / "typescript"
+FOLDER = ROOT / "build" / "sdk"
+
+
+def pack(folder: Path = FOLDER) -> Path:
+    """The tarball, in `folder`. Raises CalledProcessError, with what the compiler says in its output."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="rag-sdk-") as workplace:
+        made = Path(workplace)
+        _run(npm_program("tsc"), "--project", SOURCE, "--outDir", made / "dist")
+        for name in ("package.json", "README.md"):
+            shutil.copy(SOURCE / name, made)
+        said = _run("npm", "pack", made, "--offline", "--loglevel=error", f"--pack-destination={folder}")
+    return folder / said.splitlines()[-1]
+
+
+def install(folder: Path, *scripts: Path) -> None:
+    """As its users have it: packed, and unpacked where these scripts, copied there, import it by its name."""
+    home = folder / "node_modules" / "@mnemosyne-ai"
+    with tarfile.open(pack(folder)) as tarball:
+        tarball.extractall(home, filter="data")
+    (home / "package").rename(home / "sdk")
+    (folder / "package.json").write_text('{"type": "module"}')
+    for script in scripts:
+        shutil.copy(script, folder)
+
+
+def _run(*command: str | Path) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    return done.stdout
+
+
+def main() -> int:
+    try:
+        print(pack().relative_to(ROOT))
+    except subprocess.CalledProcessError as failed:
+        print(failed.stdout, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+// The platform's answers to a turn, whole and in chunks, as completions.
+
+import type { Deadline } from "./deadline.js";
+import { APIConnectionError, MnemosyneError, StreamInterruptedError } from "./errors.js";
+import { errorOf, requestId } from "./failures.js";
+import type { ChatCompletion, ChatCompletionChunk, ChatMetadata, Source, Usage } from "./models/chat.js";
+import { events } from "./streaming.js";
+import { isRecord, received } from "./utils.js";
+
+// After the last chunk there is only the end of the answer to wait for.
+const PATIENCE_AT_THE_END = 1_000;
+
+/** What the server answers to a turn. */
+export interface Answer {
+  readonly query: string;
+  readonly response: string;
+  readonly sources: readonly Source[];
+  readonly usage: Usage;
+  readonly metadata: unknown;
+}
+
+type Highlights = "metadata" | "sessionId" | "confidence" | "isFollowUp" | "subQueries";
+type Ending = Required<Pick<ChatCompletionChunk, Highlights>>;
+
+export function completion(answer: Answer): ChatCompletion {
+  const { response, metadata: said, ...more } = answer;
+  const { metadata, ...highlights } = ending(said);
+  const message = { role: "assistant", content: response } as const;
+  return {
+    object: "chat.completion",
+    model: metadata.model,
+    choices: [{ index: 0, message, finishReason: "stop" }],
+    ...more,
+    metadata,
+    ...highlights,
+  };
+}
+
+/** Of a turn, `metadata` are the server's; what is asked for most stands beside them. */
+function ending(said: unknown): Ending {
+  const metadata = received(said) as ChatMetadata;
+  const { sessionId, confidence, isFollowUp, subQueries } = metadata;
+  return { metadata, sessionId, confidence, isFollowUp, subQueries };
+}
+
+interface Seen {
+  readonly requestId: string | undefined;
+}
+
+/** Throws the error that the server tells of, and StreamInterruptedError where there is no last chunk. */
+export async function* chunks(response: Response, deadline: Deadline): AsyncGenerator<ChatCompletionChunk> {
+  const seen = { requestId: requestId(response) };
+  let isDone = false;
+  try {
+    if (response.body === null) throw new StreamInterruptedError("The stream is empty.", seen);
+    for await (const data of events(response.body, deadline)) {
+      const said = parsed(data, seen);
+      if (said["type"] === "error") throw errorOf(said, seen);
+      const chunk = chunkOf(said);
+      if (chunk === undefined) continue;
+      isDone ||= chunk.type === "done";
+      if (isDone) deadline.patience = PATIENCE_AT_THE_END;
+      yield chunk;
+    }
+    if (!isDone) throw new StreamInterruptedError("The stream ended before its end.", seen);
+  } catch (raised) {
+    // Everything is said by then; or nobody listens any more.
+    if (isDone || deadline.isLeft) return;
+    if (raised instanceof MnemosyneError) throw raised;
+    const reason = deadline.explained(raised);
+    if (!(reason instanceof APIConnectionError)) throw reason;
+    throw new StreamInterruptedError(`The stream broke off: ${reason.message}`, { cause: raised, ...seen });
+  } finally {
+    deadline.stop();
+    deadline.controller.abort();
+  }
+}
+
+function parsed(data: string, seen: Seen): Record<string, unknown> {
+  try {
+    const said: unknown = JSON.parse(data);
+    return isRecord(said) ? said : {};
+  } catch (cause) {
+    throw new StreamInterruptedError("The stream holds what is not JSON.", { cause, ...seen });
+  }
+}
+
+/** Undefined for a type that is not known here: an older client outlives a newer server. */
+function chunkOf(said: Record<string, unknown>): ChatCompletionChunk | undefined {
+  const { type, metadata, ...more } = said;
+  const fields = received(more) as { [name: string]: unknown } & { sources?: Source[]; usage?: Usage };
+  switch (type) {
+    case "reasoning_step": {
+      const { step, description } = fields as unknown as { step: number; description: string };
+      return { ...shaped(type), reasoningStep: { step, description } };
+    }
+    case "sub_query":
+      return { ...shaped(type), subQuery: String(fields["query"]) };
+    case "sources":
+      return { ...shaped(type), sources: fields.sources ?? [] };
+    case "delta":
+      return shaped(type, String(fields["content"] ?? ""));
+    case "usage":
+      return { ...shaped(type), ...(fields.usage && { usage: fields.usage }) };
+    case "done":
+      return { ...shaped(type), ...(fields.sources && { sources: fields.sources }), ...ending(metadata) };
+    default:
+      return undefined;
+  }
+}
+
+function shaped(type: ChatCompletionChunk["type"], content?: string): ChatCompletionChunk {
+  const delta = content === undefined ? {} : { content };
+  const finishReason = type === "done" ? "stop" : null;
+  return { object: "chat.completion.chunk", type, choices: [{ index: 0, delta, finishReason }] };
+}

@@ -1,0 +1,83 @@
+// The client: its settings, and the resources that ask through it.
+
+import type { ApiKey, RequestOptions } from "./calls.js";
+import { APIError, MnemosyneError } from "./errors.js";
+import type { Health, Stats } from "./models/administration.js";
+import { ChatResource } from "./resources/chat.js";
+import { CollectionsResource } from "./resources/collections.js";
+import { DocumentsResource } from "./resources/documents.js";
+import { RetrievalsResource } from "./resources/retrievals.js";
+import { Transport } from "./transport.js";
+import { fromEnvironment } from "./utils.js";
+
+// The local stack's: a key that is sent without an address goes to no stranger.
+const LOCAL = "http://127.0.0.1:54321/api/v1";
+const TIMEOUT = 60_000;
+const RETRIES = 2;
+
+export interface ClientOptions {
+  /** An API key or a user's JWT, or what gives one, asked before each attempt; else MNEMOSYNE_API_KEY. */
+  apiKey?: ApiKey | undefined;
+  /** Up to and with /api/v1 or /v1; else MNEMOSYNE_BASE_URL, else the local stack's. */
+  baseUrl?: string | undefined;
+  /** Milliseconds for an attempt; 60,000. */
+  timeout?: number | undefined;
+  /** How often a call that failed may be repeated; 2. */
+  maxRetries?: number | undefined;
+  /** In place of the platform's fetch. */
+  fetch?: typeof globalThis.fetch | undefined;
+}
+
+export class Mnemosyne {
+  readonly collections: CollectionsResource;
+  readonly documents: DocumentsResource;
+  readonly retrievals: RetrievalsResource;
+  readonly chat: ChatResource;
+  readonly #transport: Transport;
+
+  constructor(options: ClientOptions = {}) {
+    const apiKey = options.apiKey ?? fromEnvironment("MNEMOSYNE_API_KEY");
+    if (!apiKey) throw new MnemosyneError("Give an apiKey, or set MNEMOSYNE_API_KEY.");
+    const given = options.fetch;
+    this.#transport = new Transport({
+      apiKey,
+      baseUrl: address(options.baseUrl ?? fromEnvironment("MNEMOSYNE_BASE_URL") ?? LOCAL),
+      timeout: options.timeout ?? TIMEOUT,
+      maxRetries: options.maxRetries ?? RETRIES,
+      // Called by its own name: a browser's refuses another `this`.
+      fetch: (input, init) => (given ? given(input, init) : globalThis.fetch(input, init)),
+    });
+    this.collections = new CollectionsResource(this.#transport);
+    this.documents = new DocumentsResource(this.#transport);
+    this.retrievals = new RetrievalsResource(this.#transport);
+    this.chat = new ChatResource(this.#transport);
+  }
+
+  /** Never repeated; a deployment whose database is gone says so, and that is no error here. */
+  async health(options: RequestOptions = {}): Promise<Health> {
+    const call = { method: "GET", path: "/health", accepts: 503 } as const;
+    const health = await this.#transport.request<Health>(call, { ...options, maxRetries: 0 });
+    // Something before the deployment may answer for it, in its own form.
+    if (typeof health?.services !== "object") throw new APIError("The answer is no report of health.");
+    return health;
+  }
+
+  /** Of the orgs that the caller administers. */
+  stats(options?: RequestOptions): Promise<Stats> {
+    return this.#transport.request({ method: "GET", path: "/stats" }, options);
+  }
+}
+
+function address(given: string): string {
+  let url: URL;
+  try {
+    url = new URL(given);
+  } catch {
+    throw new MnemosyneError("baseUrl must be an absolute URL.");
+  }
+  if (!["http:", "https:"].includes(url.protocol)) throw new MnemosyneError("baseUrl must be http or https.");
+  if (url.username || url.password || url.search || url.hash) {
+    throw new MnemosyneError("baseUrl must be without a user, a query and a fragment.");
+  }
+  return url.href.replace(/\/+$/, "");
+}

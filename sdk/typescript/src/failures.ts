@@ -1,0 +1,93 @@
+// The error that an answer means, by its status and its envelope.
+
+import {
+  APIConnectionError,
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  type ErrorFields,
+  InternalServerError,
+  NotFoundError,
+  PayloadTooLargeError,
+  PermissionDeniedError,
+  RateLimitError,
+  ValidationError,
+} from "./errors.js";
+import { isRecord, retryAfter } from "./utils.js";
+
+// After these another attempt may meet something else.
+const PASSING = new Set([408, 429, 500, 502, 503, 504]);
+const BY_STATUS: Readonly<Record<number, typeof APIError>> = {
+  400: BadRequestError,
+  401: AuthenticationError,
+  403: PermissionDeniedError,
+  404: NotFoundError,
+  409: ConflictError,
+  413: PayloadTooLargeError,
+  422: ValidationError,
+  429: RateLimitError,
+};
+const OF_A_FIELD = new Set(["missing_required_field", "invalid_field_value"]);
+// A stream's error has no status of its own: the envelope's type stands for one.
+const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  permission_error: 403,
+  not_found_error: 404,
+  rate_limit_error: 429,
+  server_error: 500,
+};
+
+type Seen = Pick<ErrorFields, "status" | "requestId" | "retryAfter">;
+
+/** The error for an envelope `{error: {type, code, message, details}}`, or for a body that is none. */
+export function errorOf(body: unknown, seen: Seen): APIError {
+  const said = isRecord(body) && isRecord(body["error"]) ? body["error"] : {};
+  const type = text(said["type"]);
+  const code = text(said["code"]);
+  const status = seen.status ?? (type === undefined ? undefined : STATUS_OF_TYPE[type]);
+  const details = isRecord(said["details"]) ? said["details"] : {};
+  const message = text(said["message"]) ?? `The server answered with status ${status ?? "unknown"}.`;
+  return new (classOf(status, code))(message, { ...seen, status, type, code, details });
+}
+
+function classOf(status: number | undefined, code: string | undefined): typeof APIError {
+  if (status === undefined) return APIError;
+  if (status === 400 && code !== undefined && OF_A_FIELD.has(code)) return ValidationError;
+  return BY_STATUS[status] ?? (status >= 500 ? InternalServerError : APIError);
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** The error for an answer that is one. */
+export async function failure(response: Response): Promise<APIError> {
+  const seen = {
+    status: response.status,
+    requestId: requestId(response),
+    retryAfter: retryAfter(response.headers),
+  };
+  if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
+    await response.body?.cancel();
+    return new APIError("The server redirects, which is not followed. Is baseUrl right?", seen);
+  }
+  const body: unknown = await response.json().catch(() => undefined);
+  return errorOf(body, seen);
+}
+
+export function requestId(response: Response): string | undefined {
+  return response.headers.get("x-request-id") ?? undefined;
+}
+
+/** What another attempt may not meet again. */
+export function isPassing(raised: unknown): boolean {
+  if (raised instanceof APIConnectionError) return true;
+  return raised instanceof APIError && PASSING.has(raised.status ?? 0);
+}
+
+/** By the rate limit, before anything was done. (A full tier is a 429 too, and names no time.) */
+export function isRefused(raised: unknown): boolean {
+  return raised instanceof APIError && raised.status === 429 && raised.retryAfter !== undefined;
+}

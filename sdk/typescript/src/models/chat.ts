@@ -1,0 +1,172 @@
+// Conversations: what may be asked, and the answer whole or in chunks.
+
+import type { RetrievalMode } from "./chunk.js";
+import type { Metadata } from "./collection.js";
+
+export interface ChatMessage {
+  role: "system" | "developer" | "user" | "assistant";
+  content: string | { type: "text"; text: string }[];
+}
+
+export type Preset = "concise" | "detailed" | "research" | "technical" | "creative" | "qna";
+
+export interface ChatCompletionParams {
+  /** The last is a user's. */
+  messages: ChatMessage[];
+  collectionId?: string | undefined;
+  /** Goes on with that session; without one a new one is begun. */
+  sessionId?: string | undefined;
+  stream?: boolean | undefined;
+  model?: string | undefined;
+  preset?: Preset | undefined;
+  reasoningMode?: "standard" | "deep" | undefined;
+  temperature?: number | undefined;
+  maxTokens?: number | undefined;
+  customInstruction?: string | undefined;
+  isFollowUp?: boolean | undefined;
+  retrieval?: ChatRetrieval | undefined;
+  generation?: ChatGeneration | undefined;
+}
+
+export interface ChatRetrieval {
+  mode?: RetrievalMode | undefined;
+  /** 1 to 50; 5. */
+  topK?: number | undefined;
+  rerank?: boolean | undefined;
+  enableGraph?: boolean | undefined;
+  hierarchical?: boolean | undefined;
+  expandContext?: boolean | undefined;
+  metadataFilter?: Metadata | undefined;
+}
+
+/** What stands beside the messages goes before these. */
+export interface ChatGeneration {
+  model?: string | undefined;
+  temperature?: number | undefined;
+  maxTokens?: number | undefined;
+  topP?: number | undefined;
+  frequencyPenalty?: number | undefined;
+  presencePenalty?: number | undefined;
+}
+
+export interface Source {
+  readonly documentId: string;
+  readonly title: string;
+  readonly filename: string | null;
+  readonly chunkIndex: number;
+  readonly score: number;
+  readonly chunkId: string;
+}
+
+export interface Usage {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly totalTokens: number;
+  /** Of what was read, how much are passages. */
+  readonly retrievalTokens: number;
+}
+
+export interface Confidence {
+  readonly level: "high" | "medium" | "low";
+  readonly avgRelevance: number;
+  readonly thresholds: { readonly high: number; readonly medium: number };
+}
+
+/** How an answer came about. */
+export interface ChatMetadata {
+  /** Null where the turn could not be kept. */
+  readonly sessionId: string | null;
+  readonly userId: string;
+  readonly collectionId: string | null;
+  readonly retrievalMode: RetrievalMode;
+  readonly model: string;
+  readonly latencyMs: number;
+  readonly retrievalLatencyMs: number;
+  readonly generationLatencyMs: number;
+  readonly timestamp: string;
+  readonly preset: Preset;
+  readonly reasoningMode: "standard" | "deep";
+  readonly isFollowUp: boolean;
+  /** The question as it was looked for. */
+  readonly searchQuery: string;
+  readonly subQueries: readonly string[];
+  readonly confidence: Confidence;
+  /** Too little was found, and the answer says so. */
+  readonly withheld: boolean;
+  /** No model is configured: the answer is the documents' own sentences. */
+  readonly extractive: boolean;
+  readonly kept: boolean;
+}
+
+export interface ChatCompletion {
+  readonly object: "chat.completion";
+  readonly model: string;
+  readonly choices: readonly [
+    {
+      readonly index: 0;
+      readonly message: { readonly role: "assistant"; readonly content: string };
+      readonly finishReason: "stop";
+    },
+  ];
+  readonly query: string;
+  readonly sources: readonly Source[];
+  readonly usage: Usage;
+  readonly metadata: ChatMetadata;
+  readonly sessionId: string | null;
+  readonly confidence: Confidence;
+  readonly isFollowUp: boolean;
+  readonly subQueries: readonly string[];
+}
+
+/** There is always one choice; what else is there goes by the type. */
+export interface ChatCompletionChunk {
+  readonly object: "chat.completion.chunk";
+  readonly type: "reasoning_step" | "sub_query" | "sources" | "delta" | "usage" | "done";
+  readonly choices: readonly [
+    {
+      readonly index: 0;
+      readonly delta: { readonly content?: string };
+      /** "stop" with the last chunk. */
+      readonly finishReason: "stop" | null;
+    },
+  ];
+  readonly reasoningStep?: { readonly step: number; readonly description: string };
+  readonly subQuery?: string;
+  /** Of sources; and of done after deep reasoning, what all parts found. */
+  readonly sources?: readonly Source[];
+  readonly usage?: Usage;
+  /** Of done, as the four after it. */
+  readonly metadata?: ChatMetadata;
+  readonly sessionId?: string | null;
+  readonly confidence?: Confidence;
+  readonly isFollowUp?: boolean;
+  readonly subQueries?: readonly string[];
+}
+
+export interface ChatSession {
+  readonly id: string;
+  readonly orgId: string;
+  readonly userId: string;
+  readonly collectionId: string | null;
+  readonly title: string;
+  readonly createdAt: string;
+  readonly lastMessageAt: string;
+  readonly messageCount: number;
+}
+
+/** Of an answer also what it was written from, and what it took. */
+export interface SessionMessage {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly role: "user" | "assistant" | "system";
+  readonly content: string;
+  readonly createdAt: string;
+  readonly sources?: readonly Partial<Source>[];
+  readonly usage?: Partial<Usage>;
+}
+
+export interface ListSessions {
+  /** Of sessions 1 to 100, and 20; of messages 1 to 1,000, and 1,000. */
+  limit?: number | undefined;
+  offset?: number | undefined;
+}

@@ -1,0 +1,96 @@
+// Chunks: the parts of documents that a retrieval finds, and what the graph knows beside them.
+
+import type { Metadata } from "./collection.js";
+
+export type RetrievalMode = "semantic" | "keyword" | "hybrid" | "hierarchical" | "graph";
+
+export interface RetrieveParams {
+  query: string;
+  collectionId?: string | undefined;
+  mode?: RetrievalMode | undefined;
+  /** 1 to 100; 10. */
+  topK?: number | undefined;
+  documentType?: string | undefined;
+  rerank?: boolean | undefined;
+  enableGraph?: boolean | undefined;
+  metadataFilter?: Metadata | undefined;
+}
+
+export interface Chunk {
+  readonly chunkId: string;
+  readonly documentId: string;
+  readonly collectionId: string;
+  readonly userId: string | null;
+  readonly content: string;
+  readonly contentHash: string;
+  readonly chunkIndex: number;
+  /** 0 to 1, never higher than the one before it. */
+  readonly score: number;
+  /** The cosine to the query; null where none was computed. */
+  readonly similarity: number | null;
+  readonly rank: number;
+  /** `graphSourced`: without the graph it would not be here. */
+  readonly metadata: { readonly graphSourced: boolean };
+  readonly document: { readonly id: string; readonly title: string; readonly filename: string | null };
+  readonly documentMetadata: Metadata;
+  /** Such as page_number and section, in the server's spelling. */
+  readonly chunkMetadata: Record<string, unknown>;
+}
+
+export interface GraphEntity {
+  readonly id: string;
+  readonly name: string;
+  readonly type: string;
+  readonly aliases: readonly string[];
+  /** The question names it. */
+  readonly seed: boolean;
+  readonly weight: number;
+}
+
+/** `source` and `target` are ids of entities, `evidence` ids of chunks that say so. */
+export interface GraphEdge {
+  readonly type: string;
+  readonly source: string;
+  readonly target: string;
+  readonly confidence: number;
+  readonly evidence: readonly string[];
+}
+
+export interface Graph {
+  readonly entities: readonly GraphEntity[];
+  readonly edges: readonly GraphEdge[];
+  readonly evidence: readonly string[];
+}
+
+export interface RetrievalMetadata {
+  readonly mode: RetrievalMode;
+  readonly totalResults: number;
+  readonly retrievalTimeMs: number;
+  readonly rerankedBy: string | null;
+  readonly rerankFailed: boolean;
+  readonly exact: boolean | null;
+  readonly considered: number;
+}
+
+/** What was found beside the chunks. */
+export interface RetrievalDetails {
+  readonly query: string;
+  readonly mode: RetrievalMode;
+  readonly totalResults: number;
+  readonly graphEnhanced: boolean;
+  /** What the graph says, in words. */
+  readonly graphContext: string | null;
+  readonly graph: Graph | null;
+  readonly retrievalMetadata: RetrievalMetadata;
+}
+
+/** An array of chunks, best first, with what else is said of them. */
+export type RetrievalResults = Chunk[] & RetrievalDetails;
+
+/** What the graph knows about the names in a question; empty where it knows none of them. */
+export interface GraphQueryResult extends Graph {
+  readonly query: string;
+  readonly context: string | null;
+  readonly chunks: readonly Chunk[];
+  readonly retrievalMetadata: RetrievalMetadata;
+}

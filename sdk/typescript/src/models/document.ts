@@ -1,0 +1,77 @@
+// Documents: what is brought to be found, and what becomes of it.
+
+import type { RequestOptions } from "../calls.js";
+import type { FileInput } from "../files.js";
+import type { ListParams } from "../pages.js";
+import type { Metadata } from "./collection.js";
+
+export type DocumentStatus = "processing" | "completed" | "failed";
+
+export interface Document {
+  readonly id: string;
+  readonly orgId: string;
+  readonly collectionId: string;
+  /** Whose it is alone; null is the whole org's. */
+  readonly userId: string | null;
+  readonly title: string;
+  readonly filename: string | null;
+  readonly contentType: string | null;
+  readonly sizeBytes: number | null;
+  readonly status: DocumentStatus;
+  /** Why, where it failed; while it is processed, why it did not work at once. */
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly chunkCount: number;
+  readonly contentHash: string;
+  readonly uniqueIdentifierHash: string;
+  readonly metadata: Metadata;
+  /** In the server's spelling. */
+  readonly processingInfo: Record<string, unknown>;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+interface Brought {
+  collectionId: string;
+  metadata?: Metadata | undefined;
+  /** Seen by its owner and the org's admins alone. */
+  private?: boolean | undefined;
+}
+
+interface Named {
+  /** A name of the caller's own: the same again replaces the document, so the call may be repeated. */
+  externalId?: string | undefined;
+}
+
+export interface NewDocument extends Brought, Named {
+  file: FileInput;
+  /** Else the file's own name. */
+  filename?: string | undefined;
+  contentType?: string | undefined;
+}
+
+export interface NewDocumentFromUrl extends Brought {
+  url: string;
+  title?: string | undefined;
+}
+
+export interface NewDocumentFromText extends Brought, Named {
+  content: string;
+  title?: string | undefined;
+}
+
+/** What is left out, or null, stays as it is. */
+export interface DocumentChanges {
+  title?: string | null | undefined;
+  metadata?: Metadata | null | undefined;
+}
+
+export interface ListDocuments extends ListParams {
+  collectionId: string;
+  status?: DocumentStatus | undefined;
+  sortBy?: "created_at" | "title" | "size_bytes" | undefined;
+}
+
+export interface WaitOptions extends Pick<RequestOptions, "signal"> {
+  /** Milliseconds for the whole wait; 300,000. */
+  timeout?: number | undefined;
+}

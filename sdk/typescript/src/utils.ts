@@ -1,0 +1,92 @@
+// Names, waits and ids: what the transport and the resources share, without input or output.
+
+import { MnemosyneError } from "./errors.js";
+
+// What stands under these names is a user's own, or free in form: it is passed on as it is.
+const AS_THEY_ARE = new Set([
+  "metadata",
+  "metadata_filter",
+  "document_metadata",
+  "chunk_metadata",
+  "processing_info",
+]);
+
+const FIRST_WAIT = 500;
+const LONGEST_WAIT = 8_000;
+// Whoever is told to wait for longer is told so at once, and decides.
+export const LONGEST_RETRY_AFTER = 60;
+
+/** The server's snake_case names as camelCase, at every depth but in what is a user's own. */
+export function received(value: unknown): unknown {
+  return renamed(value, (name) => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()));
+}
+
+/** camelCase names as the server's; what is undefined is not sent. */
+export function sent(value: unknown): unknown {
+  return renamed(value, snake);
+}
+
+function renamed(value: unknown, rename: (name: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((item) => renamed(item, rename));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, inner]) => inner !== undefined)
+      .map(([name, inner]) => [rename(name), AS_THEY_ARE.has(snake(name)) ? inner : renamed(inner, rename)]),
+  );
+}
+
+export function snake(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** An id as a step of a path. Throws for one that would lead elsewhere. */
+export function step(id: string): string {
+  if (typeof id !== "string" || id === "" || id === "." || id === "..") {
+    throw new MnemosyneError("An id must be a text that is not empty.");
+  }
+  return encodeURIComponent(id);
+}
+
+/** Exponential back-off with full jitter, in milliseconds: many clients come back at different times. */
+export function backOff(attempt: number): number {
+  return Math.random() * Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** attempt);
+}
+
+/** Seconds, from a number of them or a date; undefined where there is neither. */
+export function retryAfter(headers: Headers): number | undefined {
+  const said = headers.get("retry-after")?.trim();
+  if (!said) return undefined;
+  if (/^\d+(\.\d+)?$/.test(said)) return Number(said);
+  const moment = Date.parse(said);
+  return Number.isNaN(moment) ? undefined : Math.max(0, (moment - Date.now()) / 1000);
+}
+
+/** Rejects with the signal's reason as soon as it is aborted. */
+export function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, milliseconds);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** A variable of the environment, where there is one: a browser has none. */
+export function fromEnvironment(name: string): string | undefined {
+  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
+  return process?.env?.[name] || undefined;
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

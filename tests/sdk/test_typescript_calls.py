@@ -1,0 +1,340 @@
+"""The TypeScript SDK against a server that misbehaves: its errors, what it repeats, what it never tells. Who
+asks is a key that nobody has to know."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.sdk.typescript_package import KEY, Package, Row
+from tests.stand_in import Reply, StandIn
+
+NEVER = {"maxRetries": 0}
+GET: Row = {"call": "collections.get", "args": ["c"]}
+UPDATE: Row = {"call": "collections.update", "args": ["c", {"name": "n"}]}
+DELETE: Row = {"call": "collections.delete", "args": ["c"]}
+CREATE: Row = {"call": "collections.create", "args": [{"name": "n"}]}
+KEYED: Row = {"call": "collections.create", "args": [{"name": "n"}, {"idempotencyKey": "once-1"}]}
+RETRIEVE: Row = {"call": "retrievals.retrieve", "args": [{"query": "q"}]}
+WRITE: Row = {"call": "documents.createFromText", "args": [{"collectionId": "c", "content": "t"}]}
+WRITE_NAMED: Row = {
+    "call": "documents.createFromText",
+    "args": [{"collectionId": "c", "content": "t", "externalId": "e"}],
+}
+FOUND = Reply(json={"id": "c", "results": []})
+GONE = Reply(status=204, body=b"")
+BUSY, DROPPED = Reply(status=503, json={}), Reply(drop=True)
+
+
+def refusal(status: int, code: str, headers: dict[str, str] | None = None, **details: Any) -> Reply:
+    body = {"error": {"type": "t", "code": code, "message": f"{code}!", "details": details}}
+    return Reply(status=status, json=body, headers={"X-Request-Id": "r-1", **(headers or {})})
+
+
+def test_each_status_is_an_error_of_its_own(typescript: Package, gateway: StandIn):
+    kinds = [
+        (refusal(400, "invalid_request"), "BadRequestError"),
+        (refusal(400, "invalid_field_value", field="name"), "ValidationError"),
+        (refusal(422, "x"), "ValidationError"),
+        (refusal(401, "invalid_api_key"), "AuthenticationError"),
+        (refusal(403, "forbidden"), "PermissionDeniedError"),
+        (refusal(404, "collection_not_found"), "NotFoundError"),
+        (refusal(409, "duplicate_document", document_id="d"), "ConflictError"),
+        (refusal(413, "file_too_large"), "PayloadTooLargeError"),
+        (refusal(429, "rate_limit_exceeded", {"Retry-After": "17"}), "RateLimitError"),
+        (refusal(500, "internal_error"), "InternalServerError"),
+        (refusal(503, "x"), "InternalServerError"),
+        (refusal(418, "x"), "APIError"),
+    ]
+    gateway.replies(*(reply for reply, _ in kinds))
+    results = typescript.results({"baseUrl": gateway.url, **NEVER}, *([GET] * len(kinds)))
+    for result, (reply, name) in zip(results, kinds, strict=True):
+        error, said = result["error"], reply.json["error"]
+        assert (error["name"], error["status"], error["requestId"]) == (name, reply.status, "r-1")
+        assert (error["code"], error["message"], error["details"]) == (
+            said["code"], said["message"], said["details"],
+        )  # fmt: skip
+        assert (error["ours"], error["api"]) == (True, True)
+    assert results[8]["error"]["retryAfter"] == 17
+
+
+def test_an_answer_that_is_not_the_api_s_is_an_error_too(typescript: Package, gateway: StandIn):
+    page = b"<h1>Bad gateway</h1>"
+    gateway.replies(Reply(body=page), Reply(status=502, body=page), Reply(status=503, json={"fine": False}))
+    steps = [GET, GET, {"call": "health"}]
+    results = [step["error"] for step in typescript.results({"baseUrl": gateway.url, **NEVER}, *steps)]
+    assert [(error["name"], error["status"]) for error in results[:2]] == [
+        ("APIError", 200), ("InternalServerError", 502),
+    ]  # fmt: skip
+    assert results[2]["message"] == "The answer is no report of health."
+
+
+@pytest.mark.parametrize("failure", [BUSY, DROPPED, Reply(status=500, json={}), Reply(status=408, json={})])
+def test_what_is_safe_to_repeat_is_repeated_and_nothing_else(
+    typescript: Package, gateway: StandIn, failure: Reply
+):
+    repeated = [(GET, FOUND), (UPDATE, FOUND), (DELETE, GONE), (KEYED, FOUND), (RETRIEVE, FOUND)]
+    repeated += [(WRITE_NAMED, FOUND)]
+    for _, success in repeated:
+        gateway.replies(failure, failure, success)
+    gateway.replies(failure, failure)
+    steps = [*(step for step, _ in repeated), CREATE, WRITE]
+    found = typescript.calls({"baseUrl": gateway.url}, *steps, hurried=True)
+    assert [result["asked"] for result in found["results"]] == [3, 3, 3, 3, 3, 3, 1, 1]
+    assert ["error" in result for result in found["results"]] == [False] * 6 + [True] * 2
+    keys = [request.headers.get("idempotency-key") for request in gateway.requests]
+    assert keys == [None] * 9 + ["once-1"] * 3 + [None] * 8
+    waited = [wait for wait in found["waits"] if wait != 60_000]
+    assert len(waited) == 12
+    assert all(
+        0 <= first <= 500 and 0 <= second <= 1000 for first, second in zip(*[iter(waited)] * 2, strict=True)
+    )
+
+
+def test_it_gives_up_and_says_what_was_the_last(typescript: Package, gateway: StandIn):
+    gateway.replies(DROPPED, BUSY, DROPPED, BUSY)
+    client = {"baseUrl": gateway.url}
+    twice = {**GET, "args": ["c", {"maxRetries": 3}]}
+    first, second = typescript.results(client, GET, twice, hurried=True)
+    assert (first["asked"], first["error"]["name"]) == (3, "APIConnectionError")
+    assert (second["asked"], second["error"]["status"]) == (4, 503)
+
+
+def test_a_rate_limit_is_waited_for_as_long_as_it_says(typescript: Package, gateway: StandIn):
+    limited = refusal(429, "rate_limit_exceeded", {"Retry-After": "7"})
+    hour = refusal(429, "rate_limit_exceeded", {"Retry-After": "3600"})
+    # A tier that is full: no time is named, and waiting does not help.
+    full = refusal(429, "rate_limit_exceeded")
+    gateway.replies(limited, FOUND, hour, full)
+    found = typescript.calls({"baseUrl": gateway.url}, CREATE, GET, CREATE, hurried=True)
+    created, long, no_room = found["results"]
+    assert (created["asked"], created["value"]["id"]) == (2, "c")
+    assert 7000 in found["waits"]
+    assert (long["asked"], long["error"]["retryAfter"]) == (1, 3600)
+    assert (no_room["asked"], no_room["error"]["name"]) == (1, "RateLimitError")
+
+
+def test_a_deletion_whose_answer_was_lost_is_done(typescript: Package, gateway: StandIn):
+    missing = refusal(404, "collection_not_found")
+    limited = refusal(429, "rate_limit_exceeded", {"Retry-After": "0"})
+    gateway.replies(DROPPED, missing, limited, missing, missing)
+    lost, refused, never = typescript.results({"baseUrl": gateway.url}, DELETE, DELETE, DELETE, hurried=True)
+    assert (lost["asked"], "error" in lost) == (2, False)
+    assert refused["error"]["name"] == never["error"]["name"] == "NotFoundError"
+
+
+def test_time_outs_and_signals_end_a_call(typescript: Package, gateway: StandIn):
+    slow = Reply(json={}, delay=30)
+    gateway.replies(slow, Reply(json={"id": "c" * 50}, drip=0.2), FOUND)
+    hasty = {**GET, "args": ["c", {"timeout": 700, **NEVER}]}
+    late, dripping, aborted = typescript.results(
+        {"baseUrl": gateway.url}, hasty, hasty, {**GET, "aborted": True}
+    )
+    assert late["error"]["name"] == dripping["error"]["name"] == "APITimeoutError"
+    assert late["error"]["message"] == "No answer within 700 ms."
+    assert (aborted["error"]["name"], aborted["error"]["message"]) == ("Error", "enough")
+    assert len(gateway.requests) == 2
+
+
+def test_a_redirect_is_not_followed_with_the_key(typescript: Package, gateway: StandIn):
+    with StandIn() as elsewhere:
+        elsewhere.replies(FOUND)
+        gateway.replies(
+            *(Reply(status=status, headers={"Location": elsewhere.url}) for status in (302, 307, 308))
+        )
+        results = typescript.results({"baseUrl": gateway.url}, GET, CREATE, RETRIEVE)
+        assert elsewhere.requests == []
+    assert [result["error"]["message"] for result in results] == [
+        "The server redirects, which is not followed. Is baseUrl right?"
+    ] * 3
+    assert len(gateway.requests) == 3
+
+
+def test_the_key_is_sent_and_never_shown(typescript: Package, gateway: StandIn):
+    gateway.replies(refusal(401, "invalid_api_key"), DROPPED, Reply(body=b"no JSON"))
+    found = typescript.calls({"baseUrl": gateway.url, **NEVER}, GET, GET, GET)
+    assert {request.headers["authorization"] for request in gateway.requests} == {f"Bearer {KEY}"}
+    shown = [found["shown"], *(result["error"]["shown"] for result in found["results"])]
+    assert all("Error" in text for text in shown[1:])
+    assert "CollectionsResource" in shown[0]
+    assert not any(KEY in text for text in shown)
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} ", f"{KEY}é", "", 17])
+def test_a_key_that_no_header_takes_is_not_quoted(typescript: Package, key: object):
+    address = "http://127.0.0.1:9"
+    steps = [{"client": {"apiKey": key, "baseUrl": address}}, GET]
+    # As it is given, and as a function gives it.
+    for result in typescript.results({"tokens": [key], "baseUrl": address}, *steps):
+        assert (result["error"]["name"], result["error"]["ours"]) == ("MnemosyneError", True)
+        assert KEY not in result["error"]["shown"]
+        assert result["asked"] == 0
+
+
+def test_settings_and_ids_that_lead_elsewhere_are_refused(typescript: Package, gateway: StandIn):
+    addresses = ["ftp://x/v1", "file:///etc", "//x", "http://ann:secret@x/v1", "http://x/v1?a=b"]
+    clients = [{"client": {"apiKey": KEY, "baseUrl": address}} for address in addresses]
+    ids = [{"call": "documents.get", "args": [id]} for id in ("", ".", "..", None)]
+    results = typescript.results({"baseUrl": gateway.url}, *clients, *ids)
+    assert [result["error"]["name"] for result in results] == ["MnemosyneError"] * 9
+    assert not any("secret" in result["error"]["shown"] for result in results)
+    gateway.replies(FOUND)
+    typescript.results(
+        {"baseUrl": f"{gateway.url}/api/v1//"}, {"call": "documents.get", "args": ["../a/ü?x"]}
+    )
+    assert [request.path for request in gateway.requests] == ["/api/v1/documents/..%2Fa%2F%C3%BC%3Fx"]
+
+
+def test_a_token_is_asked_for_before_each_attempt(typescript: Package, gateway: StandIn):
+    gateway.replies(BUSY, FOUND)
+    typescript.results({"baseUrl": gateway.url, "tokens": ["first", "second"]}, GET, hurried=True)
+    assert [request.headers["authorization"] for request in gateway.requests] == [
+        "Bearer first", "Bearer second",
+    ]  # fmt: skip
+
+
+def test_names_are_ours_and_a_user_s_own_are_left_alone(typescript: Package, gateway: StandIn):
+    own = {"page_number": 1, "camelCase": {"inner_name": [{"a_b": 1}]}, "__proto__": 1}
+    row = {
+        "id": "c",
+        "created_at": "t",
+        "metadata": own,
+        "config": {"chunk_size": 64},
+        "brand_new": {"a_b": 1},
+    }
+    gateway.replies(Reply(json=row))
+    made = {"name": "n", "orgId": "o", "metadata": own, "config": {"chunkSize": 64}}
+    asked = {"query": "q", "topK": 3, "enableGraph": None, "metadataFilter": own}
+    result, _ = typescript.results(
+        {"baseUrl": gateway.url}, {**CREATE, "args": [made]}, {**RETRIEVE, "args": [asked]}
+    )
+    assert gateway.requests[1].json == {
+        "query": "q", "top_k": 3, "enable_graph": None, "metadata_filter": own,
+    }  # fmt: skip
+    assert gateway.requests[0].json == {
+        "name": "n", "org_id": "o", "metadata": own, "config": {"chunk_size": 64},
+    }  # fmt: skip
+    assert result["value"] == {
+        "id": "c", "createdAt": "t", "metadata": own, "config": {"chunkSize": 64}, "brandNew": {"aB": 1},
+    }  # fmt: skip
+
+
+def test_the_graph_is_told_with_what_it_rests_on(typescript: Package, gateway: StandIn):
+    entity = {"id": "1", "name": "Ann", "type": "person", "aliases": ["A"], "seed": True, "weight": 1.0}
+    edge = {"type": "owns", "source": "1", "target": "2", "confidence": 0.9, "evidence": ["k"]}
+    row = {"chunk_id": "k", "metadata": {"graph_sourced": True}, "chunk_metadata": {"page_number": 5}}
+    body = {
+        "query": "q", "mode": "graph", "graph_context": "Ann owns it.", "results": [row],
+        "graph": {"entities": [entity], "edges": [edge], "evidence": ["k"]},
+        "retrieval_metadata": {"retrieval_time_ms": 7},
+    }  # fmt: skip
+    gateway.replies(Reply(json=body))
+    (result,) = typescript.results(
+        {"baseUrl": gateway.url}, {"call": "retrievals.graphQuery", "args": [{"query": "q", "topK": 3}]}
+    )
+    assert gateway.requests[0].json == {"query": "q", "top_k": 3, "mode": "graph"}
+    assert result["value"] == {
+        "query": "q", "context": "Ann owns it.", "entities": [entity], "edges": [edge], "evidence": ["k"],
+        "chunks": [{"chunkId": "k", "metadata": {"graphSourced": True}, "chunkMetadata": {"page_number": 5}}],
+        "retrievalMetadata": {"retrievalTimeMs": 7},
+    }  # fmt: skip
+
+
+def test_files_are_sent_whatever_they_are(typescript: Package, gateway: StandIn):
+    path = typescript.folder / "kiln.txt"
+    path.write_text("hot")
+    kinds: list[Row] = [
+        {"kind": "stream", "path": str(path)}, {"kind": "file", "name": "kiln.txt", "text": "hot"},
+        {"kind": "named", "name": "kiln.txt", "text": "hot"}, {"kind": "web", "text": "hot"},
+        {"kind": "blob", "text": "hot"}, {"kind": "bytes", "text": "hot"},
+    ]  # fmt: skip
+    gateway.replies(FOUND)
+    about = {"collectionId": "c", "metadata": {"a_b": "ü"}, "externalId": "e", "private": True}
+    steps: list[Row] = [{"call": "documents.create", "args": [about], "file": kind} for kind in kinds]
+    named = {**steps[-1], "args": [{**about, "filename": 'a "b".md', "contentType": "text/markdown"}]}
+    gone = {**steps[0], "file": {"kind": "stream", "path": "/nowhere"}}
+    results = typescript.results(
+        {"baseUrl": gateway.url}, *steps, named, gone, {**gone, "file": {"kind": "none"}}
+    )
+    assert ["error" in result for result in results] == [False] * 7 + [True] * 2
+    assert "ENOENT" in results[-2]["error"]["message"]
+    names = []
+    for request in gateway.requests:
+        assert request.headers["content-type"].startswith("multipart/form-data; boundary=")
+        parts = dict(
+            re.findall(
+                r'name="(\w+)"[^\r]*\r\n(?:Content-Type[^\r]*\r\n)?\r\n(.*?)\r\n--',
+                request.body.decode(),
+                re.S,
+            )
+        )
+        assert parts == {
+            "collection_id": "c",
+            "metadata": '{"a_b":"ü"}',
+            "external_id": "e",
+            "private": "true",
+            "file": "hot",
+        }
+        names += re.findall(r'filename="([^\r]*)"\r', request.body.decode())
+    assert names == ["kiln.txt"] * 3 + ["unnamed"] * 3 + ["a %22b%22.md"]
+    assert b"Content-Type: text/markdown\r\n" in gateway.requests[-1].body
+
+
+def test_a_file_without_an_end_fills_no_memory(typescript: Package, gateway: StandIn):
+    step = {
+        "call": "documents.create",
+        "args": [{"collectionId": "c"}],
+        "file": {"kind": "stream", "path": "/dev/zero"},
+    }
+    (result,) = typescript.results({"baseUrl": gateway.url}, step)
+    assert (result["error"]["name"], gateway.requests) == ("PayloadTooLargeError", [])
+
+
+def test_ten_thousand_documents_are_listed_a_page_at_a_time(typescript: Package, gateway: StandIn):
+    pages = [
+        Reply(
+            json={
+                "data": [{"title": f"t{number}"} for number in range(offset, offset + 100)],
+                "pagination": {"total": 10_000, "limit": 100, "offset": offset, "has_more": offset < 9_900},
+            }
+        )
+        for offset in range(0, 10_000, 100)
+    ]
+    # The last says that there is more, and there is nothing: it ends all the same.
+    endless = Reply(json={"data": [], "pagination": {**pages[0].json["pagination"], "has_more": True}})
+    gateway.replies(*pages[:3], *pages, endless)
+    listing: Row = {"call": "documents.list", "args": [{"collectionId": "c", "limit": 100}]}
+    ways = [{**listing, "all": most} for most in (250, -1, -1)]
+    some, every, none = typescript.results({"baseUrl": gateway.url}, *ways)
+    # No page is asked for before the one before it was read.
+    assert (len(some["value"]["items"]), some["asked"]) == (250, 3)
+    assert every["value"] == {"items": [f"t{number}" for number in range(10_000)], "plain": True}
+    assert (every["asked"], none["value"]["items"], none["asked"]) == (100, [], 1)
+    paths = [request.path for request in gateway.requests[3:103]]
+    assert paths == [
+        "/documents?collection_id=c&limit=100" + (f"&offset={offset}" if offset else "")
+        for offset in range(0, 10_000, 100)
+    ]
+
+
+def test_waiting_until_a_document_is_ready(typescript: Package, gateway: StandIn):
+    def document(status: str, error: Row | None = None) -> Reply:
+        return Reply(json={"id": "d", "status": status, "error": error})
+
+    unread = {"code": "processing_failed", "message": "No text."}
+    limited = refusal(429, "rate_limit_exceeded", {"Retry-After": "9"})
+    gateway.replies(document("processing"), BUSY, DROPPED, limited, document("completed"))
+    gateway.replies(document("failed", unread), refusal(404, "document_not_found"), document("processing"))
+    step: Row = {"call": "documents.waitUntilReady", "args": ["d"]}
+    found = typescript.calls({"baseUrl": gateway.url}, step, step, step, hurried=True)
+    ready, failed, missing = found["results"]
+    assert (ready["asked"], ready["value"]["status"]) == (5, "completed")
+    assert (failed["error"]["name"], failed["error"]["code"]) == ("DocumentFailedError", "processing_failed")
+    assert failed["error"]["message"] == "Document d failed: No text."
+    assert missing["error"]["name"] == "NotFoundError"
+    (late,) = typescript.results({"baseUrl": gateway.url}, {**step, "args": ["d", {"timeout": 1200}]})
+    assert (late["error"]["name"], late["error"]["lastStatus"]) == ("APITimeoutError", "processing")
+    assert "it is still processing" in late["error"]["message"]
+    first, second, third, told = [wait for wait in found["waits"] if wait < 10_000][:4]
+    assert (500 <= first <= 625, 750 <= second <= 938, 1125 <= third <= 1407) == (True, True, True)
+    assert told == 9000

@@ -1,0 +1,279 @@
+"""The TypeScript SDK on the real local stack: each resource, a token that expires, and the examples."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.platypus import Paragraph, SimpleDocTemplate
+
+from functions import chat
+from shared.config import Settings
+from tests.actors import Actor
+from tests.clients.test_supabase_clients import chromium, run_node
+from tests.conftest import People
+from tests.functions.conversing import streams
+from tests.functions.searching import MENU
+from tests.functions.serving import live, made
+from tests.functions.test_documents import work
+from tests.isolation.test_keys import make
+from tests.sdk.typescript_package import SCRIPTS, Package, Row, surroundings
+from tests.stand_in import Reply, StandIn
+
+GUIDE = "To deploy the application, build the Docker image and push it to the registry."
+ROLLING_BACK = "To roll the application back, deploy the image of the release before."
+# The worker finds no other test's jobs.
+pytestmark = pytest.mark.usefixtures("no_jobs")
+
+
+def client_of(actor: Actor) -> Row:
+    return {"baseUrl": f"{actor.stack.url}/api/v1", "apiKey": make(actor)["key"]}
+
+
+def step(call: str, *arguments: Any, **more: Any) -> Row:
+    return {"call": call, "args": arguments, **more}
+
+
+def one(typescript: Package, client: Row, call: str, *arguments: Any, **more: Any) -> Any:
+    (result,) = typescript.results(client, step(call, *arguments, **more))
+    assert "value" in result, result
+    return result["value"]
+
+
+def test_the_types_are_those_of_the_contract_s_usage(typescript_examples: Package):
+    """Nobody asks: it is compiled, the lines that must not compile included."""
+    assert (typescript_examples.folder / "types.js").exists()
+
+
+def test_a_member_keeps_collections(typescript: Package, people: People):
+    client = client_of(people.ann)
+    made, other = typescript.results(
+        client,
+        step(
+            "collections.create",
+            {"name": "docs", "metadata": {"a_b": {"cD": 1}}, "config": {"chunkSize": 64}},
+        ),
+        step("collections.create", {"name": "notes", "private": True}),
+    )
+    home: str = made["value"]["id"]
+    assert (made["value"]["metadata"], made["value"]["config"]["chunkSize"]) == ({"a_b": {"cD": 1}}, 64)
+    assert other["value"]["userId"] == people.ann.id
+    got, listed, changed, again, gone, missing = typescript.results(
+        client,
+        step("collections.get", home),
+        step("collections.list", {"limit": 1, "sortBy": "name", "order": "asc"}),
+        step("collections.update", home, {"description": "Of all."}),
+        step("collections.create", {"name": "docs"}),
+        step("collections.delete", other["value"]["id"], {"cascade": True}),
+        step("collections.get", other["value"]["id"]),
+    )
+    assert got["value"] == made["value"]
+    assert [row["name"] for row in listed["value"]["items"]] == ["docs"]
+    assert listed["value"]["pagination"] == {"total": 2, "limit": 1, "offset": 0, "hasMore": True}
+    assert (changed["value"]["description"], changed["value"]["name"]) == ("Of all.", "docs")
+    assert (again["error"]["name"], again["error"]["code"]) == ("ConflictError", "duplicate_collection")
+    assert "error" not in gone
+    assert (missing["error"]["name"], missing["error"]["code"]) == ("NotFoundError", "collection_not_found")
+
+
+def test_a_member_brings_documents_and_asks_them(typescript: Package, people: People):
+    client = client_of(people.ann)
+    home = one(typescript, client, "collections.create", {"name": "docs"})["id"]
+    text = {
+        "collectionId": home,
+        "content": GUIDE,
+        "title": "Guide",
+        "externalId": "g",
+        "metadata": {"a_b": 1},
+    }
+    write, file = step("documents.createFromText", text), {"kind": "named", "name": "r.txt", "text": MENU}
+    first, second, upload, address = typescript.results(
+        client, write, write,
+        step("documents.create", {"collectionId": home}, file=file),
+        step("documents.createFromUrl", {"collectionId": home, "url": "http://127.0.0.1/x"}),
+    )  # fmt: skip
+    # Said twice under one name it is there once: what makes it safe to repeat.
+    guide = first["value"]["id"]
+    assert (second["value"]["id"], upload["value"]["filename"]) == (guide, "r.txt")
+    assert (address["error"]["name"], address["error"]["details"]) == ("BadRequestError", {"field": "url"})
+    work(people.ann)
+    question = {
+        "collectionId": home,
+        "messages": [{"role": "user", "content": "How to deploy the application?"}],
+    }
+    ready, listed, changed, found, graph, whole, streamed = typescript.results(
+        client,
+        step("documents.waitUntilReady", guide),
+        step("documents.list", {"collectionId": home, "status": "completed", "sortBy": "title"}),
+        step("documents.update", guide, {"metadata": {"a_b": 2}}),
+        step(
+            "retrievals.retrieve",
+            {"collectionId": home, "query": "deploy", "topK": 1, "metadataFilter": {"a_b": 1}},
+        ),
+        step("retrievals.graphQuery", {"collectionId": home, "query": "Who is Ann?"}),
+        step("chat.completions.create", {**question, "retrieval": {"topK": 2}}),
+        step("chat.completions.create", {**question, "stream": True}, read=True),
+    )
+    assert (ready["value"]["status"], ready["value"]["processingInfo"]["embedding_model"]) == (
+        "completed", "all-MiniLM-L6-v2",
+    )  # fmt: skip
+    assert [row["title"] for row in listed["value"]["items"]] == ["r.txt", "Guide"]
+    assert changed["value"]["metadata"] == {"a_b": 2}
+    assert (found["value"]["mode"], found["value"]["totalResults"]) == (
+        "semantic",
+        len(found["value"]["items"]),
+    )
+    assert graph["value"]["entities"] == []
+    answer = whole["value"]
+    assert "build the Docker image" in answer["choices"][0]["message"]["content"]
+    assert (answer["sources"][0]["documentId"], answer["confidence"]["level"]) == (guide, "high")
+    assert (answer["metadata"]["extractive"], answer["model"]) == (True, answer["metadata"]["model"])
+    assert streamed["value"]["chunks"][-1]["sessionId"] not in (None, answer["sessionId"])
+    sessions, messages, gone, none, deleted = typescript.results(
+        client,
+        step("chat.sessions.list", {"limit": 5}),
+        step("chat.sessions.messages", answer["sessionId"]),
+        step("chat.sessions.delete", answer["sessionId"]),
+        step("chat.sessions.messages", answer["sessionId"]),
+        step("documents.delete", guide),
+    )
+    assert [row["messageCount"] for row in sessions["value"]["items"]] == [2, 2]
+    said = messages["value"]["items"]
+    assert [row["role"] for row in said] == ["user", "assistant"]
+    assert said[1]["sources"][0]["documentId"] == guide
+    assert "error" not in {**gone, **deleted}
+    assert none["error"]["name"] == "NotFoundError"
+
+
+def test_a_filtered_chunk_says_all_of_itself(typescript: Package, people: People):
+    client = client_of(people.ann)
+    home = one(typescript, client, "collections.create", {"name": "docs"})["id"]
+    text = {"collectionId": home, "content": GUIDE, "title": "Guide", "metadata": {"a_b": 1}}
+    one(typescript, client, "documents.createFromText", text)
+    work(people.ann)
+    wanted = {"query": "deploy", "metadataFilter": {"a_b": 1}, "rerank": True, "mode": "hybrid"}
+    (chunk,) = one(typescript, client, "retrievals.retrieve", wanted)["items"]
+    assert chunk["content"] == GUIDE
+    assert (chunk["metadata"], chunk["documentMetadata"]) == (
+        {"graphSourced": False},
+        {"a_b": 1, "title": "Guide"},
+    )
+    assert (chunk["collectionId"], chunk["document"]["title"], chunk["rank"]) == (home, "Guide", 1)
+
+
+def test_somebody_of_another_org_finds_nothing(typescript: Package, people: People):
+    home = one(typescript, client_of(people.ann), "collections.create", {"name": "docs"})["id"]
+    question = {"collectionId": home, "messages": [{"role": "user", "content": "What?"}]}
+    calls = [
+        step("collections.get", home),
+        step("collections.delete", home),
+        step("documents.list", {"collectionId": home}),
+        step("retrievals.retrieve", {"collectionId": home, "query": "x"}),
+        step("chat.completions.create", question),
+        step("chat.completions.create", {**question, "stream": True}),
+    ]
+    results = typescript.results(client_of(people.bob), *calls)
+    assert [result["error"]["code"] for result in results] == ["collection_not_found"] * 6
+
+
+def test_health_is_everybody_s_and_stats_are_an_admin_s(typescript: Package, people: People):
+    health, refused = typescript.results(client_of(people.ann), step("health"), step("stats"))
+    assert (health["value"]["status"], health["value"]["services"]["embeddingService"]) == (
+        "healthy",
+        "healthy",
+    )
+    assert refused["error"]["name"] == "PermissionDeniedError"
+    admin = {**client_of(people.ada), "apiKey": people.ada.token()}
+    stats = one(typescript, admin, "stats")
+    assert (stats["totalCollections"], stats["isComplete"]) == (0, True)
+
+
+def test_a_member_s_list_goes_on_over_its_pages(typescript: Package, people: People):
+    client = client_of(people.ann)
+    creating = [step("collections.create", {"name": f"c{number}"}) for number in range(5)]
+    listing = step("collections.list", {"limit": 2, "offset": 1, "sortBy": "name", "order": "asc"}, all=-1)
+    listed = typescript.results(client, *creating, listing)[-1]
+    assert (listed["value"]["items"], listed["asked"]) == (["c1", "c2", "c3", "c4"], 2)
+
+
+def test_a_token_that_expires_in_the_middle_of_a_stream(
+    typescript: Package, people: People, settings: Settings, gateway: StandIn
+):
+    """ann's: good when she asks, and no more when the second half of her question is looked for."""
+    plan = {"choices": [{"message": {"role": "assistant", "content": "nothing"}}]}
+    gateway.replies(Reply(json=plan, delay=4.0), streams("x"))
+    model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+    # PostgREST takes a token for half a minute after its end.
+    with made(settings, supabase_jwt_leeway_seconds=60, **model) as core, live(chat.app, core) as url:
+        token = people.ann.token(exp=int(time.time()) - 27)
+        asked = {"messages": [{"role": "user", "content": "What?"}], "stream": True, "reasoningMode": "deep"}
+        client = {"baseUrl": f"{url}/api/v1", "apiKey": token}
+        (result,) = typescript.results(client, step("chat.completions.create", asked, read=True))
+    assert [chunk["type"] for chunk in result["value"]["chunks"]][:1] == ["reasoning_step"]
+    error = result["value"]["error"]
+    assert (error["name"], error["status"], error["code"]) == ("AuthenticationError", 401, "invalid_api_key")
+
+
+def test_a_page_of_another_origin_uses_it_in_chromium(typescript: Package, people: People):
+    given = {"chromium": chromium(), "dist": str(typescript.sdk / "dist"), "client": client_of(people.ann)}
+    result = run_node(str(SCRIPTS / "browser.mjs"), given)
+    assert (result["filename"], result["title"], result["left"]) == ("kiln.txt", "Kiln", 0)
+    assert (result["chunks"][0], result["chunks"][-2:]) == ("sources", ["usage", "done"])
+    assert result["error"] == {"name": "AuthenticationError", "code": "invalid_api_key", "hasRequestId": True}
+
+
+@pytest.fixture
+def environment(people: People) -> dict[str, str]:
+    """ann's."""
+    client = client_of(people.ann)
+    return {"MNEMOSYNE_API_KEY": client["apiKey"], "MNEMOSYNE_BASE_URL": client["baseUrl"]}
+
+
+@pytest.fixture
+def guide(typescript_examples: Package) -> Iterator[None]:
+    path = typescript_examples.folder / "guide.pdf"
+    style = getSampleStyleSheet()["BodyText"]
+    SimpleDocTemplate(str(path)).build([Paragraph(text, style) for text in (GUIDE, ROLLING_BACK)])
+    yield
+    path.unlink()
+
+
+def printed(package: Package, script: str, actor: Actor, environment: dict[str, str]) -> str:
+    """What an example says, while the worker works."""
+    with subprocess.Popen(
+        package.program(script), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=package.folder, env=surroundings(environment),
+    ) as process:  # fmt: skip
+        while process.poll() is None:
+            work(actor)
+            time.sleep(0.1)
+        output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return output
+
+
+def test_the_examples_run_as_they_are(
+    typescript_examples: Package, people: People, environment: dict[str, str], guide: None
+):
+    package = typescript_examples
+    quickstart = printed(package, "quickstart.js", people.ann, environment)
+    assert "Score: " in quickstart
+    found, answered = quickstart.split("According to", 1)
+    assert GUIDE in found
+    assert GUIDE in answered
+    # Only the stream is written without a line's end.
+    assert quickstart.rpartition("\n")[2]
+    streaming = printed(package, "streaming.js", people.ann, environment)
+    assert "> And how do I roll it back?" in streaming
+    assert streaming.count(" confidence)") == 2
+    assert "4 messages kept" in streaming
+    assert printed(package, "errors.js", people.ann, environment).splitlines() == [
+        "the same name again: duplicate_collection",
+        "too many at once: limit is not valid",
+        "another id: there is no such thing (document_not_found)",
+        "a wrong key: not a valid key (401)",
+        "a server that is gone: nobody answers",
+        "deleted: done",
+    ]

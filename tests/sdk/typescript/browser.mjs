@@ -1,0 +1,54 @@
+// The SDK in a page of another origin, in real Chromium. Reads {chromium, dist, client} as JSON.
+
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import http from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
+
+import { chromium } from "playwright-core";
+
+const given = await json(process.stdin);
+const server = http.createServer(async (request, response) => {
+  const isScript = /^(\/[a-z]+)+\.js$/.test(request.url);
+  response.setHeader("Content-Type", isScript ? "text/javascript" : "text/html");
+  response.end(isScript ? await readFile(join(given.dist, request.url)) : "<p>a page</p>");
+});
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+const profile = await mkdtemp(join(tmpdir(), "rag-browser-"));
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath: given.chromium,
+  headless: true,
+  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
+});
+try {
+  const page = await browser.newPage();
+  await page.goto(`http://127.0.0.1:${server.address().port}/`);
+  const result = await page.evaluate(async ({ client: options }) => {
+    const { Mnemosyne } = await import("/index.js");
+    const client = new Mnemosyne({ ...options, apiKey: async () => options.apiKey });
+    const stranger = new Mnemosyne({ ...options, apiKey: "mn_live_nobody" });
+    const { id } = await client.collections.create({ name: "of a page" });
+    const file = new File(["hot"], "kiln.txt", { type: "text/plain" });
+    const document = await client.documents.create({ collectionId: id, file });
+    const chunks = [];
+    const messages = [{ role: "user", content: "How hot is it?" }];
+    const stream = await client.chat.completions.create({ messages, stream: true });
+    for await (const chunk of stream) chunks.push(chunk.type);
+    const error = await stranger.collections.list().catch((raised) => raised);
+    const changed = await client.documents.update(document.id, { title: "Kiln" });
+    await client.collections.delete(id, { cascade: true });
+    return {
+      filename: document.filename,
+      title: changed.title,
+      chunks,
+      error: { name: error.name, code: error.code, hasRequestId: error.requestId !== undefined },
+      left: (await client.collections.list()).length,
+    };
+  }, given);
+  process.stdout.write(JSON.stringify(result));
+} finally {
+  await browser.close();
+  server.close();
+  await rm(profile, { recursive: true, force: true });
+}

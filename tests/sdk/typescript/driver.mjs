@@ -1,0 +1,139 @@
+// Calls of the SDK, told as JSON on standard input and answered as JSON: {client, steps, hurried, bytewise}.
+// A step is {call: "documents.get", args: [...]}, with what is to happen to a stream or a list beside it.
+
+import fs from "node:fs";
+import { inspect } from "node:util";
+
+import { APIError, Mnemosyne, MnemosyneError } from "@mnemosyne-ai/sdk";
+
+const given = JSON.parse(fs.readFileSync(0, "utf8"));
+const waits = given.hurried ? hurry() : [];
+const tokens = given.client.tokens;
+const asked = [];
+const client = new Mnemosyne({
+  ...given.client,
+  // One after the other, as of a browser that renews what expires.
+  ...(tokens && { apiKey: async () => tokens.shift() }),
+  fetch: async (input, init) => {
+    asked.push(init.method);
+    const response = await fetch(input, init);
+    return given.bytewise ? bytewise(response) : response;
+  },
+});
+
+const results = [];
+for (const step of given.steps) {
+  asked.length = 0;
+  const result = await tried(step);
+  results.push({ ...result, asked: asked.length });
+}
+const shown = inspect(client, { depth: 9, showHidden: true }) + JSON.stringify(client);
+process.stdout.write(JSON.stringify({ results, waits, shown }));
+
+/** The SDK's timers, and no others, are fifty times as fast; what they were set to. */
+function hurry() {
+  const set = globalThis.setTimeout;
+  const seen = [];
+  globalThis.setTimeout = (run, milliseconds, ...more) => {
+    if (!new Error().stack.includes("@mnemosyne-ai")) return set(run, milliseconds, ...more);
+    seen.push(milliseconds);
+    return set(run, milliseconds / 50);
+  };
+  return seen;
+}
+
+/** The same answer in packets of a byte. */
+function bytewise(response) {
+  const transform = (packet, to) => packet.forEach((byte) => to.enqueue(Uint8Array.of(byte)));
+  return new Response(response.body.pipeThrough(new TransformStream({ transform })), response);
+}
+
+async function tried(step) {
+  try {
+    return { value: await happened(step) };
+  } catch (raised) {
+    return { error: told(raised) };
+  }
+}
+
+async function happened(step) {
+  const { signal, made } = prepared(step);
+  if (step.client) return new Mnemosyne(step.client) && "made";
+  const names = step.call.split(".");
+  const method = names.pop();
+  const resource = names.reduce((inner, name) => inner[name], client);
+  const value = await resource[method](...made);
+  if (step.read) return read(value, step, signal);
+  if (step.all) return all(value, step.all);
+  return Array.isArray(value) ? { items: [...value], ...named(value) } : value;
+}
+
+/** Arguments, with files and signals where they are asked for. */
+function prepared(step) {
+  const signal = new AbortController();
+  const made = (step.args ?? []).map((argument) => structuredClone(argument));
+  if (step.file) made[0].file = fileOf(step.file);
+  if (step.aborted || step.abortAt) made[1] = { ...made[1], signal: signal.signal };
+  if (step.aborted) signal.abort(new Error("enough"));
+  return { signal, made };
+}
+
+function fileOf({ kind, name, text, path }) {
+  const bytes = new TextEncoder().encode(text);
+  switch (kind) {
+    case "stream":
+      return fs.createReadStream(path);
+    case "web":
+      return new Blob([bytes]).stream();
+    case "blob":
+      return new Blob([bytes], { type: "text/plain" });
+    case "file":
+      return new File([bytes], name);
+    case "bytes":
+      return bytes;
+    case "named":
+      return { name, content: text };
+    case "none":
+      return 17;
+  }
+}
+
+/** A stream, to its end or as far as the step says. */
+async function read(stream, step, signal) {
+  const chunks = [];
+  try {
+    for await (const chunk of stream) {
+      chunks.push(chunk);
+      if (chunks.length === step.breakAt) break;
+      if (chunks.length === step.closeAt) stream.controller.abort();
+      if (chunks.length === step.abortAt) signal.abort(new Error("enough"));
+    }
+    return { chunks };
+  } catch (raised) {
+    return { chunks, error: told(raised) };
+  }
+}
+
+/** Every item of every page, or so many. */
+async function all(page, most) {
+  const items = [];
+  for await (const item of page) {
+    items.push(item.name ?? item.title);
+    if (items.length === most) break;
+  }
+  return { items, plain: page.map(() => 1).constructor === Array };
+}
+
+function named(array) {
+  return Object.fromEntries(Object.entries(array).filter(([name]) => !/^\d+$/.test(name)));
+}
+
+function told(raised) {
+  const { name, message, status, code, requestId, details, retryAfter, lastStatus } = raised;
+  return {
+    name, message, status, code, requestId, details, retryAfter, lastStatus,
+    ours: raised instanceof MnemosyneError,
+    api: raised instanceof APIError,
+    shown: inspect(raised, { depth: 9, showHidden: true }) + raised.stack + JSON.stringify(raised),
+  };
+}

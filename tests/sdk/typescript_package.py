@@ -1,0 +1,80 @@
+"""The TypeScript SDK as its users have it: packed, installed, and imported by its name."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local import sdk_typescript
+from local.tools import ROOT, npm_program
+
+Row = dict[str, Any]
+SCRIPTS = Path(__file__).parent / "typescript"
+KEY = "mn_live_4f1d8c0b7a"
+# As strict as a user may have it, and with Node's names alone: no browser's.
+OPTIONS = {
+    "target": "ES2022", "module": "NodeNext", "lib": ["ES2022"], "types": ["node"], "strict": True,
+    "typeRoots": [str(ROOT / "node_modules" / "@types")], "noUncheckedIndexedAccess": True,
+    "exactOptionalPropertyTypes": True, "skipLibCheck": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Package:
+    """A folder from which scripts import it."""
+
+    folder: Path
+
+    @property
+    def sdk(self) -> Path:
+        return self.folder / "node_modules" / "@mnemosyne-ai" / "sdk"
+
+    def program(self, script: str) -> list[str]:
+        return ["node", str(self.folder / script)]
+
+    def run(self, script: str, given: Any, **environment: str) -> Any:
+        """What the script prints for `given`, parsed."""
+        done = subprocess.run(
+            self.program(script), input=json.dumps(given), capture_output=True, text=True, timeout=120,
+            check=False, cwd=self.folder, env=surroundings(environment),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def calls(self, client: Row, *steps: Row, **how: bool) -> Row:
+        """Those calls, one after the other: what each gave, and what was waited for. `hurried` lets time pass
+        quickly, `bytewise` makes packets of a byte."""
+        given = {"client": {"apiKey": KEY, **client}, "steps": steps, **how}
+        found: Row = self.run("driver.mjs", given)
+        return found
+
+    def results(self, client: Row, *steps: Row, **how: bool) -> list[Row]:
+        found: list[Row] = self.calls(client, *steps, **how)["results"]
+        return found
+
+
+def surroundings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Nothing of the developer's but where programs are."""
+    return {"PATH": os.environ["PATH"], **environment}
+
+
+def installed(folder: Path) -> Package:
+    sdk_typescript.install(folder, *SCRIPTS.glob("*.mjs"))
+    return Package(folder)
+
+
+def compile_users(package: Package) -> None:
+    """The examples, and what the types promise, by somebody who has only the package."""
+    sources = [*(sdk_typescript.SOURCE / "examples").glob("*.ts"), *SCRIPTS.glob("*.ts")]
+    for source in sources:
+        (package.folder / source.name).write_text(source.read_text())
+    names = [source.name for source in sources]
+    configuration = {"compilerOptions": OPTIONS, "files": names}
+    (package.folder / "tsconfig.json").write_text(json.dumps(configuration))
+    done = subprocess.run(
+        [npm_program("tsc"), "--project", package.folder], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
