@@ -24,7 +24,7 @@ from tests.storage_server import BUCKET, StorageServer
 from tests.uploading import Uploading
 
 NEWEST = 18
-ON_THE_NEWEST = {"functions", "shared"}
+ON_THE_NEWEST = {"functions", "sdk", "shared"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
