@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export SUPABASE_TELEMETRY_DISABLED := 1
 
-.PHONY: help demo serve test check format migration openapi package bench eval clean
+.PHONY: help demo serve test check format migration openapi package sdk bench eval clean
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
@@ -14,9 +14,10 @@ help:
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make openapi    writes openapi/, what each function says of itself; a test compares it"
 	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
+	@echo "make sdk        build/sdk, the Python SDK's wheel (sdk/python)"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
-	@echo "                hybrid ingest work index search graph chat)"
+	@echo "                hybrid ingest work index search graph chat sdk)"
 	@echo "make eval DATA=dir      how well documents are found, and the confidence thresholds, by labelled sets"
 
 demo: .venv/ready node_modules/ready
@@ -48,6 +49,11 @@ openapi: .venv/ready
 
 package: .venv/ready node_modules/ready
 	@$(BIN)/python -m local.package
+
+# The clients of the platform API, as they are installed.
+sdk: .venv/ready-dev
+	@$(BIN)/python -m local.sdk_python >/dev/null
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/sdk sdk/python
 
 bench: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m bench $(PARTS)

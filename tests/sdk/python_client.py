@@ -1,9 +1,11 @@
 """What the tests of the Python SDK share: clients, what a stand-in sends, a worker beside."""
 
+import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
@@ -13,6 +15,7 @@ from mnemosyne import Mnemosyne
 from tests.actors import Actor
 from tests.isolation.test_keys import make
 
+Result = TypeVar("Result")
 SOURCE = ROOT / "sdk" / "python"
 KEY = "mn_live_7f3a-nobody-may-see-this"
 COLLECTION = {
@@ -62,3 +65,9 @@ def working(stack: Stack) -> Iterator[None]:
     finally:
         stopping.set()
         thread.join()
+
+
+def ran(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Its result; in a thread of its own, since this one's event loop is a function's."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()

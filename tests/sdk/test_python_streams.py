@@ -1,7 +1,6 @@
 """The Python SDK's chat: whole and as a stream, of the real function with a scripted model, and of a server
 that breaks off. Asked by ann, and by a client with a key."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +28,7 @@ from tests.conftest import People
 from tests.functions.conversing import ANSWER, QUESTION, says, streams
 from tests.functions.searching import Workspace, workspace
 from tests.functions.serving import live, made
-from tests.sdk.python_client import KEY, key_of
+from tests.sdk.python_client import KEY, key_of, ran
 from tests.stand_in import Reply, StandIn
 
 ASKED: list[ChatMessageParam] = [{"role": "user", "content": QUESTION}]
@@ -184,7 +183,7 @@ def test_a_stream_that_ends_too_early_says_so_and_is_not_asked_for_again(
     gateway: StandIn, client: Mnemosyne, drops: bool
 ):
     gateway.replies(Reply(chunks=[delta("To"), delta(" deploy")], drop=drops))
-    said = []
+    said = list[str]()
     with pytest.raises(StreamInterruptedError):
         said.extend(map(text_of, streamed(client)))
     assert (said, len(gateway.requests)) == (["To", " deploy"], 1)
@@ -253,6 +252,6 @@ async def _first(url: str, leave: bool) -> list[str]:
 
 def test_the_asynchronous_stream_reads_and_leaves_the_same(gateway: StandIn):
     gateway.replies(Reply(chunks=[delta("To"), END]), Reply(chunks=[delta("To"), LONG, END]))
-    assert asyncio.run(_first(gateway.url, leave=False)) == ["To", ""]
-    assert asyncio.run(_first(gateway.url, leave=True)) == ["To"]
+    assert ran(_first(gateway.url, leave=False)) == ["To", ""]
+    assert ran(_first(gateway.url, leave=True)) == ["To"]
     assert gateway.left.wait(5)

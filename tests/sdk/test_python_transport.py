@@ -1,7 +1,6 @@
 """The Python SDK's requests on their way, to a real server that fails as it is told: repeated, raised, and
 the key kept from everybody else. Asked by a client with a key."""
 
-import asyncio
 import io
 import logging
 import os
@@ -22,7 +21,7 @@ from mnemosyne import (
     RateLimitError,
     UnexpectedResponseError,
 )
-from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY
+from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
 from tests.stand_in import Reply, StandIn
 
 GONE = Reply(drop=True)
@@ -181,5 +180,5 @@ async def _asked(url: str) -> str:
 
 def test_the_asynchronous_client_repeats_too(gateway: StandIn):
     gateway.replies(GONE, BUSY, FOUND)
-    assert asyncio.run(_asked(gateway.url)) == "docs"
+    assert ran(_asked(gateway.url)) == "docs"
     assert len(gateway.requests) == 3

@@ -1,23 +1,34 @@
 """From a file to an answer: brought, waited for, searched, asked about. It reads MNEMOSYNE_API_KEY,
 MNEMOSYNE_BASE_URL (else the local stack) and guide.pdf."""
 
+# fmt: off
 from mnemosyne import Mnemosyne
 
 # Initialize client
 client = Mnemosyne()
 
 # Create collection
-collection = client.collections.create(name="company-docs", description="Internal documentation")
+collection = client.collections.create(
+    name="company-docs",
+    description="Internal documentation"
+)
 
 # Upload document
-document = client.documents.create(collection_id=collection.id, file=open("guide.pdf", "rb"))
+document = client.documents.create(
+    collection_id=collection.id,
+    file=open("guide.pdf", "rb")
+)
 
 # Wait for processing
 client.documents.wait_until_ready(document.id, timeout=300)
 
 # Retrieve relevant chunks
 results = client.retrievals.retrieve(
-    collection_id=collection.id, query="How do I deploy?", mode="hybrid", top_k=10, rerank=True
+    collection_id=collection.id,
+    query="How do I deploy?",
+    mode="hybrid",
+    top_k=10,
+    rerank=True
 )
 
 for result in results:
@@ -27,9 +38,11 @@ for result in results:
 # Chat completion
 response = client.chat.completions.create(
     collection_id=collection.id,
-    messages=[{"role": "user", "content": "How do I deploy the application?"}],
+    messages=[
+        {"role": "user", "content": "How do I deploy the application?"}
+    ],
     model="gpt-4o-mini",
-    stream=False,
+    stream=False
 )
 
 print(response.choices[0].message.content)
@@ -37,8 +50,10 @@ print(response.choices[0].message.content)
 # Streaming chat
 stream = client.chat.completions.create(
     collection_id=collection.id,
-    messages=[{"role": "user", "content": "Explain the architecture"}],
-    stream=True,
+    messages=[
+        {"role": "user", "content": "Explain the architecture"}
+    ],
+    stream=True
 )
 
 for chunk in stream:

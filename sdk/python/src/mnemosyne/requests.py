@@ -26,11 +26,6 @@ class Request:
     seconds: float | None = None
     tries: int | None = None
 
-    @property
-    def may_be_sent_again(self) -> bool:
-        """What was read of a pipe is gone."""
-        return self.file is None or self.file.rewinds
-
 
 def given(**fields: Any) -> dict[str, Any]:
     """Those that were said: None is as good as nothing."""

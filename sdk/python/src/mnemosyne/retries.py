@@ -24,15 +24,13 @@ def wait_after_fault(request: Request, fault: httpx.RequestError, attempt: int) 
     """Seconds until the next attempt, after the `attempt`-th (from 0); None: there is to be none."""
     if isinstance(fault, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
         return None
-    if not request.may_be_sent_again or not (request.repeatable or isinstance(fault, NOT_SENT)):
-        return None
-    return backoff(attempt)
+    return backoff(attempt) if request.repeatable or isinstance(fault, NOT_SENT) else None
 
 
 def wait_after_status(request: Request, status: int, retry_after: float | None, attempt: int) -> float | None:
     """The same after an answer."""
     refused = status in REFUSED and retry_after is not None
-    if status not in PASSING or not request.may_be_sent_again or not (request.repeatable or refused):
+    if status not in PASSING or not (request.repeatable or refused):
         return None
     if retry_after is None:
         return backoff(attempt)

@@ -16,7 +16,6 @@ File = Content | PathLike[str] | tuple[str, Content]
 class Upload:
     name: str
     content_type: str
-    rewinds: bool
     _content: Content = field(repr=False)
     _opened: bool = field(default=False, repr=False)
 
@@ -46,12 +45,13 @@ def _upload(content: Content, name: str, *, opened: bool = False) -> Upload:
     elif isinstance(content, io.TextIOBase) or not hasattr(content, "read"):
         raise TypeError("file: must be a file that is open in binary mode, bytes, or a path")
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return Upload(name, kind, _rewinds(content), content, opened)
+    if not isinstance(content, bytes) and not _can_be_sought_in(content):
+        # What comes by a pipe comes once, and its length is not known before.
+        content = content.read()
+    return Upload(name, kind, content, opened)
 
 
-def _rewinds(content: Content) -> bool:
-    if isinstance(content, bytes):
-        return True
+def _can_be_sought_in(content: IO[bytes]) -> bool:
     with suppress(AttributeError, OSError):
         return content.seekable()
     return False
