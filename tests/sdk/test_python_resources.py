@@ -1,8 +1,6 @@
 """The Python SDK's resources against the real stack: ann with a key of hers, ada as an admin, bob as the
 stranger."""
 
-import gc
-import weakref
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -21,7 +19,6 @@ from mnemosyne import (
 from mnemosyne.models import GraphQueryResult
 from shared.documents import MAX_BYTES
 from shared.pipeline import Pipeline
-from tests.actors import World
 from tests.conftest import People
 from tests.functions.searching import workspace
 from tests.sdk.python_client import address_of, client_of, key_of, working
@@ -152,24 +149,3 @@ def test_a_key_that_is_none_and_one_that_may_not(people: People):
     reader = Mnemosyne(key_of(people.ann, scopes=["documents:read"]), address_of(people.ann.stack))
     with reader, pytest.raises(PermissionDeniedError):
         reader.collections.create("docs")
-
-
-def test_ten_thousand_documents_are_paged_through_a_page_at_a_time(ann: Mnemosyne, world: World):
-    home = ann.collections.create("many").id
-    world.sql(
-        "insert into rag.documents (org_id, collection_id, title, content, content_hash, status) "
-        "select org_id, id, 'document ' || n, '', lpad(n::text, 64, '0'), 'completed' "
-        "from rag.collections, generate_series(1, 10000) n where id = %s",
-        home,
-    )
-    page = ann.documents.list(home, limit=100, sort_by="created_at", order="asc")
-    assert page.pagination
-    assert page.pagination.total == 10_000
-    seen, alive = set[str](), list[weakref.ref[Any]]()
-    for document in page.auto_paging_iter():
-        seen.add(document.id)
-        if document is not page[0] and len(seen) % 100 == 1:
-            alive.append(weakref.ref(document))
-    gc.collect()
-    assert len(seen) == 10_000
-    assert sum(reference() is not None for reference in alive) <= 2
