@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from statistics import median
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 import httpx
@@ -52,18 +52,21 @@ def parsed(answer: httpx.Response) -> Any:
 
 
 def compared(name: str, ours: Callable[[], Any], bare: Callable[[], Any]) -> list[Figure]:
-    """The p50 of each, and what is between them."""
-    taken: dict[str, list[float]] = {"ours": [], "bare": []}
+    """The p50 of each, in which the server's time is; and what each computes in this process, which is the
+    client's own and the same however busy the machine is."""
+    waited: dict[str, list[float]] = {"ours": [], "bare": []}
+    computed = {"ours": 0.0, "bare": 0.0}
     asked = {"ours": ours, "bare": bare}
     for turn in range(-WARMING, ROUNDS):
         for who in sorted(asked, reverse=turn % 2 == 0):
-            began = perf_counter()
+            began, worked = perf_counter(), thread_time()
             asked[who]()
             if turn >= 0:
-                taken[who].append(1000 * (perf_counter() - began))
-    p50 = {who: median(found) for who, found in taken.items()}
+                waited[who].append(1000 * (perf_counter() - began))
+                computed[who] += 1000 * (thread_time() - worked) / ROUNDS
+    p50 = {who: median(found) for who, found in waited.items()}
     note = f"{ROUNDS} rounds in turns"
     return [
         Figure(f"SDK, {name}, p50", p50["ours"], "ms", p50["bare"], "<= 1.1", note),
-        Figure(f"SDK, {name}, what it adds, p50", p50["ours"] - p50["bare"], "ms", note=note),
+        Figure(f"SDK, {name}, computed by the client", computed["ours"], "ms", computed["bare"], note=note),
     ]

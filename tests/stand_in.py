@@ -50,8 +50,8 @@ class _Server(ThreadingHTTPServer):
 
 
 class StandIn:
-    """Use as a context manager. Replies are given in order, the last one again and again. `port`: for one that
-    is gone and comes back."""
+    """Use as a context manager. Replies are given in order, the last one again and again. `port`: for one
+    that is gone and comes back."""
 
     def __init__(self, port: int = 0) -> None:
         self.requests: list[Request] = []

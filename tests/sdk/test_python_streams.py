@@ -1,6 +1,7 @@
 """The Python SDK's chat: whole and as a stream, of the real function with a scripted model, and of a server
 that breaks off. Asked by ann, and by a client with a key."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -238,20 +239,21 @@ def test_a_connection_is_used_again_after_a_stream(gateway: StandIn, client: Mne
     assert len(pool._pool.connections) == 1
 
 
-async def _first(url: str, leave: bool) -> list[str]:
+async def _first(gateway: StandIn, leave: bool) -> list[str]:
     said: list[str] = []
-    async with AsyncMnemosyne(KEY, url) as client:
+    async with AsyncMnemosyne(KEY, gateway.url) as client:
         stream = await client.chat.completions.create("c1", ASKED, stream=True)
-        async with stream:
-            async for chunk in stream:
-                said.append(text_of(chunk))
-                if leave:
-                    break
+        async for chunk in stream:
+            said.append(text_of(chunk))
+            if leave:
+                break
+        if leave:
+            # Before the client is closed, which closes whatever is open.
+            assert await asyncio.to_thread(gateway.left.wait, 5)
     return said
 
 
 def test_the_asynchronous_stream_reads_and_leaves_the_same(gateway: StandIn):
     gateway.replies(Reply(chunks=[delta("To"), END]), Reply(chunks=[delta("To"), LONG, END]))
-    assert ran(_first(gateway.url, leave=False)) == ["To", ""]
-    assert ran(_first(gateway.url, leave=True)) == ["To"]
-    assert gateway.left.wait(5)
+    assert ran(_first(gateway, leave=False)) == ["To", ""]
+    assert ran(_first(gateway, leave=True)) == ["To"]
