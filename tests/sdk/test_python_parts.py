@@ -19,7 +19,7 @@ from tests.sdk.python_client import COLLECTION, KEY
 
 EVENTS = (
     "\ufeffdata: one\n\n: a comment\ndata:two\r\n\r\nevent: other\ndata: named\n\n"
-    "data: three\rdata:  lines\r\r"
+    "data: three\r\ndata:  lines\r\r"
     "id: 7\nretry: 10\ndata: Überblick 索引 📚\u2028 still\n\n\n\nevent: message\ndata: four\n\ndata: no end"
 )
 WRITE = Request("POST", "/documents/text", json={}, repeatable=False)
