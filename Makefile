@@ -14,10 +14,10 @@ help:
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make openapi    writes openapi/, what each function says of itself; a test compares it"
 	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
-	@echo "make sdk        build/sdk, the packages of sdk/"
+	@echo "make sdk        build/sdk, the SDKs of the platform API as they are installed: a wheel, an npm tarball"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
-	@echo "                hybrid ingest work index search graph chat)"
+	@echo "                hybrid ingest work index search graph chat sdk)"
 	@echo "make eval DATA=dir      how well documents are found, and the confidence thresholds, by labelled sets"
 
 demo: .venv/ready node_modules/ready
@@ -50,8 +50,9 @@ openapi: .venv/ready
 package: .venv/ready node_modules/ready
 	@$(BIN)/python -m local.package
 
-sdk: .venv/ready node_modules/ready
-	@# TypeScript: the npm tarball
+sdk: .venv/ready-dev node_modules/ready
+	@$(BIN)/python -m local.sdk_python >/dev/null
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/sdk sdk/python
 	@$(BIN)/python -m local.sdk_typescript
 
 bench: .venv/ready-dev node_modules/ready

@@ -22,6 +22,7 @@ from bench import (
     ingest,
     match,
     picture,
+    sdk,
     searching,
     storage,
     work,
@@ -36,6 +37,7 @@ STAGED: dict[str, Callable[[Stage], list[Figure]]] = {
     "memory": endurance.memory,
     "load": endurance.mixed_load,
     "chat": chat.measure,
+    "sdk": sdk.measure,
 }
 ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "match": match.measure,

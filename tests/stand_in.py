@@ -50,9 +50,10 @@ class _Server(ThreadingHTTPServer):
 
 
 class StandIn:
-    """Use as a context manager. Replies are given in order, the last one again and again."""
+    """Use as a context manager. Replies are given in order, the last one again and again. `port`: for one
+    that is gone and comes back."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.requests: list[Request] = []
         # How many connections were made.
         self.connections = 0
@@ -94,7 +95,7 @@ class StandIn:
             def log_message(self, format: str, *arguments: Any) -> None:
                 """Silent: the requests are recorded."""
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> "StandIn":

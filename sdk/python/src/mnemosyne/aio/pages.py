@@ -1,0 +1,55 @@
+"""Pages of lists: lists themselves, that know the next one."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any, Self, TypeVar
+
+from mnemosyne.models.base import Pagination
+
+Item = TypeVar("Item", bound=Any)
+
+
+class AsyncPage(list[Item]):
+    """`pagination` is None where the API sends none (sessions): then a page that is full has another."""
+
+    def __init__(
+        self,
+        items: Iterable[Item],
+        pagination: Pagination | None,
+        next_offset: int | None,
+        fetch: Callable[[int], Awaitable["AsyncPage[Item]"]],
+    ) -> None:
+        super().__init__(items)
+        self.pagination = pagination
+        self._next_offset = next_offset
+        self._fetch = fetch
+
+    @property
+    def has_more(self) -> bool:
+        return self._next_offset is not None
+
+    async def next_page(self) -> "AsyncPage[Item] | None":
+        """None after the last."""
+        return None if self._next_offset is None else await self._fetch(self._next_offset)
+
+    async def auto_paging_iter(self) -> AsyncIterator[Item]:
+        """All items from this page on, a page in memory at a time. What is added meanwhile moves items to
+        the next page: those of the page before do not come twice."""
+        page: AsyncPage[Item] | None = self
+        before: set[str] = set()
+        while page is not None:
+            for item in page:
+                if item.id not in before:
+                    yield item
+            before = {item.id for item in page}
+            page = await page.next_page()
+
+    @classmethod
+    def of(
+        cls,
+        items: list[Item],
+        pagination: Pagination,
+        fetch: Callable[[int], Awaitable["AsyncPage[Item]"]],
+    ) -> Self:
+        """A page of a list that says where it ends."""
+        following = pagination.offset + len(items)
+        return cls(items, pagination, following if pagination.has_more and items else None, fetch)

@@ -1,0 +1,19 @@
+"""What the client leads to, a class for each noun."""
+
+from mnemosyne.aio.resources.chat import (
+    AsyncChatCompletionsResource,
+    AsyncChatResource,
+    AsyncChatSessionsResource,
+)
+from mnemosyne.aio.resources.collections import AsyncCollectionsResource
+from mnemosyne.aio.resources.documents import AsyncDocumentsResource
+from mnemosyne.aio.resources.retrievals import AsyncRetrievalsResource
+
+__all__ = [
+    "AsyncChatCompletionsResource",
+    "AsyncChatResource",
+    "AsyncChatSessionsResource",
+    "AsyncCollectionsResource",
+    "AsyncDocumentsResource",
+    "AsyncRetrievalsResource",
+]

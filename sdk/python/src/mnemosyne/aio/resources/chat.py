@@ -1,0 +1,167 @@
+"""Chat: answers over documents, whole or as a stream, and the sessions that remember them."""
+
+from collections.abc import Iterable
+from typing import Any, Literal, overload
+
+from pydantic import TypeAdapter, ValidationError
+
+from mnemosyne.aio.pages import AsyncPage
+from mnemosyne.aio.streaming import AsyncStream
+from mnemosyne.aio.transport import AsyncTransport
+from mnemosyne.chunks import chunk_of
+from mnemosyne.models.base import unexpected
+from mnemosyne.models.chat import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChatMessageParam,
+    ChatSession,
+    GenerationParam,
+    RetrievalParam,
+    SessionMessage,
+)
+from mnemosyne.requests import Request, given, path, query
+
+Preset = Literal["concise", "detailed", "research", "technical", "creative", "qna"]
+_SESSIONS = TypeAdapter(list[ChatSession])
+_MESSAGES = TypeAdapter(list[SessionMessage])
+
+
+class AsyncChatCompletionsResource:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    @overload
+    async def create(
+        self,
+        collection_id: str | None,
+        messages: Iterable[ChatMessageParam],
+        *,
+        stream: Literal[False] = False,
+        model: str | None = None,
+        session_id: str | None = None,
+        preset: Preset | None = None,
+        reasoning_mode: Literal["standard", "deep"] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        custom_instruction: str | None = None,
+        is_follow_up: bool | None = None,
+        retrieval: RetrievalParam | None = None,
+        generation: GenerationParam | None = None,
+    ) -> ChatCompletion: ...
+
+    @overload
+    async def create(
+        self,
+        collection_id: str | None,
+        messages: Iterable[ChatMessageParam],
+        *,
+        stream: Literal[True],
+        model: str | None = None,
+        session_id: str | None = None,
+        preset: Preset | None = None,
+        reasoning_mode: Literal["standard", "deep"] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        custom_instruction: str | None = None,
+        is_follow_up: bool | None = None,
+        retrieval: RetrievalParam | None = None,
+        generation: GenerationParam | None = None,
+    ) -> AsyncStream[ChatCompletionChunk]: ...
+
+    @overload
+    async def create(
+        self,
+        collection_id: str | None,
+        messages: Iterable[ChatMessageParam],
+        *,
+        stream: bool,
+        model: str | None = None,
+        session_id: str | None = None,
+        preset: Preset | None = None,
+        reasoning_mode: Literal["standard", "deep"] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        custom_instruction: str | None = None,
+        is_follow_up: bool | None = None,
+        retrieval: RetrievalParam | None = None,
+        generation: GenerationParam | None = None,
+    ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]: ...
+
+    async def create(
+        self,
+        collection_id: str | None,
+        messages: Iterable[ChatMessageParam],
+        *,
+        stream: bool = False,
+        **options: Any,
+    ) -> ChatCompletion | AsyncStream[ChatCompletionChunk]:
+        """An answer to the last message; None for a collection is all of the caller's, or the session's.
+
+        Each turn is kept in a session: the answer's `session_id`, sent again, goes on with it. It is repeated
+        only where the API did nothing; a stream never once it has begun.
+        """
+        said = given(collection_id=collection_id, messages=list(messages), stream=stream, **options)
+        request = Request("POST", "/chat", json=said, repeatable=False)
+        if stream:
+            answer = await self._transport.open(request)
+            secret, request_id = self._transport.settings.api_key, answer.headers.get("x-request-id")
+            return AsyncStream(
+                answer,
+                lambda data: chunk_of(data, secret, request_id),
+                lambda chunk: chunk.type == "done",
+            )
+        return ChatCompletion.of(await self._transport.send(request))
+
+
+class AsyncChatSessionsResource:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self, *, limit: int = 20, offset: int = 0) -> AsyncPage[ChatSession]:
+        """A page of the caller's own, of at most 100, those first where something was said last."""
+
+        async def fetch(offset: int) -> AsyncPage[ChatSession]:
+            answer = await self._transport.send(
+                Request("GET", "/chat/sessions", query(limit=limit, offset=offset))
+            )
+            try:
+                found = _SESSIONS.validate_json(answer.content)
+            except ValidationError as fault:
+                raise unexpected(answer, fault) from None
+            return AsyncPage(found, None, offset + limit if len(found) == limit else None, fetch)
+
+        return await fetch(offset)
+
+    async def messages(
+        self, session_id: str, *, limit: int = 1000, offset: int = 0
+    ) -> AsyncPage[SessionMessage]:
+        """A page of what was said, in order, of at most 1000. Raises NotFoundError."""
+        place = path("chat", "sessions", session_id, "messages")
+
+        async def fetch(offset: int) -> AsyncPage[SessionMessage]:
+            answer = await self._transport.send(Request("GET", place, query(limit=limit, offset=offset)))
+            try:
+                found = _MESSAGES.validate_json(answer.content)
+            except ValidationError as fault:
+                raise unexpected(answer, fault) from None
+            return AsyncPage(found, None, offset + limit if len(found) == limit else None, fetch)
+
+        return await fetch(offset)
+
+    async def delete(self, session_id: str) -> None:
+        """With all that was said. Raises NotFoundError."""
+        await self._transport.send(Request("DELETE", path("chat", "sessions", session_id)))
+
+
+class AsyncChatResource:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._completions = AsyncChatCompletionsResource(transport)
+        self._sessions = AsyncChatSessionsResource(transport)
+
+    @property
+    def completions(self) -> AsyncChatCompletionsResource:
+        return self._completions
+
+    @property
+    def sessions(self) -> AsyncChatSessionsResource:
+        return self._sessions

@@ -1,0 +1,78 @@
+"""Collections: named sets of documents."""
+
+from typing import Any, Literal
+
+from mnemosyne.aio.pages import AsyncPage
+from mnemosyne.aio.transport import AsyncTransport
+from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections
+from mnemosyne.requests import Request, given, path, query
+
+
+class AsyncCollectionsResource:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def create(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        config: CollectionConfigParam | None = None,
+        org_id: str | None = None,
+        private: bool | None = None,
+    ) -> Collection:
+        """`org_id` may be left out by members of one org; a private collection is its maker's own. Raises
+        ConflictError for a name that is taken."""
+        said = given(
+            name=name,
+            description=description,
+            metadata=metadata,
+            config=config,
+            org_id=org_id,
+            private=private,
+        )
+        request = Request("POST", "/collections", json=said, repeatable=False)
+        return Collection.of(await self._transport.send(request))
+
+    async def list(
+        self,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        sort_by: Literal["created_at", "name", "document_count"] | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> AsyncPage[Collection]:
+        """A page, of at most 100."""
+
+        async def fetch(offset: int) -> AsyncPage[Collection]:
+            wanted = query(limit=limit, offset=offset, sort_by=sort_by, order=order)
+            answer = await self._transport.send(Request("GET", "/collections", wanted))
+            found = Collections.of(answer)
+            return AsyncPage.of(found.data, found.pagination, fetch)
+
+        return await fetch(offset)
+
+    async def get(self, collection_id: str) -> Collection:
+        """Raises NotFoundError."""
+        return Collection.of(await self._transport.send(Request("GET", path("collections", collection_id))))
+
+    async def update(
+        self,
+        collection_id: str,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        config: CollectionConfigParam | None = None,
+    ) -> Collection:
+        """What is not said stays as it is. Raises NotFoundError, ConflictError."""
+        said = given(name=name, description=description, metadata=metadata, config=config)
+        request = Request("PATCH", path("collections", collection_id), json=said)
+        return Collection.of(await self._transport.send(request))
+
+    async def delete(self, collection_id: str, *, cascade: bool = False) -> None:
+        """With `cascade` its documents go too; without, raises ConflictError where there are any."""
+        await self._transport.send(
+            Request("DELETE", path("collections", collection_id), query(cascade=cascade))
+        )

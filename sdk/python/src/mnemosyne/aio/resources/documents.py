@@ -1,0 +1,179 @@
+"""Documents: brought as files, texts and addresses, waited for, listed, changed, deleted."""
+
+import asyncio
+import json
+from typing import Any, Literal
+
+from mnemosyne.aio.pages import AsyncPage
+from mnemosyne.aio.transport import AsyncTransport
+from mnemosyne.errors import (
+    APIConnectionError,
+    APITimeoutError,
+    DocumentFailedError,
+    InternalServerError,
+    RateLimitError,
+)
+from mnemosyne.models.document import Document, DocumentLink, Documents, DocumentStatus
+from mnemosyne.requests import Request, given, path, query
+from mnemosyne.retries import Waiting
+from mnemosyne.uploads import File, upload_of
+
+LOOK_SECONDS = 30.0
+
+
+class AsyncDocumentsResource:
+    """With an `external_id`, the caller's own name for it in its collection, a document may be brought again
+    and takes its own place; so only then bringing it is repeated after a fault."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def create(
+        self,
+        collection_id: str,
+        file: File,
+        *,
+        filename: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        private: bool | None = None,
+        external_id: str | None = None,
+    ) -> Document:
+        """Bring a file: one that is open in binary mode, bytes, a path, or a name with either. Raises
+        ConflictError for bytes that the collection has already, PayloadTooLargeError."""
+        said = json.dumps(metadata, allow_nan=False) if metadata is not None else None
+        upload = upload_of(file, filename)
+        try:
+            request = Request(
+                "POST",
+                "/documents",
+                form=query(
+                    collection_id=collection_id, metadata=said, private=private, external_id=external_id
+                ),
+                file=upload,
+                repeatable=external_id is not None,
+            )
+            return Document.of(await self._transport.send(request))
+        finally:
+            upload.close()
+
+    async def create_from_text(
+        self,
+        collection_id: str,
+        content: str,
+        *,
+        title: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        private: bool | None = None,
+        external_id: str | None = None,
+    ) -> Document:
+        """Without a title it is called by its first words. Raises ConflictError as create does."""
+        said = given(
+            collection_id=collection_id,
+            content=content,
+            title=title,
+            metadata=metadata,
+            private=private,
+            external_id=external_id,
+        )
+        request = Request("POST", "/documents/text", json=said, repeatable=external_id is not None)
+        return Document.of(await self._transport.send(request))
+
+    async def create_from_url(
+        self,
+        collection_id: str,
+        url: str,
+        *,
+        title: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        private: bool | None = None,
+    ) -> Document:
+        """A page or a file of the public internet. One that the collection has already is fetched anew, and
+        takes its own place."""
+        said = given(collection_id=collection_id, url=url, title=title, metadata=metadata, private=private)
+        return Document.of(await self._transport.send(Request("POST", "/documents/url", json=said)))
+
+    async def list(
+        self,
+        collection_id: str,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        status: Literal["processing", "completed", "failed"] | None = None,
+        sort_by: Literal["created_at", "title", "size_bytes"] | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> AsyncPage[Document]:
+        """A page, of at most 100. Raises NotFoundError for a collection that is not the caller's."""
+
+        async def fetch(offset: int) -> AsyncPage[Document]:
+            wanted = query(
+                collection_id=collection_id,
+                limit=limit,
+                offset=offset,
+                status=status,
+                sort_by=sort_by,
+                order=order,
+            )
+            found = Documents.of(await self._transport.send(Request("GET", "/documents", wanted)))
+            return AsyncPage.of(found.data, found.pagination, fetch)
+
+        return await fetch(offset)
+
+    async def get(self, document_id: str) -> Document:
+        """Raises NotFoundError."""
+        return Document.of(await self._transport.send(Request("GET", path("documents", document_id))))
+
+    async def status(self, document_id: str) -> DocumentStatus:
+        """How far it is. Raises NotFoundError."""
+        request = Request("GET", path("documents", document_id, "status"))
+        return DocumentStatus.of(await self._transport.send(request))
+
+    async def url(self, document_id: str) -> DocumentLink:
+        """A link to the original that needs no key. Raises NotFoundError."""
+        request = Request("GET", path("documents", document_id, "url"))
+        return DocumentLink.of(await self._transport.send(request))
+
+    async def update(
+        self, document_id: str, *, title: str | None = None, metadata: dict[str, Any] | None = None
+    ) -> Document:
+        """New metadata take the place of the old; what is not said stays. Raises NotFoundError."""
+        said = given(title=title, metadata=metadata)
+        request = Request("PATCH", path("documents", document_id), json=said)
+        return Document.of(await self._transport.send(request))
+
+    async def wait_until_ready(self, document_id: str, timeout: float = 300) -> Document:
+        """The document once it can be found. Outlasts a server that is gone for a while.
+
+        Raises DocumentFailedError with the document's own error; APITimeoutError, which says how far it was
+        after `timeout` seconds; at once what no waiting mends, such as NotFoundError.
+        """
+        waiting = Waiting(timeout)
+        last, asked_for = "nothing was known of it yet", None
+        while True:
+            # Each look is one attempt, and a short one: the next look is the next.
+            seconds = min(max(waiting.left, 1.0), LOOK_SECONDS)
+            request = Request("GET", path("documents", document_id), seconds=seconds, tries=1)
+            try:
+                document = Document.of(await self._transport.send(request))
+            except APIConnectionError as fault:
+                last, asked_for = str(fault), None
+            except (InternalServerError, RateLimitError) as fault:
+                last, asked_for = str(fault), fault.retry_after
+            else:
+                if document.status == "completed":
+                    return document
+                said = document.error
+                if document.status == "failed":
+                    raise DocumentFailedError(
+                        document.id, said.code if said else "", said.message if said else ""
+                    )
+                last, asked_for = f"it is {document.status}", None
+                if said:
+                    last += f" ({said.code}: {said.message})"
+            pause = waiting.pause(asked_for)
+            if pause is None:
+                raise APITimeoutError(f"document {document_id} is not ready after {timeout} s: {last}")
+            await asyncio.sleep(pause)
+
+    async def delete(self, document_id: str) -> None:
+        """With all that was made of it. Raises NotFoundError."""
+        await self._transport.send(Request("DELETE", path("documents", document_id)))

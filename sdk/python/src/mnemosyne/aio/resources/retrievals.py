@@ -1,0 +1,67 @@
+"""Retrievals: chunks of documents for a question, in five modes."""
+
+from typing import Any, Literal
+
+import httpx
+
+from mnemosyne.aio.transport import AsyncTransport
+from mnemosyne.models.chunk import GraphQueryResult, RetrievalResponse, RetrievalResult
+from mnemosyne.requests import Request, given
+
+
+class AsyncRetrievalsResource:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def retrieve(
+        self,
+        collection_id: str | None,
+        query: str,
+        *,
+        mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"] | None = None,
+        top_k: int | None = None,
+        document_type: str | None = None,
+        rerank: bool | None = None,
+        enable_graph: bool | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+    ) -> RetrievalResult:
+        """The best chunks, best first; None for a collection is all of the caller's. What is not said is as
+        the API has it (semantic, 10). Raises NotFoundError for a collection that is not the caller's."""
+        answer = await self._asked(
+            collection_id=collection_id,
+            query=query,
+            mode=mode,
+            top_k=top_k,
+            document_type=document_type,
+            rerank=rerank,
+            enable_graph=enable_graph,
+            metadata_filter=metadata_filter,
+        )
+        return RetrievalResult(RetrievalResponse.of(answer))
+
+    async def graph_query(
+        self,
+        collection_id: str | None,
+        query: str,
+        *,
+        top_k: int | None = None,
+        document_type: str | None = None,
+        rerank: bool | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+    ) -> GraphQueryResult:
+        """What the graph knows around the names in the question: entities, edges, and the chunks that say
+        so."""
+        answer = await self._asked(
+            collection_id=collection_id,
+            query=query,
+            mode="graph",
+            top_k=top_k,
+            document_type=document_type,
+            rerank=rerank,
+            metadata_filter=metadata_filter,
+        )
+        return GraphQueryResult(RetrievalResponse.of(answer))
+
+    async def _asked(self, **said: Any) -> httpx.Response:
+        # It changes nothing: it may be asked again.
+        return await self._transport.send(Request("POST", "/retrievals", json=given(**said)))

@@ -1,0 +1,68 @@
+# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+"""The client: what it is made of, and what it leads to."""
+
+from types import TracebackType
+from typing import Self
+
+import httpx
+from pydantic import ValidationError
+
+from mnemosyne import errors
+from mnemosyne.config import Settings
+from mnemosyne.models.administration import Health, Stats
+from mnemosyne.requests import Request
+from mnemosyne.resources.chat import ChatResource
+from mnemosyne.resources.collections import CollectionsResource
+from mnemosyne.resources.documents import DocumentsResource
+from mnemosyne.resources.retrievals import RetrievalsResource
+from mnemosyne.transport import Transport
+
+
+class Mnemosyne:
+    """`api_key`: a key or a user's token, else MNEMOSYNE_API_KEY; `base_url`: else MNEMOSYNE_BASE_URL, else
+    the local stack's; `timeout`: seconds for each attempt, 60 by default; `max_retries`: how often a request
+    is repeated; `http_client`: one of your own, which stays open. Raises ConfigurationError."""
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        timeout: float | httpx.Timeout | None = None,
+        max_retries: int = 2,
+        http_client: httpx.Client | None = None,
+    ) -> None:
+        self._transport = Transport(Settings.of(api_key, base_url, timeout, max_retries), http_client)
+        self.collections = CollectionsResource(self._transport)
+        self.documents = DocumentsResource(self._transport)
+        self.retrievals = RetrievalsResource(self._transport)
+        self.chat = ChatResource(self._transport)
+
+    @property
+    def base_url(self) -> str:
+        return self._transport.settings.base_url
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self.base_url!r})"
+
+    def health(self) -> Health:
+        """How the API is; also that it is unhealthy is an answer."""
+        answer = self._transport.send(Request("GET", "/health", accepted=(503,)))
+        try:
+            return Health.model_validate_json(answer.content)
+        except ValidationError:
+            raise errors.of_response(answer, self._transport.settings.api_key) from None
+
+    def stats(self) -> Stats:
+        """For admins: a key with the scope admin."""
+        return Stats.of(self._transport.send(Request("GET", "/stats")))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._transport.close()

@@ -1,0 +1,65 @@
+"""What a client is made of: the key, the address, how long and how often it tries. Only this module reads the
+environment."""
+
+import os
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import httpx
+
+from mnemosyne.errors import ConfigurationError
+
+# The local stack's, and never a stranger's: a key goes only where somebody said, or to this machine.
+LOCAL = "http://127.0.0.1:54321/api/v1"
+KEY, ADDRESS = "MNEMOSYNE_API_KEY", "MNEMOSYNE_BASE_URL"
+# An answer may take a model a minute; a connection takes no such time.
+TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    api_key: str = field(repr=False)
+    base_url: str
+    timeout: httpx.Timeout
+    max_retries: int
+
+    @classmethod
+    def of(
+        cls,
+        api_key: str | None,
+        base_url: str | None,
+        timeout: float | httpx.Timeout | None,
+        max_retries: int,
+    ) -> "Settings":
+        """Raises ConfigurationError, which names what is wrong and never shows the key."""
+        if max_retries < 0:
+            raise ConfigurationError("max_retries: must be 0 or more")
+        return cls(
+            _key(api_key or os.environ.get(KEY, "")),
+            _address(base_url or os.environ.get(ADDRESS) or LOCAL),
+            TIMEOUT if timeout is None else httpx.Timeout(timeout),
+            max_retries,
+        )
+
+
+def _key(said: str) -> str:
+    key = said.strip()
+    if not key:
+        raise ConfigurationError(f"An API key is needed: pass api_key, or set {KEY}.")
+    # Such a header is refused further down, by an error that shows it.
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigurationError("api_key: must be printable ASCII without spaces")
+    return key
+
+
+def _address(said: str) -> str:
+    try:
+        parts = urlsplit(said.strip())
+        named = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        raise ConfigurationError("base_url: must be an address") from None
+    if parts.scheme not in ("http", "https") or not named:
+        raise ConfigurationError("base_url: must begin with http:// or https:// and name a host")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ConfigurationError("base_url: must be without a user, a query and a fragment")
+    return said.strip().rstrip("/")

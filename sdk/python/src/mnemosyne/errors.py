@@ -1,0 +1,191 @@
+"""Everything that can go wrong, each under a name of its own. Nothing here ever says the API key."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+
+class MnemosyneError(Exception):
+    """The base of all errors of this package."""
+
+
+class ConfigurationError(MnemosyneError):
+    """The client cannot be made of what it was given; the message names what is missing or malformed."""
+
+
+class APIError(MnemosyneError):
+    """The API answered, with an error. Within a stream `status_code` is the status that such an error has."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status_code: int = 0,
+        type: str | None = None,
+        code: str | None = None,
+        request_id: str | None = None,
+        details: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        """`retry_after`: how many seconds the API asks to wait before the next request."""
+        super().__init__(message)
+        self.message = message
+        self.status_code = status_code
+        self.type = type
+        self.code = code
+        self.request_id = request_id
+        self.details: dict[str, Any] = dict(details or {})
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        known = {"status": self.status_code or None, "code": self.code, "request": self.request_id}
+        said = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
+        return f"{self.message} ({said})" if said else self.message
+
+
+class BadRequestError(APIError):
+    """400: the request is not one that the API takes."""
+
+
+class ValidationError(BadRequestError):
+    """400 or 422: a field is missing or malformed; `details["field"]` names it."""
+
+
+class AuthenticationError(APIError):
+    """401: the key or the token is not valid, or has expired."""
+
+
+class PermissionDeniedError(APIError):
+    """403: the key lacks a scope, or its owner a right."""
+
+
+class NotFoundError(APIError):
+    """404: there is none, or it is somebody else's."""
+
+
+class ConflictError(APIError):
+    """409: what is already there does not allow it; `code` says what that is."""
+
+
+class PayloadTooLargeError(APIError):
+    """413: the file or the request is too large."""
+
+
+class RateLimitError(APIError):
+    """429: too many requests, or more than the org's tier allows."""
+
+
+class InternalServerError(APIError):
+    """5xx: something is wrong on the API's side."""
+
+
+class UnexpectedResponseError(APIError):
+    """The answer is not one of this API: perhaps the base URL leads elsewhere."""
+
+
+class APIConnectionError(MnemosyneError):
+    """The API could not be reached, or the connection broke before the answer was whole."""
+
+
+class APITimeoutError(APIConnectionError):
+    """It took longer than the timeout allows."""
+
+
+class StreamInterruptedError(APIConnectionError):
+    """A stream ended before it was done. What came before is the beginning of an answer."""
+
+
+class DocumentFailedError(MnemosyneError):
+    """The document could not be processed: `code` and `message` are the document's own error."""
+
+    def __init__(self, document_id: str, code: str = "", message: str = "") -> None:
+        super().__init__(document_id, code, message)
+        self.document_id = document_id
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"document {self.document_id} failed: {self.message} (code {self.code})"
+
+
+_OF_STATUS: dict[int, type[APIError]] = {
+    401: AuthenticationError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    409: ConflictError,
+    413: PayloadTooLargeError,
+    422: ValidationError,
+    429: RateLimitError,
+}
+_STATUS_OF_TYPE = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "rate_limit_error": 429,
+    "server_error": 500,
+}
+_ABOUT_A_FIELD = {"missing_required_field", "invalid_field_value"}
+
+
+def of_response(response: httpx.Response, secret: str) -> APIError:
+    """The error that a response which was read is; `secret` is taken out of whatever it says."""
+    try:
+        said = response.json()
+    except ValueError:
+        said = None
+    return _error(
+        response.status_code,
+        said if isinstance(said, dict) else {},
+        secret,
+        request_id=response.headers.get("x-request-id"),
+        retry_after=retry_after(response),
+    )
+
+
+def of_event(event: Mapping[str, Any], secret: str, request_id: str | None) -> APIError:
+    """The error that ends a stream."""
+    inner = event.get("error")
+    kind = inner.get("type") if isinstance(inner, dict) else None
+    said = event if isinstance(inner, dict) else {"error": {"message": event.get("message")}}
+    return _error(_STATUS_OF_TYPE.get(str(kind), 500), said, secret, request_id=request_id)
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    """Seconds, where the header says so; the API never says a date."""
+    said = response.headers.get("retry-after", "")
+    return float(said) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", said, re.ASCII) else None
+
+
+def _error(status: int, said: Mapping[str, Any], secret: str, **more: Any) -> APIError:
+    inner = said.get("error")
+    found = inner if isinstance(inner, dict) else {}
+    code, kind, details = found.get("code"), found.get("type"), found.get("details")
+    message = found.get("message")
+    if not isinstance(message, str) or not message:
+        # A page of some proxy; what it shows may be the request itself.
+        message = f"The API answered with status {status}, and did not say why."
+        if 300 <= status < 400:
+            message = (
+                f"There is a redirect (status {status}), and the API key follows none: see the base URL."
+            )
+    return _class_of(status, code)(
+        message.replace(secret, "[the API key]"),
+        status_code=status,
+        type=kind if isinstance(kind, str) else None,
+        code=code if isinstance(code, str) else None,
+        details=details if isinstance(details, dict) else None,
+        **more,
+    )
+
+
+def _class_of(status: int, code: Any) -> type[APIError]:
+    if status == 400:
+        return ValidationError if code in _ABOUT_A_FIELD else BadRequestError
+    if found := _OF_STATUS.get(status):
+        return found
+    if status >= 500:
+        return InternalServerError
+    return BadRequestError if status > 400 else UnexpectedResponseError

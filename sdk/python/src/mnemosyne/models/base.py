@@ -1,0 +1,39 @@
+"""What all models share: they are frozen, and keep fields that a newer server sends and this version does not
+know. Where the API may learn another word (a status, a mode), the type is str."""
+
+from typing import Self
+
+import httpx
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mnemosyne.errors import UnexpectedResponseError
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
+
+    @classmethod
+    def of(cls, response: httpx.Response) -> Self:
+        """Raises UnexpectedResponseError for an answer of another form."""
+        try:
+            return cls.model_validate_json(response.content)
+        except ValidationError as fault:
+            raise unexpected(response, fault) from None
+
+
+def unexpected(response: httpx.Response, fault: ValidationError) -> UnexpectedResponseError:
+    """It says where the answer differs, and nothing of what it holds."""
+    first = fault.errors(include_input=False, include_url=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"])) or "the answer"
+    return UnexpectedResponseError(
+        f"This is no answer of the API: {place}: {first['type']}.",
+        status_code=response.status_code,
+        request_id=response.headers.get("x-request-id"),
+    )
+
+
+class Pagination(Model):
+    total: int
+    limit: int
+    offset: int
+    has_more: bool

@@ -1,0 +1,205 @@
+"""Answers of the chat, whole and in parts, as OpenAI's clients are used to reading them (`choices[0]`), with
+everything that the API says besides; and sessions."""
+
+from datetime import datetime
+from typing import Any, Literal, Self, TypedDict
+
+import httpx
+from pydantic import Field, ValidationError
+
+from mnemosyne.models.base import Model, unexpected
+
+
+class ChatMessageParam(TypedDict):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[dict[str, Any]]
+
+
+class RetrievalParam(TypedDict, total=False):
+    mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"]
+    top_k: int
+    rerank: bool
+    enable_graph: bool
+    hierarchical: bool
+    expand_context: bool
+    metadata_filter: dict[str, Any]
+
+
+class GenerationParam(TypedDict, total=False):
+    model: str
+    temperature: float
+    max_tokens: int
+    top_p: float
+    frequency_penalty: float
+    presence_penalty: float
+
+
+class Source(Model):
+    """A document that the answer was written from, by its best chunk."""
+
+    document_id: str
+    title: str | None = None
+    filename: str | None = None
+    chunk_index: int | None = None
+    score: float
+    chunk_id: str | None = None
+
+
+class Usage(Model):
+    """`retrieval_tokens`: of what was read, how much are passages."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    retrieval_tokens: int | None = None
+
+
+class Confidence(Model):
+    level: str
+    avg_relevance: float
+    thresholds: dict[str, float] = Field(default_factory=dict)
+
+
+class ChatMetadata(Model):
+    """`search_query` is the question as it was looked for; `withheld`: too little was found, and said so;
+    `extractive`: the answer is the documents' own sentences; `kept`: the session has it."""
+
+    session_id: str | None = None
+    user_id: str | None = None
+    collection_id: str | None = None
+    retrieval_mode: str | None = None
+    model: str | None = None
+    latency_ms: int | None = None
+    retrieval_latency_ms: int | None = None
+    generation_latency_ms: int | None = None
+    timestamp: datetime | None = None
+    preset: str | None = None
+    reasoning_mode: str | None = None
+    is_follow_up: bool | None = None
+    search_query: str | None = None
+    sub_queries: list[str] = Field(default_factory=list)
+    confidence: Confidence | None = None
+    withheld: bool | None = None
+    extractive: bool | None = None
+    kept: bool | None = None
+
+
+class _Told(Model):
+    """What both a whole answer and the last part of a stream can be asked for directly."""
+
+    metadata: ChatMetadata | None = None
+
+    @property
+    def session_id(self) -> str | None:
+        return self.metadata.session_id if self.metadata else None
+
+    @property
+    def model(self) -> str | None:
+        return self.metadata.model if self.metadata else None
+
+    @property
+    def confidence(self) -> Confidence | None:
+        return self.metadata.confidence if self.metadata else None
+
+    @property
+    def is_follow_up(self) -> bool | None:
+        return self.metadata.is_follow_up if self.metadata else None
+
+    @property
+    def sub_queries(self) -> list[str]:
+        return self.metadata.sub_queries if self.metadata else []
+
+
+class ChatMessage(Model):
+    role: str = "assistant"
+    content: str
+
+
+class Choice(Model):
+    """The only one. The API does not say why a model stopped: `stop` means that the answer is whole."""
+
+    index: int = 0
+    message: ChatMessage
+    finish_reason: str = "stop"
+
+
+class ChatCompletion(_Told):
+    query: str
+    response: str
+    choices: list[Choice]
+    sources: list[Source] = Field(default_factory=list)
+    usage: Usage | None = None
+
+    @classmethod
+    def of(cls, response: httpx.Response) -> Self:
+        """Raises UnexpectedResponseError."""
+        try:
+            said = _Answer.model_validate_json(response.content)
+        except ValidationError as fault:
+            raise unexpected(response, fault) from None
+        choice = Choice(message=ChatMessage(content=said.response))
+        return cls.model_construct(**{**dict(said), "choices": [choice]})
+
+
+class _Answer(Model):
+    query: str
+    response: str
+    sources: list[Source] = Field(default_factory=list)
+    usage: Usage | None = None
+    metadata: ChatMetadata | None = None
+
+
+class ChoiceDelta(Model):
+    role: str | None = None
+    content: str | None = None
+
+
+class ChunkChoice(Model):
+    index: int = 0
+    delta: ChoiceDelta = ChoiceDelta()
+    finish_reason: str | None = None
+
+
+class ReasoningStep(Model):
+    step: int
+    description: str
+
+
+NOTHING_SAID = [ChunkChoice()]
+
+
+class ChatCompletionChunk(_Told):
+    """A part of a stream. `type` is sources, delta, reasoning_step, sub_query, usage or done; `choices[0]` is
+    there in each, with text in a delta's alone, and what else belongs to the type is filled."""
+
+    type: str
+    choices: list[ChunkChoice] = NOTHING_SAID
+    sources: list[Source] | None = None
+    usage: Usage | None = None
+    reasoning_step: ReasoningStep | None = None
+    sub_query: str | None = None
+
+
+class ChatSession(Model):
+    """`collection_id` is None of one that is about all collections, or about one that has gone."""
+
+    id: str
+    org_id: str | None = None
+    user_id: str | None = None
+    collection_id: str | None = None
+    title: str
+    created_at: datetime
+    last_message_at: datetime
+    message_count: int
+
+
+class SessionMessage(Model):
+    """Of an answer also what it was written from, and what it took."""
+
+    id: str
+    session_id: str
+    role: str
+    content: str
+    created_at: datetime
+    sources: list[dict[str, Any]] | None = None
+    usage: dict[str, Any] | None = None

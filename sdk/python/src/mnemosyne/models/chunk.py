@@ -1,0 +1,150 @@
+"""What is found: chunks of documents, in their order, and what the graph knows around a question."""
+
+from typing import Any
+
+from pydantic import Field
+
+from mnemosyne.models.base import Model
+
+
+class ChunkDocument(Model):
+    id: str
+    title: str | None = None
+    filename: str | None = None
+
+
+class Chunk(Model):
+    """`score` is the order's, 0 to 1; `similarity` the cosine to the query, None where none was computed."""
+
+    chunk_id: str
+    document_id: str
+    collection_id: str | None = None
+    user_id: str | None = None
+    content: str
+    content_hash: str | None = None
+    chunk_index: int | None = None
+    score: float
+    similarity: float | None = None
+    rank: int
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    document: ChunkDocument | None = None
+    document_metadata: dict[str, Any] = Field(default_factory=dict)
+    chunk_metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def graph_sourced(self) -> bool:
+        """Whether it is here by the graph alone."""
+        return bool(self.metadata.get("graph_sourced"))
+
+
+class GraphEntity(Model):
+    """`seed`: the question names it; `weight`, 0 to 1, is how much it has to do with that."""
+
+    id: str
+    name: str
+    type: str
+    aliases: list[str] = Field(default_factory=list)
+    seed: bool = False
+    weight: float | None = None
+
+
+class GraphEdge(Model):
+    """`source` and `target` are ids of entities; it reads forward."""
+
+    type: str
+    source: str
+    target: str
+    confidence: float | None = None
+    evidence: list[str] = Field(default_factory=list)
+
+
+class Graph(Model):
+    """`evidence` are ids of chunks that say so."""
+
+    entities: list[GraphEntity] = Field(default_factory=list)
+    edges: list[GraphEdge] = Field(default_factory=list)
+    evidence: list[str] = Field(default_factory=list)
+
+
+class RetrievalMetadata(Model):
+    """`reranked_by`: the model that made the order; `rerank_failed`: one was asked to and could not. `exact`:
+    everything that might be found was compared by its vector. `considered`: how many chunks were."""
+
+    mode: str
+    total_results: int
+    retrieval_time_ms: int | None = None
+    reranked_by: str | None = None
+    rerank_failed: bool = False
+    exact: bool | None = None
+    considered: int | None = None
+
+
+class RetrievalResponse(Model):
+    """As the API sends it."""
+
+    query: str
+    mode: str
+    total_results: int
+    graph_enhanced: bool = False
+    graph_context: str | None = None
+    graph: Graph | None = None
+    results: list[Chunk]
+    retrieval_metadata: RetrievalMetadata | None = None
+
+
+class RetrievalResult(list[Chunk]):
+    """The chunks, best first, and how they were found."""
+
+    def __init__(self, response: RetrievalResponse) -> None:
+        super().__init__(response.results)
+        self.response = response
+
+    @property
+    def query(self) -> str:
+        return self.response.query
+
+    @property
+    def mode(self) -> str:
+        return self.response.mode
+
+    @property
+    def total_results(self) -> int:
+        return self.response.total_results
+
+    @property
+    def graph_enhanced(self) -> bool:
+        return self.response.graph_enhanced
+
+    @property
+    def graph_context(self) -> str | None:
+        """What the graph says, in words; None where it had no part."""
+        return self.response.graph_context
+
+    @property
+    def graph(self) -> Graph | None:
+        return self.response.graph
+
+    @property
+    def metadata(self) -> RetrievalMetadata | None:
+        return self.response.retrieval_metadata
+
+    @property
+    def retrieval_time_ms(self) -> int | None:
+        found = self.response.retrieval_metadata
+        return found.retrieval_time_ms if found else None
+
+
+class GraphQueryResult(RetrievalResult):
+    """What the graph led to; its entities and edges are empty where it knows nothing of the question."""
+
+    @property
+    def context(self) -> str | None:
+        return self.graph_context
+
+    @property
+    def entities(self) -> list[GraphEntity]:
+        return self.graph.entities if self.graph else []
+
+    @property
+    def edges(self) -> list[GraphEdge]:
+        return self.graph.edges if self.graph else []

@@ -1,0 +1,46 @@
+"""Collections, and how their documents are read."""
+
+from datetime import datetime
+from typing import Any, TypedDict
+
+from pydantic import Field
+
+from mnemosyne.models.base import Model, Pagination
+
+
+class CollectionConfigParam(TypedDict, total=False):
+    """What a collection may ask for; what it does not is the deployment's to choose."""
+
+    chunk_size: int
+    chunk_overlap: int
+    embedding_model: str
+    enable_hybrid_search: bool
+    enable_knowledge_graph: bool
+
+
+class CollectionConfig(Model):
+    chunk_size: int | None = None
+    chunk_overlap: int | None = None
+    embedding_model: str | None = None
+    enable_hybrid_search: bool | None = None
+    enable_knowledge_graph: bool | None = None
+
+
+class Collection(Model):
+    """`user_id`: whose it is alone; None is the whole org's."""
+
+    id: str
+    org_id: str | None = None
+    user_id: str | None = None
+    name: str
+    description: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    config: CollectionConfig = CollectionConfig()
+    document_count: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class Collections(Model):
+    data: list[Collection]
+    pagination: Pagination

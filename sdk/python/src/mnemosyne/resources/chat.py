@@ -1,0 +1,164 @@
+# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+"""Chat: answers over documents, whole or as a stream, and the sessions that remember them."""
+
+from collections.abc import Iterable
+from typing import Any, Literal, overload
+
+from pydantic import TypeAdapter, ValidationError
+
+from mnemosyne.chunks import chunk_of
+from mnemosyne.models.base import unexpected
+from mnemosyne.models.chat import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChatMessageParam,
+    ChatSession,
+    GenerationParam,
+    RetrievalParam,
+    SessionMessage,
+)
+from mnemosyne.pages import Page
+from mnemosyne.requests import Request, given, path, query
+from mnemosyne.streaming import Stream
+from mnemosyne.transport import Transport
+
+Preset = Literal["concise", "detailed", "research", "technical", "creative", "qna"]
+_SESSIONS = TypeAdapter(list[ChatSession])
+_MESSAGES = TypeAdapter(list[SessionMessage])
+
+
+class ChatCompletionsResource:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    @overload
+    def create(
+        self,
+        collection_id: str | None,
+        messages: Iterable[ChatMessageParam],
+        *,
+        stream: Literal[False] = False,
+        model: str | None = None,
+        session_id: str | None = None,
+        preset: Preset | None = None,
+        reasoning_mode: Literal["standard", "deep"] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        custom_instruction: str | None = None,
+        is_follow_up: bool | None = None,
+        retrieval: RetrievalParam | None = None,
+        generation: GenerationParam | None = None,
+    ) -> ChatCompletion: ...
+
+    @overload
+    def create(
+        self,
+        collection_id: str | None,
+        messages: Iterable[ChatMessageParam],
+        *,
+        stream: Literal[True],
+        model: str | None = None,
+        session_id: str | None = None,
+        preset: Preset | None = None,
+        reasoning_mode: Literal["standard", "deep"] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        custom_instruction: str | None = None,
+        is_follow_up: bool | None = None,
+        retrieval: RetrievalParam | None = None,
+        generation: GenerationParam | None = None,
+    ) -> Stream[ChatCompletionChunk]: ...
+
+    @overload
+    def create(
+        self,
+        collection_id: str | None,
+        messages: Iterable[ChatMessageParam],
+        *,
+        stream: bool,
+        model: str | None = None,
+        session_id: str | None = None,
+        preset: Preset | None = None,
+        reasoning_mode: Literal["standard", "deep"] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        custom_instruction: str | None = None,
+        is_follow_up: bool | None = None,
+        retrieval: RetrievalParam | None = None,
+        generation: GenerationParam | None = None,
+    ) -> ChatCompletion | Stream[ChatCompletionChunk]: ...
+
+    def create(
+        self,
+        collection_id: str | None,
+        messages: Iterable[ChatMessageParam],
+        *,
+        stream: bool = False,
+        **options: Any,
+    ) -> ChatCompletion | Stream[ChatCompletionChunk]:
+        """An answer to the last message; None for a collection is all of the caller's, or the session's.
+
+        Each turn is kept in a session: the answer's `session_id`, sent again, goes on with it. It is repeated
+        only where the API did nothing; a stream never once it has begun.
+        """
+        said = given(collection_id=collection_id, messages=list(messages), stream=stream, **options)
+        request = Request("POST", "/chat", json=said, repeatable=False)
+        if stream:
+            answer = self._transport.open(request)
+            secret, request_id = self._transport.settings.api_key, answer.headers.get("x-request-id")
+            return Stream(
+                answer,
+                lambda data: chunk_of(data, secret, request_id),
+                lambda chunk: chunk.type == "done",
+            )
+        return ChatCompletion.of(self._transport.send(request))
+
+
+class ChatSessionsResource:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self, *, limit: int = 20, offset: int = 0) -> Page[ChatSession]:
+        """A page of the caller's own, of at most 100, those first where something was said last."""
+
+        def fetch(offset: int) -> Page[ChatSession]:
+            answer = self._transport.send(Request("GET", "/chat/sessions", query(limit=limit, offset=offset)))
+            try:
+                found = _SESSIONS.validate_json(answer.content)
+            except ValidationError as fault:
+                raise unexpected(answer, fault) from None
+            return Page(found, None, offset + limit if len(found) == limit else None, fetch)
+
+        return fetch(offset)
+
+    def messages(self, session_id: str, *, limit: int = 1000, offset: int = 0) -> Page[SessionMessage]:
+        """A page of what was said, in order, of at most 1000. Raises NotFoundError."""
+        place = path("chat", "sessions", session_id, "messages")
+
+        def fetch(offset: int) -> Page[SessionMessage]:
+            answer = self._transport.send(Request("GET", place, query(limit=limit, offset=offset)))
+            try:
+                found = _MESSAGES.validate_json(answer.content)
+            except ValidationError as fault:
+                raise unexpected(answer, fault) from None
+            return Page(found, None, offset + limit if len(found) == limit else None, fetch)
+
+        return fetch(offset)
+
+    def delete(self, session_id: str) -> None:
+        """With all that was said. Raises NotFoundError."""
+        self._transport.send(Request("DELETE", path("chat", "sessions", session_id)))
+
+
+class ChatResource:
+    def __init__(self, transport: Transport) -> None:
+        self._completions = ChatCompletionsResource(transport)
+        self._sessions = ChatSessionsResource(transport)
+
+    @property
+    def completions(self) -> ChatCompletionsResource:
+        return self._completions
+
+    @property
+    def sessions(self) -> ChatSessionsResource:
+        return self._sessions

@@ -1,0 +1,77 @@
+# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+"""Collections: named sets of documents."""
+
+from typing import Any, Literal
+
+from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections
+from mnemosyne.pages import Page
+from mnemosyne.requests import Request, given, path, query
+from mnemosyne.transport import Transport
+
+
+class CollectionsResource:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def create(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        config: CollectionConfigParam | None = None,
+        org_id: str | None = None,
+        private: bool | None = None,
+    ) -> Collection:
+        """`org_id` may be left out by members of one org; a private collection is its maker's own. Raises
+        ConflictError for a name that is taken."""
+        said = given(
+            name=name,
+            description=description,
+            metadata=metadata,
+            config=config,
+            org_id=org_id,
+            private=private,
+        )
+        request = Request("POST", "/collections", json=said, repeatable=False)
+        return Collection.of(self._transport.send(request))
+
+    def list(
+        self,
+        *,
+        limit: int = 20,
+        offset: int = 0,
+        sort_by: Literal["created_at", "name", "document_count"] | None = None,
+        order: Literal["asc", "desc"] | None = None,
+    ) -> Page[Collection]:
+        """A page, of at most 100."""
+
+        def fetch(offset: int) -> Page[Collection]:
+            wanted = query(limit=limit, offset=offset, sort_by=sort_by, order=order)
+            answer = self._transport.send(Request("GET", "/collections", wanted))
+            found = Collections.of(answer)
+            return Page.of(found.data, found.pagination, fetch)
+
+        return fetch(offset)
+
+    def get(self, collection_id: str) -> Collection:
+        """Raises NotFoundError."""
+        return Collection.of(self._transport.send(Request("GET", path("collections", collection_id))))
+
+    def update(
+        self,
+        collection_id: str,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        config: CollectionConfigParam | None = None,
+    ) -> Collection:
+        """What is not said stays as it is. Raises NotFoundError, ConflictError."""
+        said = given(name=name, description=description, metadata=metadata, config=config)
+        request = Request("PATCH", path("collections", collection_id), json=said)
+        return Collection.of(self._transport.send(request))
+
+    def delete(self, collection_id: str, *, cascade: bool = False) -> None:
+        """With `cascade` its documents go too; without, raises ConflictError where there are any."""
+        self._transport.send(Request("DELETE", path("collections", collection_id), query(cascade=cascade)))

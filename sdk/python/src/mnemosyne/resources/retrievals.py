@@ -1,0 +1,68 @@
+# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+"""Retrievals: chunks of documents for a question, in five modes."""
+
+from typing import Any, Literal
+
+import httpx
+
+from mnemosyne.models.chunk import GraphQueryResult, RetrievalResponse, RetrievalResult
+from mnemosyne.requests import Request, given
+from mnemosyne.transport import Transport
+
+
+class RetrievalsResource:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def retrieve(
+        self,
+        collection_id: str | None,
+        query: str,
+        *,
+        mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"] | None = None,
+        top_k: int | None = None,
+        document_type: str | None = None,
+        rerank: bool | None = None,
+        enable_graph: bool | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+    ) -> RetrievalResult:
+        """The best chunks, best first; None for a collection is all of the caller's. What is not said is as
+        the API has it (semantic, 10). Raises NotFoundError for a collection that is not the caller's."""
+        answer = self._asked(
+            collection_id=collection_id,
+            query=query,
+            mode=mode,
+            top_k=top_k,
+            document_type=document_type,
+            rerank=rerank,
+            enable_graph=enable_graph,
+            metadata_filter=metadata_filter,
+        )
+        return RetrievalResult(RetrievalResponse.of(answer))
+
+    def graph_query(
+        self,
+        collection_id: str | None,
+        query: str,
+        *,
+        top_k: int | None = None,
+        document_type: str | None = None,
+        rerank: bool | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+    ) -> GraphQueryResult:
+        """What the graph knows around the names in the question: entities, edges, and the chunks that say
+        so."""
+        answer = self._asked(
+            collection_id=collection_id,
+            query=query,
+            mode="graph",
+            top_k=top_k,
+            document_type=document_type,
+            rerank=rerank,
+            metadata_filter=metadata_filter,
+        )
+        return GraphQueryResult(RetrievalResponse.of(answer))
+
+    def _asked(self, **said: Any) -> httpx.Response:
+        # It changes nothing: it may be asked again.
+        return self._transport.send(Request("POST", "/retrievals", json=given(**said)))

@@ -1,0 +1,64 @@
+"""Whether to try again, and when: exponential back-off with full jitter, or as long as the API asks for.
+
+What may be done twice is repeated after any passing fault. What may not is repeated only where nothing was
+done: no connection came about, or the API refused the request and said when to come again.
+"""
+
+import random
+import time
+from dataclasses import dataclass, field
+
+import httpx
+
+from mnemosyne.requests import Request
+
+PASSING = frozenset({408, 429, 500, 502, 503, 504})
+REFUSED = frozenset({429, 503})
+FIRST_SECONDS, MOST_SECONDS = 0.5, 8.0
+# Who is asked to wait for longer than this hears so instead.
+LONGEST_RETRY_AFTER = 60.0
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+def wait_after_fault(request: Request, fault: httpx.RequestError, attempt: int) -> float | None:
+    """Seconds until the next attempt, after the `attempt`-th (from 0); None: there is to be none."""
+    if isinstance(fault, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+        return None
+    return backoff(attempt) if request.repeatable or isinstance(fault, NOT_SENT) else None
+
+
+def wait_after_status(request: Request, status: int, retry_after: float | None, attempt: int) -> float | None:
+    """The same after an answer."""
+    refused = status in REFUSED and retry_after is not None
+    if status not in PASSING or not (request.repeatable or refused):
+        return None
+    if retry_after is None:
+        return backoff(attempt)
+    # A little apart from the others who were told the same.
+    return retry_after + backoff(0) if retry_after <= LONGEST_RETRY_AFTER else None
+
+
+def backoff(attempt: int) -> float:
+    return random.uniform(0, min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(attempt, 10)))  # noqa: S311
+
+
+@dataclass(slots=True)
+class Waiting:
+    """How long to wait between looks at something that takes a while: longer each time, until it is due."""
+
+    seconds: float
+    longest: float = 5.0
+    _pause: float = 0.25
+    _began: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        return self.seconds - (time.monotonic() - self._began)
+
+    def pause(self, asked_for: float | None = None) -> float | None:
+        """Seconds, at least those that the API asks for; None when there is no time left."""
+        if self.left <= 0:
+            return None
+        drawn = self._pause * random.uniform(0.5, 1.0)  # noqa: S311
+        self._pause = min(self.longest, self._pause * 1.5)
+        return min(self.left, max(drawn, asked_for or 0.0))

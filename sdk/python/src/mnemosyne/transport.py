@@ -1,0 +1,98 @@
+# Made from aio/ by `python -m local.sdk_python`: change that, and make this anew.
+"""Requests on their way: sent, repeated where that is right, and answered or raised."""
+
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import httpx
+
+from mnemosyne import errors, retries
+from mnemosyne.config import Settings
+from mnemosyne.requests import Request
+from mnemosyne.version import __version__
+
+
+class Transport:
+    def __init__(self, settings: Settings, http_client: httpx.Client | None) -> None:
+        self.settings = settings
+        self._own = http_client is None
+        self._http = http_client or httpx.Client()
+        self._headers = {
+            "Authorization": f"Bearer {settings.api_key}",
+            "Accept": "application/json, text/event-stream",
+            "User-Agent": f"mnemosyne-python/{__version__}",
+        }
+
+    def close(self) -> None:
+        """One that was given stays open: it is the giver's."""
+        if self._own:
+            self._http.close()
+
+    def send(self, request: Request) -> httpx.Response:
+        """The whole answer. Raises an APIError, APIConnectionError or APITimeoutError."""
+        return self._attempts(request, self._whole)
+
+    def open(self, request: Request) -> httpx.Response:
+        """An answer of which the body is still to come; whoever asked closes it. Raises the same."""
+        return self._attempts(request, self._begun)
+
+    def _attempts(self, request: Request, attempt_at: Callable[[Request], httpx.Response]) -> httpx.Response:
+        """A DELETE whose answer got lost may find nothing when it comes again: then it was done."""
+        most = self.settings.max_retries if request.tries is None else request.tries - 1
+        number, perhaps_done = 0, False
+        while True:
+            wait: float | None
+            try:
+                answer = attempt_at(request)
+            except httpx.RequestError as fault:
+                wait = retries.wait_after_fault(request, fault, number)
+                if wait is None or number >= most:
+                    self._raise(fault)
+                perhaps_done = perhaps_done or not isinstance(fault, retries.NOT_SENT)
+            else:
+                if answer.is_success or answer.status_code in request.accepted:
+                    return answer
+                if perhaps_done and request.method == "DELETE" and answer.status_code == 404:
+                    return answer
+                wait = retries.wait_after_status(
+                    request, answer.status_code, errors.retry_after(answer), number
+                )
+                if wait is None or number >= most:
+                    raise errors.of_response(answer, self.settings.api_key)
+                perhaps_done = perhaps_done or answer.status_code >= 500
+            number += 1
+            time.sleep(wait)
+
+    def _whole(self, request: Request) -> httpx.Response:
+        return self._http.send(self._built(request), auth=None, follow_redirects=False)
+
+    def _begun(self, request: Request) -> httpx.Response:
+        answer = self._http.send(self._built(request), stream=True, auth=None, follow_redirects=False)
+        if not answer.is_success:
+            try:
+                answer.read()
+            finally:
+                answer.close()
+        return answer
+
+    def _built(self, request: Request) -> httpx.Request:
+        """(Neither redirects nor another's idea of auth: the key goes to the base URL, and nothing else.)"""
+        more: dict[str, Any] = {"json": request.json} if request.json is not None else {}
+        if request.file:
+            more = {"data": request.form, "files": {"file": request.file.part()}}
+        return self._http.build_request(
+            request.method,
+            f"{self.settings.base_url}{request.path}",
+            params=request.query,
+            headers=self._headers,
+            timeout=self.settings.timeout if request.seconds is None else request.seconds,
+            **more,
+        )
+
+    def _raise(self, fault: httpx.RequestError) -> NoReturn:
+        """(Its cause is kept out of it: that would know the headers, and the key among them.)"""
+        kind, where = type(fault).__name__, self.settings.base_url
+        if isinstance(fault, httpx.TimeoutException):
+            raise errors.APITimeoutError(f"{where} did not answer in time ({kind}).") from None
+        raise errors.APIConnectionError(f"{where} could not be reached, or broke off ({kind}).") from None

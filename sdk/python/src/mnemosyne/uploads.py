@@ -1,0 +1,62 @@
+"""Files as they are given: open, as bytes, as a path; and as a form sends them, from the start each time."""
+
+import io
+import mimetypes
+from contextlib import suppress
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+Content = IO[bytes] | bytes
+File = Content | PathLike[str] | tuple[str, Content]
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    name: str
+    content_type: str
+    _content: Content = field(repr=False)
+    _opened: bool = field(default=False, repr=False)
+
+    def part(self) -> tuple[str, Content, str]:
+        """What httpx makes a form's part of; it begins at the start of a file that can be sought in."""
+        return self.name, self._content, self.content_type
+
+    def close(self) -> None:
+        """Only what was opened here: another's file stays as it is."""
+        if self._opened and not isinstance(self._content, bytes):
+            self._content.close()
+
+
+def upload_of(file: File, filename: str | None = None) -> Upload:
+    """Raises TypeError for what is no file of bytes, OSError for a path that cannot be read."""
+    if isinstance(file, tuple):
+        return _upload(file[1], filename or file[0])
+    if isinstance(file, PathLike):
+        path = Path(file)
+        return _upload(path.open("rb"), filename or path.name, opened=True)
+    return _upload(file, filename or _name_of(file))
+
+
+def _upload(content: Content, name: str, *, opened: bool = False) -> Upload:
+    if isinstance(content, bytes | bytearray | memoryview):
+        content = bytes(content)
+    elif isinstance(content, io.TextIOBase) or not hasattr(content, "read"):
+        raise TypeError("file: must be a file that is open in binary mode, bytes, or a path")
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    if not isinstance(content, bytes) and not _can_be_sought_in(content):
+        # What comes by a pipe comes once, and its length is not known before.
+        content = content.read()
+    return Upload(name, kind, content, opened)
+
+
+def _can_be_sought_in(content: IO[bytes]) -> bool:
+    with suppress(AttributeError, OSError):
+        return content.seekable()
+    return False
+
+
+def _name_of(file: Any) -> str:
+    name = getattr(file, "name", None)
+    return Path(name).name if isinstance(name, str) and name else "unnamed"

@@ -1,0 +1,84 @@
+"""The Python SDK's examples, each as a program of its own, against the real stack."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from reportlab.pdfgen.canvas import Canvas
+
+from tests.conftest import People
+from tests.sdk.python_client import SOURCE, address_of, key_of, working
+
+EXAMPLES = SOURCE / "examples"
+GUIDE = (
+    "To deploy the application, build the container image and push it to the registry.",
+    "The architecture has three parts: a gateway, a database and a worker.",
+)
+pytestmark = pytest.mark.usefixtures("no_jobs")
+
+
+def run(name: str, people: People, folder: Path) -> str:
+    """As ann, with a worker beside; what the example prints."""
+    stack = people.ann.stack
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(SOURCE / "src"),
+        "MNEMOSYNE_API_KEY": key_of(people.ann),
+        "MNEMOSYNE_BASE_URL": address_of(stack),
+    }
+    with working(stack):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore::ResourceWarning", str(EXAMPLES / name)],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_quickstart_is_the_contract_s_own_code_and_answers_from_a_pdf(people: People, tmp_path: Path):
+    canvas = Canvas(str(tmp_path / "guide.pdf"))
+    for line, text in enumerate(GUIDE):
+        canvas.drawString(72, 720 - 20 * line, text)
+    canvas.save()
+    said = run("quickstart.py", people, tmp_path)
+    assert said.startswith("Score: 0.")
+    assert "Content: To deploy the application" in said
+    assert said.count("build the container image") >= 2  # found, and answered
+    assert "three parts" in said.rpartition("Content:")[2]
+
+
+def test_streaming_says_its_sources_and_goes_on_in_its_session(people: People, tmp_path: Path):
+    said = run("streaming.py", people, tmp_path)
+    assert said.count("from: Kettle") == 2
+    assert "100 degrees" in said
+    assert "1.7 litres" in said
+    assert said.endswith("['user', 'assistant', 'user', 'assistant']\n")
+
+
+def test_asynchronous_brings_several_at_once_and_pages_through_them(people: People, tmp_path: Path):
+    said = run("asynchronous.py", people, tmp_path)
+    assert said.startswith("['Kettle', 'Oven', 'Toaster']\n")
+    assert "two minutes" in said
+
+
+def test_handling_errors_meets_each_of_its_errors(people: People, tmp_path: Path):
+    assert run("handling_errors.py", people, tmp_path).splitlines() == [
+        "duplicate_document it is there already: True",
+        "document_not_found 404",
+        "failed: processing_failed",
+        "APIConnectionError",
+    ]
+
+
+def test_every_example_is_run(people: People):
+    """By ann, above."""
+    ran = {"quickstart.py", "streaming.py", "asynchronous.py", "handling_errors.py"}
+    assert {path.name for path in EXAMPLES.glob("*.py")} == ran

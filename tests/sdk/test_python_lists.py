@@ -1,0 +1,73 @@
+"""The Python SDK pages through long lists, a page in memory at a time. Asked by a client with a key, of a
+server that has the pages ready."""
+
+import gc
+import weakref
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from mnemosyne import AsyncMnemosyne, Mnemosyne
+from tests.sdk.python_client import DOCUMENT, KEY, ran
+from tests.stand_in import Reply, StandIn
+
+TOTAL, LIMIT = 10_000, 100
+
+
+def page(ids: Sequence[int], offset: int, total: int = TOTAL, limit: int = LIMIT) -> Reply:
+    more = {"total": total, "limit": limit, "offset": offset, "has_more": offset + limit < total}
+    return Reply(json={"data": [{**DOCUMENT, "id": f"d{each}"} for each in ids], "pagination": more})
+
+
+def scripted(gateway: StandIn) -> None:
+    gateway.replies(*(page(range(start, start + LIMIT), start) for start in range(0, TOTAL, LIMIT)))
+
+
+def offsets(gateway: StandIn) -> list[int]:
+    return [int(parse_qs(urlsplit(request.path).query)["offset"][0]) for request in gateway.requests]
+
+
+def test_ten_thousand_documents_a_page_at_a_time(gateway: StandIn):
+    scripted(gateway)
+    with Mnemosyne(KEY, gateway.url) as client:
+        first = client.documents.list("c1", limit=LIMIT)
+        assert (isinstance(first, list), len(first), first[-1].id) == (True, LIMIT, "d99")
+        assert first.pagination
+        assert first.pagination.total == TOTAL
+        documents, seen = first.auto_paging_iter(), list[str]()
+        kept = list[weakref.ref[Any]]()
+        for document in documents:
+            seen.append(document.id)
+            if len(seen) % LIMIT == 1:
+                kept.append(weakref.ref(document))
+    assert seen == [f"d{number}" for number in range(TOTAL)]
+    assert offsets(gateway) == list(range(0, TOTAL, LIMIT))
+    gc.collect()
+    # The first page, which is held above, and the last document.
+    assert sum(reference() is not None for reference in kept) <= 2
+
+
+async def _seen(url: str) -> list[str]:
+    async with AsyncMnemosyne(KEY, url) as client:
+        first = await client.documents.list("c1", limit=LIMIT)
+        return [document.id async for document in first.auto_paging_iter()]
+
+
+def test_the_asynchronous_client_pages_the_same(gateway: StandIn):
+    scripted(gateway)
+    assert ran(_seen(gateway.url)) == [f"d{number}" for number in range(TOTAL)]
+
+
+def test_what_is_added_meanwhile_brings_nothing_twice(gateway: StandIn):
+    """Newest first: another one moves the last of a page to the next."""
+    gateway.replies(page([3, 2], 0, 4, 2), page([2, 1], 2, 5, 2), page([0], 4, 5, 2))
+    with Mnemosyne(KEY, gateway.url) as client:
+        seen = [document.id for document in client.documents.list("c1", limit=2).auto_paging_iter()]
+    assert seen == ["d3", "d2", "d1", "d0"]
+
+
+def test_an_empty_page_is_the_last_whatever_it_says(gateway: StandIn):
+    gateway.replies(page([], 0))
+    with Mnemosyne(KEY, gateway.url) as client:
+        assert list(client.documents.list("c1").auto_paging_iter()) == []
+    assert len(gateway.requests) == 1

@@ -1,0 +1,47 @@
+"""The Python SDK as a package: its wheel, and its synchronous half as it is made of the asynchronous one.
+Asked by a developer."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from local import sdk_python
+from mnemosyne import __version__
+from tests.sdk.python_client import SOURCE
+
+
+def test_the_synchronous_half_is_what_the_asynchronous_one_makes():
+    """`python -m local.sdk_python` writes it anew."""
+    for name, text in sdk_python.made().items():
+        assert (sdk_python.PACKAGE / name).read_text() == text, name
+        assert "async" not in text.lower().replace("# made from aio/ by", ""), name
+
+
+def test_the_wheel_is_built_installed_and_imported_without_a_network(tmp_path: Path):
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--no-input"]
+    wheels, place = tmp_path / "wheels", tmp_path / "place"
+    build = [
+        "wheel",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(wheels),
+        str(SOURCE),
+    ]
+    subprocess.run([*pip, *build], check=True, cwd=tmp_path)
+    (wheel,) = wheels.iterdir()
+    assert wheel.name == f"mnemosyne_ai-{__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as opened:
+        files = set(opened.namelist())
+    built = {f"mnemosyne/{path.relative_to(sdk_python.PACKAGE)}" for path in sdk_python.PACKAGE.rglob("*.py")}
+    assert built | {"mnemosyne/py.typed"} == {name for name in files if name.startswith("mnemosyne/")}
+    install = ["install", "--no-index", "--no-deps", "--target", str(place), str(wheel)]
+    subprocess.run([*pip, *install], check=True, cwd=tmp_path)
+    told = "import mnemosyne; print(mnemosyne.__file__, mnemosyne.__version__, mnemosyne.Mnemosyne('k'))"
+    said = subprocess.run(
+        [sys.executable, "-c", told],
+        check=True, cwd=tmp_path, env={"PYTHONPATH": str(place)}, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert said.startswith(f"{place / 'mnemosyne' / '__init__.py'} {__version__} Mnemosyne(base_url=")

@@ -1,0 +1,151 @@
+"""The Python SDK's resources against the real stack: ann with a key of hers, ada as an admin, bob as the
+stranger."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from mnemosyne import (
+    AuthenticationError,
+    ConflictError,
+    Mnemosyne,
+    NotFoundError,
+    PayloadTooLargeError,
+    PermissionDeniedError,
+    ValidationError,
+)
+from mnemosyne.models import GraphQueryResult
+from shared.documents import MAX_BYTES
+from shared.pipeline import Pipeline
+from tests.conftest import People
+from tests.functions.searching import workspace
+from tests.sdk.python_client import address_of, client_of, key_of, working
+
+pytestmark = pytest.mark.usefixtures("no_jobs")
+
+
+@pytest.fixture
+def ann(people: People) -> Iterator[Mnemosyne]:
+    with client_of(people.ann) as client:
+        yield client
+
+
+def test_collections_from_their_making_to_their_end(ann: Mnemosyne, people: People):
+    made = ann.collections.create("docs", description="ours", metadata={"a": 1}, config={"chunk_size": 128})
+    assert (made.name, made.metadata, made.config.chunk_size, made.document_count) == (
+        "docs",
+        {"a": 1},
+        128,
+        0,
+    )
+    assert made.created_at.tzinfo
+    assert ann.collections.get(made.id) == made
+    with pytest.raises(ConflictError) as taken:
+        ann.collections.create("docs")
+    assert taken.value.code == "duplicate_collection"
+    changed = ann.collections.update(made.id, name="kilns")
+    assert (changed.name, changed.description) == ("kilns", "ours")
+    ann.collections.create("ovens", private=True)
+    page = ann.collections.list(sort_by="name", order="asc", limit=1)
+    assert ([each.name for each in page], len(page), page[0].id) == (["kilns"], 1, made.id)
+    assert page.pagination
+    assert (page.pagination.total, page.has_more) == (2, True)
+    assert [each.name for each in page.auto_paging_iter()] == ["kilns", "ovens"]
+    ann.documents.create_from_text(made.id, "The kiln is hot.")
+    with pytest.raises(ConflictError) as kept:
+        ann.collections.delete(made.id)
+    assert kept.value.code == "collection_not_empty"
+    with client_of(people.bob) as bob, pytest.raises(NotFoundError):
+        bob.collections.delete(made.id, cascade=True)
+    ann.collections.delete(made.id, cascade=True)
+    with pytest.raises(NotFoundError) as gone:
+        ann.collections.get(made.id)
+    assert gone.value.details == {"collection_id": made.id}
+
+
+def test_documents_from_their_making_to_their_end(ann: Mnemosyne, people: People, tmp_path: Any):
+    home = ann.collections.create("docs").id
+    file = tmp_path / "kiln.txt"
+    file.write_text("The kiln is hot.")
+    said: dict[str, Any] = {"metadata": {"author": "Ann"}, "external_id": "e-1"}
+    made = ann.documents.create(home, file, **said)
+    assert (made.filename, made.content_type, made.status) == ("kiln.txt", "text/plain", "processing")
+    # As it is repeated after a fault: one document all the same.
+    again = ann.documents.create(home, b"The kiln is hot.", filename="kiln.txt", **said)
+    assert again.id == made.id
+    with working(people.ann.stack):
+        ready = ann.documents.wait_until_ready(made.id, timeout=120)
+    assert (ready.chunk_count, ready.metadata) == (1, {"author": "Ann"})
+    assert ann.documents.status(made.id).status == "completed"
+    assert made.id in ann.documents.url(made.id).url
+    assert ann.documents.update(made.id, title="Kilns").title == "Kilns"
+    page = ann.documents.create_from_url(home, "https://docs.example/kilns", title="Web")
+    assert ann.documents.create_from_url(home, "https://docs.example/kilns").id == page.id
+    assert {each.title for each in ann.documents.list(home)} == {"Kilns", "Web"}
+    assert [each.id for each in ann.documents.list(home, status="completed")] == [made.id]
+    with pytest.raises(PayloadTooLargeError) as large:
+        ann.documents.create(home, b"x" * (MAX_BYTES + 1))
+    assert large.value.code == "file_too_large"
+    with client_of(people.bob) as bob, pytest.raises(NotFoundError):
+        bob.documents.list(home)
+    ann.documents.delete(made.id)
+    with pytest.raises(NotFoundError):
+        ann.documents.get(made.id)
+
+
+def test_what_is_found_is_a_list_that_says_how(ann: Mnemosyne, people: People, core: Pipeline):
+    home = workspace(core, people.ann).id.removeprefix("ws_")
+    found = ann.retrievals.retrieve(home, "Why was there a billing outage?", mode="hybrid", top_k=2)
+    assert (len(found), found.mode, found.total_results) == (2, "hybrid", 2)
+    assert [result.rank for result in found] == [1, 2]
+    assert (found[0].document_metadata["title"], found[0].graph_sourced) == ("Billing outage", False)
+    assert found[0].score >= found[1].score
+    assert (found.graph_enhanced, found.graph_context) == (False, None)
+    assert found.retrieval_time_ms is not None
+    assert found.metadata
+    assert found.metadata.considered
+    graph = ann.retrievals.graph_query(home, "What has Stripe to do with billing?")
+    assert isinstance(graph, GraphQueryResult)
+    assert graph.mode == "graph"
+    assert graph.graph_enhanced is bool(graph.entities)
+    with client_of(people.bob) as bob:
+        assert list(bob.retrievals.retrieve(None, "billing outage")) == []
+        with pytest.raises(NotFoundError):
+            bob.retrievals.retrieve(home, "billing outage")
+    with pytest.raises(ValidationError) as wrong:
+        ann.retrievals.retrieve(home, "billing", top_k=101)
+    assert wrong.value.details["field"] == "top_k"
+
+
+def test_sessions_are_listed_read_and_deleted(ann: Mnemosyne, people: People, core: Pipeline):
+    home = workspace(core, people.ann).id.removeprefix("ws_")
+    for question in ("Why was there a billing outage?", "What do we eat?", "Who is on call?"):
+        ann.chat.completions.create(home, [{"role": "user", "content": question}])
+    page = ann.chat.sessions.list(limit=2)
+    assert (len(page), page.pagination, page.has_more) == (2, None, True)
+    titles = [session.title for session in page.auto_paging_iter()]
+    assert titles == ["Who is on call?", "What do we eat?", "Why was there a billing outage?"]
+    assert [said.role for said in ann.chat.sessions.messages(page[0].id)] == ["user", "assistant"]
+    ann.chat.sessions.delete(page[0].id)
+    with pytest.raises(NotFoundError):
+        ann.chat.sessions.messages(page[0].id)
+
+
+def test_health_is_anybody_s_and_stats_are_an_admin_s(ann: Mnemosyne, people: People):
+    assert ann.health().services["database"] == "healthy"
+    with pytest.raises(PermissionDeniedError):
+        ann.stats()
+    with Mnemosyne(people.ada.token(), address_of(people.ada.stack)) as ada:
+        assert ada.stats().total_collections == 0
+
+
+def test_a_key_that_is_none_and_one_that_may_not(people: People):
+    stranger = Mnemosyne(f"mn_live_{uuid4().hex}", address_of(people.ann.stack))
+    with stranger, pytest.raises(AuthenticationError) as nobody:
+        stranger.collections.list()
+    assert (nobody.value.code, nobody.value.type) == ("invalid_api_key", "authentication_error")
+    reader = Mnemosyne(key_of(people.ann, scopes=["documents:read"]), address_of(people.ann.stack))
+    with reader, pytest.raises(PermissionDeniedError):
+        reader.collections.create("docs")

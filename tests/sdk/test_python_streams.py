@@ -1,0 +1,259 @@
+"""The Python SDK's chat: whole and as a stream, of the real function with a scripted model, and of a server
+that breaks off. Asked by ann, and by a client with a key."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, assert_type
+
+import pytest
+
+from functions import chat
+from mnemosyne import (
+    APIError,
+    AsyncMnemosyne,
+    AuthenticationError,
+    InternalServerError,
+    Mnemosyne,
+    Stream,
+    StreamInterruptedError,
+    UnexpectedResponseError,
+)
+from mnemosyne.models import ChatCompletion, ChatCompletionChunk, ChatMessageParam
+from shared.config import Settings
+from shared.dialects.conversations import broken
+from shared.errors import Unauthorized
+from shared.pipeline import Pipeline
+from tests.conftest import People
+from tests.functions.conversing import ANSWER, QUESTION, says, streams
+from tests.functions.searching import Workspace, workspace
+from tests.functions.serving import live, made
+from tests.sdk.python_client import KEY, key_of, ran
+from tests.stand_in import Reply, StandIn
+
+ASKED: list[ChatMessageParam] = [{"role": "user", "content": QUESTION}]
+PIECES = ("Stripe webhook ", "retries piled up ", "in the queue.")
+LONG = 30.0
+
+
+@pytest.fixture
+def home(core: Pipeline, people: People) -> Workspace:
+    return workspace(core, people.ann)
+
+
+@contextmanager
+def chatting(settings: Settings, gateway: StandIn, home: Workspace) -> Iterator[Mnemosyne]:
+    """Ann's client of a deployment with that model."""
+    model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+    with (
+        made(settings, **model) as core,
+        live(chat.app, core) as url,
+        Mnemosyne(key_of(home.actor), f"{url}/api/v1", max_retries=0) as client,
+    ):
+        yield client
+
+
+def collection_of(home: Workspace) -> str:
+    """Its id, without the prefix that the search API gives it."""
+    return home.id.removeprefix("ws_")
+
+
+def event(**said: Any) -> bytes:
+    return f"data: {json.dumps(said, ensure_ascii=False)}\n\n".encode()
+
+
+def delta(text: str) -> bytes:
+    return event(type="delta", content=text, delta=text)
+
+
+END = event(type="done", metadata={"session_id": "s1", "of tomorrow": 1})
+
+
+@pytest.fixture
+def client(gateway: StandIn) -> Iterator[Mnemosyne]:
+    with Mnemosyne(KEY, gateway.url) as opened:
+        yield opened
+
+
+def streamed(client: Mnemosyne) -> Stream[ChatCompletionChunk]:
+    stream = client.chat.completions.create("c1", ASKED, stream=True)
+    assert_type(stream, Stream[ChatCompletionChunk])
+    return stream
+
+
+def text_of(chunk: ChatCompletionChunk) -> str:
+    return chunk.choices[0].delta.content or ""
+
+
+def test_a_whole_answer_has_a_choice_and_all_that_the_api_says(
+    settings: Settings, home: Workspace, gateway: StandIn
+):
+    gateway.replies(says(ANSWER))
+    with chatting(settings, gateway, home) as client:
+        answer = client.chat.completions.create(
+            collection_of(home),
+            ASKED,
+            model="vendor/m",
+            temperature=0.1,
+            retrieval={"top_k": 3},
+            stream=False,
+        )
+        assert_type(answer, ChatCompletion)
+    assert answer.choices[0].message.content == answer.response == ANSWER
+    assert answer.choices[0].finish_reason == "stop"
+    assert (answer.query, answer.model) == (QUESTION, "vendor/m")
+    assert answer.sources[0].title == "Billing outage"
+    assert answer.usage
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 0
+    assert answer.session_id
+    assert answer.confidence
+    assert (answer.is_follow_up, answer.sub_queries) == (False, [])
+    assert gateway.requests[-1].json["temperature"] == 0.1
+
+
+def test_a_stream_has_sources_then_text_then_usage_and_the_end(
+    settings: Settings, home: Workspace, gateway: StandIn
+):
+    gateway.replies(streams(*PIECES))
+    with chatting(settings, gateway, home) as client:
+        chunks = list(client.chat.completions.create(collection_of(home), ASKED, stream=True))
+    assert [chunk.type for chunk in chunks] == ["sources", *["delta"] * 3, "usage", "done"]
+    assert tuple(text_of(chunk) for chunk in chunks) == ("", *PIECES, "", "")
+    first, last = chunks[0], chunks[-1]
+    assert first.sources
+    assert first.sources[0].title == "Billing outage"
+    assert chunks[-2].usage
+    assert (last.choices[0].finish_reason, last.model) == ("stop", "google/gemini-2.5-flash")
+    assert last.session_id
+
+
+def test_deep_reasoning_shows_its_steps(settings: Settings, home: Workspace, gateway: StandIn):
+    plan = {"steps": [{"description": "Finding the cause", "query": QUESTION}]}
+    gateway.replies(says(json.dumps(plan)), says(json.dumps({"steps": []})), streams(*PIECES))
+    with chatting(settings, gateway, home) as client:
+        chunks = list(
+            client.chat.completions.create(collection_of(home), ASKED, reasoning_mode="deep", stream=True)
+        )
+    steps = [chunk.reasoning_step.description for chunk in chunks if chunk.reasoning_step]
+    assert "Finding the cause" in steps
+    assert QUESTION in [chunk.sub_query for chunk in chunks]
+    assert chunks[-1].sub_queries
+
+
+def test_a_model_that_fails_in_the_middle_is_the_error_that_the_stream_says(
+    settings: Settings, home: Workspace, gateway: StandIn
+):
+    gateway.replies(Reply(chunks=[*(streams(PIECES[0]).chunks or ())[:1]], drop=True))
+    with chatting(settings, gateway, home) as client:
+        stream = client.chat.completions.create(collection_of(home), ASKED, stream=True)
+        assert next(stream).type == "sources"
+        with pytest.raises(InternalServerError, match="could not be generated") as raised:
+            list(stream)
+    assert (raised.value.code, raised.value.status_code) == ("generation_failed", 500)
+
+
+def test_an_expired_token_is_an_authentication_error_at_once(
+    settings: Settings, home: Workspace, gateway: StandIn
+):
+    with made(settings) as core, live(chat.app, core) as url:
+        expired = Mnemosyne(home.actor.token(exp=1_700_000_000), f"{url}/api/v1")
+        with expired, pytest.raises(AuthenticationError) as raised:
+            expired.chat.completions.create(collection_of(home), ASKED, stream=True)
+    assert (raised.value.status_code, raised.value.code) == (401, "invalid_api_key")
+    assert raised.value.request_id
+
+
+def test_a_token_that_expires_in_the_middle_of_a_stream_is_the_same_error(
+    gateway: StandIn, client: Mnemosyne
+):
+    """In the server's own words."""
+    expired = broken(Unauthorized("The token is not valid or has expired."))
+    gateway.replies(Reply(chunks=[delta("To"), expired], headers={"X-Request-Id": "r-1"}))
+    stream = streamed(client)
+    assert text_of(next(stream)) == "To"
+    with pytest.raises(AuthenticationError, match="has expired") as raised:
+        next(stream)
+    assert (raised.value.status_code, raised.value.code) == (401, "invalid_api_key")
+    assert raised.value.request_id == "r-1"
+    assert len(gateway.requests) == 1
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_a_stream_that_ends_too_early_says_so_and_is_not_asked_for_again(
+    gateway: StandIn, client: Mnemosyne, drops: bool
+):
+    gateway.replies(Reply(chunks=[delta("To"), delta(" deploy")], drop=drops))
+    said = list[str]()
+    with pytest.raises(StreamInterruptedError):
+        said.extend(map(text_of, streamed(client)))
+    assert (said, len(gateway.requests)) == (["To", " deploy"], 1)
+
+
+def test_packets_cut_characters_and_what_is_not_known_is_passed_over(gateway: StandIn, client: Mnemosyne):
+    words = delta("Überblick 索引 📚\u2028")
+    said = b": keep-alive\n\n" + event(type="of tomorrow") + words + END + event(type="delta", content="late")
+    gateway.replies(Reply(chunks=[part for byte in said for part in (bytes([byte]), 0.0)]))
+    chunks = list(streamed(client))
+    assert [chunk.type for chunk in chunks] == ["delta", "done"]
+    assert text_of(chunks[0]) == "Überblick 索引 📚\u2028"
+    assert chunks[1].metadata
+    assert chunks[1].metadata.model_extra == {"of tomorrow": 1}
+
+
+@pytest.mark.parametrize("said", [b"data: [DONE]\n\n", b"data: [1]\n\n", b'data: {"type":"delta"}\n\n'])
+def test_what_is_no_event_of_the_api_s_is_said_to_be_none(gateway: StandIn, client: Mnemosyne, said: bytes):
+    gateway.replies(Reply(chunks=[delta("To"), said]))
+    with pytest.raises(UnexpectedResponseError):
+        list(streamed(client))
+
+
+@pytest.mark.parametrize("way", ["break", "with", "close"])
+def test_leaving_early_closes_the_connection(gateway: StandIn, client: Mnemosyne, way: str):
+    gateway.replies(Reply(chunks=[delta("To"), LONG, END]))
+    stream = streamed(client)
+    if way == "break":
+        for _ in stream:
+            break
+    elif way == "with":
+        with stream:
+            next(stream)
+    else:
+        next(stream)
+        stream.close()
+    assert gateway.left.wait(5)
+
+
+def test_a_stream_that_is_refused_is_an_error_before_it_begins(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(Reply(status=404, json={"error": {"message": "no", "code": "collection_not_found"}}))
+    with pytest.raises(APIError, match="no") as raised:
+        streamed(client)
+    assert raised.value.code == "collection_not_found"
+
+
+def test_a_connection_is_used_again_after_a_stream(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(Reply(chunks=[delta("To"), END]))
+    for _ in range(3):
+        assert len(list(streamed(client))) == 2
+    pool: Any = client._transport._http._transport
+    assert len(pool._pool.connections) == 1
+
+
+async def _first(gateway: StandIn, leave: bool) -> list[str]:
+    said: list[str] = []
+    async with AsyncMnemosyne(KEY, gateway.url) as client:
+        stream = await client.chat.completions.create("c1", ASKED, stream=True)
+        async for chunk in stream:
+            said.append(text_of(chunk))
+            if leave:
+                break
+        if leave:
+            # Before the client is closed, which closes whatever is open.
+            assert await asyncio.to_thread(gateway.left.wait, 5)
+    return said
+
+
+def test_the_asynchronous_stream_reads_and_leaves_the_same(gateway: StandIn):
+    gateway.replies(Reply(chunks=[delta("To"), END]), Reply(chunks=[delta("To"), LONG, END]))
+    assert ran(_first(gateway, leave=False)) == ["To", ""]
+    assert ran(_first(gateway, leave=True)) == ["To"]

@@ -1,0 +1,184 @@
+"""The Python SDK's requests on their way, to a real server that fails as it is told: repeated, raised, and
+the key kept from everybody else. Asked by a client with a key."""
+
+import io
+import logging
+import os
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from mnemosyne import (
+    APIConnectionError,
+    APIError,
+    APITimeoutError,
+    AsyncMnemosyne,
+    InternalServerError,
+    Mnemosyne,
+    RateLimitError,
+    UnexpectedResponseError,
+)
+from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
+from tests.stand_in import Reply, StandIn
+
+GONE = Reply(drop=True)
+BUSY = Reply(status=503, headers={"Retry-After": "0"}, json={"error": {"message": "busy", "code": "x"}})
+FOUND = Reply(json=COLLECTION)
+MADE = Reply(status=202, json=DOCUMENT)
+MISSING = Reply(status=404, json={"error": {"message": "no", "code": "document_not_found"}})
+
+
+@pytest.fixture
+def client(gateway: StandIn) -> Iterator[Mnemosyne]:
+    with Mnemosyne(KEY, gateway.url) as made:
+        yield made
+
+
+def test_a_read_is_repeated_and_carries_the_key_each_time(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(GONE, BUSY, FOUND)
+    assert client.collections.get("c1").name == "docs"
+    assert [request.path for request in gateway.requests] == ["/collections/c1"] * 3
+    assert {request.headers["authorization"] for request in gateway.requests} == {f"Bearer {KEY}"}
+
+
+def test_no_more_often_than_asked_for(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(BUSY)
+    with pytest.raises(InternalServerError) as raised:
+        client.collections.get("c1")
+    assert (len(gateway.requests), raised.value.retry_after) == (3, 0.0)
+
+
+def test_a_write_whose_answer_is_lost_is_not_done_again(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(GONE)
+    with pytest.raises(APIConnectionError):
+        client.documents.create_from_text("c1", "words")
+    with pytest.raises(APIConnectionError):
+        client.collections.create("docs")
+    with pytest.raises(APIConnectionError):
+        client.chat.completions.create("c1", [{"role": "user", "content": "what?"}])
+    assert len(gateway.requests) == 3
+
+
+def test_a_write_that_is_refused_for_now_comes_again(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(BUSY, MADE)
+    assert client.documents.create_from_text("c1", "words").id == "d1"
+    assert len(gateway.requests) == 2
+
+
+def test_a_document_with_a_name_of_its_own_is_sent_again_just_the_same(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(GONE, MADE)
+    client.documents.create_from_text("c1", "words", external_id="e-1")
+    first, second = gateway.requests
+    assert first.json == second.json == {"collection_id": "c1", "content": "words", "external_id": "e-1"}
+
+
+def test_a_file_is_read_from_its_start_again(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(BUSY, MADE)
+    file = io.BytesIO(b"The kiln is hot." * 1000)
+    file.read(5)
+    client.documents.create("c1", file, filename="kiln.txt", metadata={"a": 1})
+    assert len(gateway.requests) == 2
+    for request in gateway.requests:
+        assert b"The kiln is hot." * 1000 in request.body
+        assert b'filename="kiln.txt"' in request.body
+        assert b"Content-Type: text/plain" in request.body
+
+
+def test_a_pipe_is_sent_again_as_well(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(BUSY, MADE)
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as end:
+        end.write(b"The kiln is hot.")
+    with os.fdopen(reading, "rb") as pipe:
+        client.documents.create("c1", pipe, filename="kiln.txt")
+    assert [b"The kiln is hot." in request.body for request in gateway.requests] == [True, True]
+
+
+def test_a_deletion_that_was_done_at_the_first_attempt_is_done(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(GONE, MISSING)
+    client.documents.delete("d1")
+    with pytest.raises(APIError):
+        client.documents.delete("d1")
+
+
+def test_who_is_to_wait_for_long_hears_so_at_once(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(Reply(status=429, headers={"Retry-After": "3600"}, json={"error": {"message": "no"}}))
+    with pytest.raises(RateLimitError) as raised:
+        client.collections.get("c1")
+    assert (raised.value.retry_after, len(gateway.requests)) == (3600.0, 1)
+
+
+def test_an_answer_that_is_late_is_a_time_out(gateway: StandIn):
+    gateway.replies(Reply(json=COLLECTION, delay=5))
+    with Mnemosyne(KEY, gateway.url, timeout=0.2, max_retries=0) as client, pytest.raises(APITimeoutError):
+        client.collections.get("c1")
+
+
+@pytest.mark.parametrize("redirects", [False, True])
+def test_a_redirect_to_another_host_never_sees_the_key(gateway: StandIn, redirects: bool):
+    """Nor where the http client that somebody brings follows them, and has an idea of its own who asks."""
+    with (
+        StandIn() as thief,
+        httpx.Client(follow_redirects=redirects, auth=("ann", "pw")) as http,
+        Mnemosyne(KEY, gateway.url, http_client=http) as client,
+    ):
+        gateway.replies(Reply(status=307, headers={"Location": f"{thief.url}/collections/c1"}, json={}))
+        with pytest.raises(UnexpectedResponseError, match="redirect"):
+            client.collections.get("c1")
+        assert thief.requests == []
+        assert gateway.requests[0].headers["authorization"] == f"Bearer {KEY}"
+        client.close()
+        assert not http.is_closed
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(body=f"<p>{KEY}</p>".encode()),
+        Reply(json={"id": KEY}),
+        Reply(status=502, body=f"<p>Authorization: Bearer {KEY}</p>".encode()),
+        Reply(status=400, json={"error": {"message": f"Bearer {KEY}", "code": "x"}}),
+        Reply(status=400, json=["no", {"form": KEY}]),
+        GONE,
+    ],
+)
+def test_neither_errors_nor_logs_say_the_key(
+    gateway: StandIn, reply: Reply, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    gateway.replies(reply)
+    with Mnemosyne(KEY, gateway.url, max_retries=0) as client:
+        with pytest.raises((APIError, APIConnectionError)) as raised:
+            client.collections.get("c1")
+        error = raised.value
+        assert KEY not in f"{error!r} {vars(error)} {''.join(traceback.format_exception(error))}"
+    assert caplog.text
+    assert KEY not in caplog.text
+
+
+def test_health_is_told_also_of_what_is_unhealthy(gateway: StandIn, client: Mnemosyne):
+    report: dict[str, Any] = {
+        "status": "unhealthy",
+        "version": "1",
+        "services": {"database": "unhealthy"},
+        "timestamp": "2026-11-14T10:30:00Z",
+        "details": None,
+    }
+    gateway.replies(Reply(status=503, json=report), Reply(status=503, body=b"a proxy's own"))
+    assert client.health().services == {"database": "unhealthy"}
+    with pytest.raises(InternalServerError):
+        client.health()
+
+
+async def _asked(url: str) -> str:
+    async with AsyncMnemosyne(KEY, url) as client:
+        return (await client.collections.get("c1")).name
+
+
+def test_the_asynchronous_client_repeats_too(gateway: StandIn):
+    gateway.replies(GONE, BUSY, FOUND)
+    assert ran(_asked(gateway.url)) == "docs"
+    assert len(gateway.requests) == 3

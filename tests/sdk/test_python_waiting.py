@@ -1,0 +1,79 @@
+"""The Python SDK waits for a document: until it is ready, has failed, or time is up; also while the server is
+gone. Asked by a client with a key."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from mnemosyne import APITimeoutError, AsyncMnemosyne, DocumentFailedError, Mnemosyne, NotFoundError
+from tests.sdk.python_client import DOCUMENT, KEY, ran
+from tests.stand_in import Reply, StandIn
+
+# So that whoever is gone is gone from kept connections too.
+ONCE = {"Connection": "close"}
+PROCESSING = Reply(json=DOCUMENT, headers=ONCE)
+UNSURE = Reply(
+    json={**DOCUMENT, "error": {"code": "url_unreachable", "message": "Again later."}}, headers=ONCE
+)
+READY = Reply(json={**DOCUMENT, "status": "completed", "chunk_count": 3}, headers=ONCE)
+FAILED = Reply(
+    json={**DOCUMENT, "status": "failed", "error": {"code": "processing_failed", "message": "Unreadable."}}
+)
+
+
+def test_it_is_ready_whatever_came_in_between(gateway: StandIn):
+    gateway.replies(
+        PROCESSING, Reply(drop=True), Reply(status=503, json={}), Reply(status=429, json={}), UNSURE, READY
+    )
+    with Mnemosyne(KEY, gateway.url) as client:
+        assert client.documents.wait_until_ready("d1", timeout=60).chunk_count == 3
+    assert len(gateway.requests) == 6
+
+
+def test_a_server_that_is_gone_and_comes_back_is_waited_for():
+    with StandIn() as first, ThreadPoolExecutor(1) as pool, Mnemosyne(KEY, first.url) as client:
+        first.replies(PROCESSING)
+        waiting = pool.submit(client.documents.wait_until_ready, "d1", 60)
+        while not first.requests:
+            time.sleep(0.01)
+        first.__exit__()
+        time.sleep(0.6)
+        assert not waiting.done()
+        with StandIn(int(first.url.rpartition(":")[2])) as second:
+            second.replies(READY)
+            assert waiting.result(60).status == "completed"
+
+
+def test_a_document_that_failed_says_why(gateway: StandIn):
+    gateway.replies(PROCESSING, FAILED)
+    with Mnemosyne(KEY, gateway.url) as client, pytest.raises(DocumentFailedError, match="Unreadable") as why:
+        client.documents.wait_until_ready("d1")
+    assert (why.value.document_id, why.value.code) == ("d1", "processing_failed")
+
+
+def test_when_time_is_up_it_says_how_far_the_document_was(gateway: StandIn):
+    gateway.replies(UNSURE)
+    with Mnemosyne(KEY, gateway.url) as client:
+        with pytest.raises(APITimeoutError, match=r"d1 .* processing \(url_unreachable: Again later"):
+            client.documents.wait_until_ready("d1", timeout=0.3)
+        gateway.__exit__()
+        with pytest.raises(APITimeoutError, match="could not be reached"):
+            client.documents.wait_until_ready("d1", timeout=0.3)
+
+
+def test_what_no_waiting_mends_is_raised_at_once(gateway: StandIn):
+    gateway.replies(Reply(status=404, json={"error": {"message": "no", "code": "document_not_found"}}))
+    with Mnemosyne(KEY, gateway.url) as client, pytest.raises(NotFoundError):
+        client.documents.wait_until_ready("d1")
+    assert len(gateway.requests) == 1
+
+
+async def _ready(url: str) -> int:
+    async with AsyncMnemosyne(KEY, url) as client:
+        return (await client.documents.wait_until_ready("d1", timeout=60)).chunk_count
+
+
+def test_the_asynchronous_client_waits_the_same(gateway: StandIn):
+    gateway.replies(PROCESSING, Reply(drop=True), READY)
+    assert ran(_ready(gateway.url)) == 3
