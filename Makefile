@@ -17,7 +17,7 @@ help:
 	@echo "make sdk        build/sdk, the SDKs of the platform API as they are installed: a wheel, an npm tarball"
 	@echo "make bench      speed, cold starts, memory, load, matching among 100,000 chunks (bench/results.jsonl;"
 	@echo "                an hour; PARTS=match for one of http cold memory load match growth storage cutover"
-	@echo "                hybrid ingest work index search graph chat sdk)"
+	@echo "                hybrid ingest work index search graph chat sdk playground)"
 	@echo "make eval DATA=dir      how well documents are found, and the confidence thresholds, by labelled sets"
 
 demo: .venv/ready node_modules/ready

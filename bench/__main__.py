@@ -22,7 +22,9 @@ from bench import (
     ingest,
     match,
     picture,
+    playground,
     sdk,
+    sdk_typescript,
     searching,
     storage,
     work,
@@ -37,7 +39,8 @@ STAGED: dict[str, Callable[[Stage], list[Figure]]] = {
     "memory": endurance.memory,
     "load": endurance.mixed_load,
     "chat": chat.measure,
-    "sdk": sdk.measure,
+    "sdk": lambda stage: [*sdk.measure(stage), *sdk_typescript.measure(stage)],
+    "playground": playground.measure,
 }
 ALONE: dict[str, Callable[[Console], list[Figure]]] = {
     "match": match.measure,

@@ -69,7 +69,8 @@ def run(stack: Stack, core: Pipeline, console: Console) -> None:
         if "answer" in body:
             seen[body["answer"]["confidence"]] += 1
     counts = ", ".join(f"{seen[level]} {level}" for level in STYLES)
-    console.print(f"Confidence of the answers: {counts}. To ask your own questions: make serve")
+    console.print(f"Confidence of the answers: {counts}.")
+    console.print("To ask your own questions in a browser: make serve, and open the address that it prints.")
 
 
 def show(question: Question, body: dict[str, Any], console: Console) -> None:
@@ -126,7 +127,7 @@ def introduce(stack: Stack, console: Console) -> None:
     def line(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    line(f"\nURL       {stack.url}\nanon key  {stack.anon_key}")
+    line(f"\nURL         {stack.url}\nanon key    {stack.anon_key}\nplayground  {stack.playground}")
     for email, text in (
         ("tomas@halden.example", "What does error code E-42 mean?"),
         ("emil@brightwater.example", "Above which temperature do we reject milk?"),

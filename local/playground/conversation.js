@@ -112,7 +112,7 @@ class Turn {
     this.element = el(
       "article",
       { class: "turn" },
-      el("h3", { class: "asked", text: question }),
+      el("h2", { class: "asked", text: question }),
       this.#steps,
       this.#answer,
       this.#sources,

@@ -20,7 +20,7 @@ export function graph(place, answer, open) {
     place,
     picture(entities, edges, at, names),
     answer.graph_context && el("p", { text: answer.graph_context }),
-    el("h3", { text: "Connections" }),
+    el("h2", { text: "Connections" }),
     el("ul", { class: "rows" }, ...edges.map((edge) => connection(edge, names, open))),
   );
 }

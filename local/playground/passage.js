@@ -18,7 +18,7 @@ export async function passage(place, api, documentId, cited, said) {
   const parts = text ? highlighted(text, chunks[0], said) : alone(chunks[0]);
   show(
     place,
-    el("h3", { text: about.title }),
+    el("h2", { text: about.title }),
     el("p", { class: "quiet", text: describe(about) }),
     el("div", { class: "document" }, ...parts),
   );

@@ -40,7 +40,7 @@ export async function follow_a_citation(page, given) {
   await turn.locator(".pill").first().click();
   await page.locator("mark").first().waitFor();
   assert.equal((await page.locator("mark").allInnerTexts()).join(" "), given.quoted);
-  assert.equal(await page.locator("#passage h3").innerText(), given.title);
+  assert.equal(await page.locator("#passage h2").innerText(), given.title);
   assert.ok(await page.locator("mark").first().evaluate((mark) => mark === document.activeElement));
   await page.getByRole("tab", { name: "Graph" }).click();
   assert.match(await page.locator("#graph-view").innerText(), new RegExp(given.connected));
@@ -140,6 +140,7 @@ export async function a_token_expires_while_an_answer_comes(page, given) {
   assert.ok((await turn.locator(".answer").innerText()).includes(given.said));
   await ask(page, given.followed);
   assert.equal(await page.locator(".turn").count(), 2);
+  await page.locator("#sessions .choice[aria-current]").waitFor();
   assert.equal(await page.locator("#sessions li").count(), 1, "the session went on");
 }
 

@@ -216,6 +216,7 @@ def crowd(world: World, actor: Actor) -> None:
     assert actor.org is not None
     world.sql(
         "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
-        "select documents.org_id, collection_id, 'Minutes ' || number, 'x', content_hash from rag.documents, generate_series(1, 9999) as number where documents.org_id = %s",
+        "select org_id, collection_id, 'Minutes ' || number, 'x', content_hash "
+        "from rag.documents, generate_series(1, 9999) as number where org_id = %s",
         actor.org.id,
     )

@@ -1,0 +1,52 @@
+"""The playground in Chromium: its first paint and size, and how long from the click to the first word, against
+plain fetch asking the same."""
+
+import json
+import shutil
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.figures import Figure
+from bench.stage import Stage, serving
+from local.processes import StackError
+from local.tools import ROOT
+
+SCRIPT = Path(__file__).with_suffix(".mjs")
+QUESTION = "How often must loggers be calibrated?"
+ROUNDS = 20
+MOST_BYTES = 150_000
+
+
+def measure(stage: Stage) -> list[Figure]:
+    with ExitStack() as held:
+        model = held.enter_context(serving(stage, "bench.served_model:app", {}))
+        gateway = {"LOVABLE_API_KEY": "none", "RAG_GATEWAY_URL": f"{model.url}/v1"}
+        server = held.enter_context(serving(stage, "bench.served_playground:app", gateway))
+        taken = run(server.url, stage.token())
+    p50 = {name: median(found) for name, found in taken.items() if name != "bytes"}
+    note = f"{ROUNDS} first visits, against a text file's"
+    turns = f"{ROUNDS} in turns; the page searches beside its question, to show what was found"
+    return [
+        Figure("playground, first contentful paint, p50", p50["paint"], "ms", p50["text"], note=note),
+        Figure("playground, first visit", float(taken["bytes"]), "bytes", float(MOST_BYTES), "<= 1"),
+        Figure(
+            "playground, click to first word, p50, over fetch", p50["page"], "ms", p50["fetch"], note=turns
+        ),
+    ]
+
+
+def run(url: str, token: str) -> dict[str, Any]:
+    """The script's measurements. Raises CalledProcessError unless all was answered, StackError without a
+    browser."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        raise StackError("no Chromium on this machine")
+    given = {"url": url, "token": token, "question": QUESTION, "rounds": ROUNDS, "browser": browser}
+    done = subprocess.run(
+        ["node", SCRIPT], input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
+    )
+    taken: dict[str, Any] = json.loads(done.stdout)
+    return taken

@@ -1,0 +1,10 @@
+"""The playground before every function, as a deployment: what bench/playground.py opens."""
+
+from starlette.applications import Starlette
+
+from functions.server import SLUGS, Functions
+from local import pages
+
+_functions = Functions(SLUGS)
+app = Starlette(routes=list(pages.routes()), lifespan=lambda _: _functions.started())
+app.router.default = _functions

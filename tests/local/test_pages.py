@@ -1,0 +1,89 @@
+"""The playground as the local gateway serves it: nothing but its files, under a policy, and tokens behind a
+door."""
+
+import re
+
+import httpx
+import pytest
+
+from local import pages
+from local.stack import Stack
+from tests.actors import World, client
+
+DOOR = "X-Playground-Door"
+
+
+def get(stack: Stack, path: str, **headers: str) -> httpx.Response:
+    return client().get(f"{stack.url}{path}", headers=headers)
+
+
+def test_every_file_is_served_under_the_policy(stack: Stack):
+    files = [file for file in pages.FOLDER.iterdir() if file.name != "index.html"]
+    assert len(files) > 10
+    for path, file in [("/", pages.FOLDER / "index.html"), *((f"/{file.name}", file) for file in files)]:
+        answer = get(stack, path)
+        assert answer.status_code == 200, path
+        assert answer.content == file.read_bytes()
+        assert answer.headers["content-type"].startswith(pages.TYPES[file.suffix])
+        for name, value in pages.HEADERS.items():
+            assert answer.headers[name] == value
+
+
+def test_the_page_carries_the_same_policy_for_servers_that_have_none():
+    page = (pages.FOLDER / "index.html").read_text()
+    (own,) = re.findall(r'content="(default-src[^"]+)"', page)
+    header = pages.HEADERS["Content-Security-Policy"]
+    # (A page cannot say who may frame it.)
+    assert set(own.split("; ")) == set(header.split("; ")) - {"frame-ancestors 'none'"}
+
+
+def test_every_module_is_fetched_with_the_page_and_nothing_is_inline():
+    page = (pages.FOLDER / "index.html").read_text()
+    named = set(re.findall(r'(?:href|src)="([\w.]+\.js)"', page))
+    assert named == {file.name for file in pages.FOLDER.glob("*.js")}
+    assert not re.search(r"<style|<script(?![^>]*src=)|\son\w+=|style=", page)
+
+
+@pytest.mark.parametrize(
+    "path", ["/pages.py", "/..%2fpages.py", "/%2e%2e/pages.py", "/nothing.js", "/playground"]
+)
+def test_nothing_else_is_served(stack: Stack, path: str):
+    assert get(stack, path).status_code == 404
+
+
+@pytest.mark.parametrize("door", [None, "", "x", "\u00fc"])
+def test_without_the_door_nobody_gets_a_token(stack: Stack, door: str | None):
+    headers = {} if door is None else {DOOR: door.encode("latin-1")}
+    answer = client().get(f"{stack.url}/people.json", headers=headers)
+    assert answer.status_code == 403
+    assert "token" not in answer.text
+
+
+def test_a_page_of_another_origin_may_not_ask_for_people(stack: Stack):
+    # The door's header makes a browser ask first, and nobody says yes.
+    headers = {
+        "Origin": "https://evil.example",
+        "Access-Control-Request-Method": "GET",
+        "Access-Control-Request-Headers": DOOR,
+    }
+    preflight = client().options(f"{stack.url}/people.json", headers=headers)
+    assert "access-control-allow-origin" not in preflight.headers
+    answer = get(stack, "/people.json", Origin="https://evil.example", **{DOOR: stack.state.door})
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_the_people_are_those_of_the_demo_with_tokens_of_their_own(stack: Stack, world: World):
+    answer = get(stack, "/people.json", **{DOOR: stack.state.door})
+    assert answer.headers["cache-control"] == "no-store"
+    seeded = dict(world.sql("select email, id::text from auth.users where email like '%%.example'"))
+    offered = answer.json()
+    assert {person["email"] for person in offered} <= set(seeded)
+    assert {user_id for user_id, *_ in pages.PEOPLE} == {seeded[person["email"]] for person in offered}
+    for person in offered:
+        headers = {"Authorization": f"Bearer {person['token']}"}
+        rows = client().get(f"{stack.url}/api/v1/chat/sessions", headers=headers)
+        assert rows.status_code == 200, person["email"]
+
+
+def test_the_address_that_is_printed_has_the_door_where_no_server_sees_it(stack: Stack):
+    assert stack.playground == f"{stack.url}/#door={stack.state.door}"
