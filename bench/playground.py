@@ -1,5 +1,5 @@
-"""The playground in Chromium: its first paint and size, and how long from the click to the first word, against
-plain fetch asking the same."""
+"""The playground in Chromium: its first paint and size, and how long from the click to the first word,
+against plain fetch asking the same."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def measure(stage: Stage) -> list[Figure]:
         taken = run(server.url, stage.token())
     p50 = {name: median(found) for name, found in taken.items() if name != "bytes"}
     note = f"{ROUNDS} first visits, against a text file's"
-    turns = f"{ROUNDS} in turns; the page searches beside its question, to show what was found"
+    turns = f"{ROUNDS} in turns"
     return [
         Figure("playground, first contentful paint, p50", p50["paint"], "ms", p50["text"], note=note),
         Figure("playground, first visit", float(taken["bytes"]), "bytes", float(MOST_BYTES), "<= 1"),

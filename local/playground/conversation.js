@@ -37,7 +37,6 @@ export class Conversation {
     const stopping = (this.#stopping = new AbortController());
     const turn = new Turn(question, this.#evidence);
     place(turn);
-    void this.#evidence.search(question, looking);
     const { mode, top_k, rerank, enable_graph, metadata_filter, document_type } = looking;
     const body = {
       message: question,
@@ -49,7 +48,11 @@ export class Conversation {
       retrieval: { mode, top_k, rerank, enable_graph, metadata_filter, document_type, hierarchical: false },
     };
     try {
-      for await (const message of this.#api.stream("/api/v1/chat", body, stopping.signal)) turn.take(message);
+      for await (const message of this.#api.stream("/api/v1/chat", body, stopping.signal)) {
+        // Once the passages are there: the search that shows them must not delay the answer.
+        if (message.type === "sources" && !turn.hasSources) void this.#evidence.search(question, looking);
+        turn.take(message);
+      }
       this.session = turn.metadata.session_id ?? this.session;
       this.#on.kept(this.session);
       // A follow-up is looked for in other words.
@@ -118,6 +121,11 @@ class Turn {
       this.#sources,
       this.#foot,
     );
+  }
+
+  /** Whether passages have come. */
+  get hasSources() {
+    return this.#parts > 0;
   }
 
   take(message) {
