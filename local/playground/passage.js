@@ -64,6 +64,11 @@ function spanned(text, chunk) {
 
 function describe(about) {
   const known = [about.filename, about.content_type, about.user_id && "private", about.processing_info?.document_type];
-  const metadata = Object.entries(about.metadata).map(([key, value]) => `${key}: ${typeof value === "object" ? JSON.stringify(value) : value}`);
+  const metadata = Object.entries(about.metadata).map(([key, value]) => `${key}: ${plain(value)}`);
   return [...known.filter(Boolean), ...metadata].join(" · ");
+}
+
+function plain(value) {
+  if (Array.isArray(value)) return value.map(plain).join(", ");
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

@@ -1,6 +1,7 @@
 """OpenAI's own clients, unchanged, of Python and of npm: a base URL and a key are all that they are given."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -12,11 +13,11 @@ from functions import chat_completions
 from shared.config import Settings
 from shared.pipeline import Pipeline
 from tests.actors import Actor
-from tests.clients.test_supabase_clients import run_node
 from tests.conftest import People
 from tests.functions.chatting import KETTLE, MODEL_ANSWER, QUESTION, STREAM, index, streams, with_model
 from tests.functions.serving import live
 from tests.isolation.test_keys import make
+from tests.programs import run_node
 from tests.stand_in import Reply, StandIn
 
 ASKED: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
@@ -120,7 +121,8 @@ def test_openai_for_python_with_a_key_that_is_none(url: str):
 
 
 def test_openai_for_node(url: str, people: People):
-    result = run_node("openai.mjs", {"url": url, "token": key_of(people.ann), "index": "kettles"})
+    given = {"url": url, "token": key_of(people.ann), "index": "kettles"}
+    result = run_node(Path(__file__).with_name("openai.mjs"), given)
     assert result["plain"]["choices"][0]["message"]["content"] == "At 100 degrees."
     assert result["plain"]["source_nodes"] is None
     assert [node["text"] for node in result["grounded"]["source_nodes"]] == [KETTLE]

@@ -1,15 +1,10 @@
 """Clients that nobody changed: supabase-js in Node and in Chromium, supabase-py, a browser's fetch."""
 
-import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
-import pytest
 
 from local.tools import ROOT
 from shared.pipeline import Pipeline
@@ -17,6 +12,7 @@ from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
 from tests.isolation.test_documents import collection
+from tests.programs import chromium, run_node
 from tests.stand_in import Reply, StandIn
 from tests.storage_server import BUCKET
 from tests.uploading import Uploading
@@ -26,23 +22,6 @@ KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres."
 UMD = ROOT / "node_modules" / "@supabase" / "supabase-js" / "dist" / "umd" / "supabase.js"
 
 
-def run_node(script: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Run a script of this folder with `given` on its standard input; what it prints, parsed."""
-    done = subprocess.run(
-        # supabase-js wants a WebSocket at once; Node 20 has one behind this flag, later ones by default.
-        ["node", "--experimental-websocket", str(HERE / script)],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
-
-
 def given_for(actor: Actor, **more: Any) -> dict[str, Any]:
     stack = actor.stack
     return {"url": stack.url, "anonKey": stack.anon_key, "token": actor.token(), **more}
@@ -50,7 +29,7 @@ def given_for(actor: Actor, **more: Any) -> dict[str, Any]:
 
 def test_supabase_js_works_unmodified(people: People, core: Pipeline):
     tell(core, people.ann, "Kettle manual", KETTLE)
-    result = run_node("supabase_js.mjs", given_for(people.ann, vector=vector(1)))
+    result = run_node(HERE / "supabase_js.mjs", given_for(people.ann, vector=vector(1)))
     assert result["search"]["results"][0]["source_title"] == "Kettle manual"
     assert "100 degrees" in result["answer"]["answer"]["text"]
     assert result["invalid"]["status"] == 400
@@ -63,7 +42,7 @@ def test_supabase_js_works_unmodified(people: People, core: Pipeline):
 
 def test_supabase_js_as_somebody_of_another_org_finds_nothing(people: People, core: Pipeline):
     tell(core, people.ann, "Kettle manual", KETTLE)
-    result = run_node("supabase_js.mjs", given_for(people.bob, vector=vector(1)))
+    result = run_node(HERE / "supabase_js.mjs", given_for(people.bob, vector=vector(1)))
     assert result["search"]["results"] == []
     assert result["match"] == []
     assert result["answer"]["status"] == "insufficient_context"
@@ -79,7 +58,7 @@ def test_supabase_js_uploads_where_it_is_told_to(uploading: Uploading, people: P
         "uploadToken": parse_qs(address.query)["token"][0],
         "text": KETTLE,
     }
-    result = run_node("supabase_storage.mjs", given)
+    result = run_node(HERE / "supabase_storage.mjs", given)
     assert (result["error"], result["uploaded"]["path"]) == (None, given["path"])
     assert (result["again"], result["size"], result["removed"]) == ("409", len(KETTLE), [])
     row = uploading.finish(people.ann, begun["upload"]).json()
@@ -107,23 +86,13 @@ def test_supabase_py_works_unmodified(people: People, core: Pipeline):
         assert body["results"][0]["source_title"] == "Kettle manual"
 
 
-def chromium() -> str:
-    """The installed browser. CI must have one; a laptop without one skips, and says so."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
-    if os.environ.get("CI"):
-        pytest.fail("CI has no chromium: .ci/run installs it")
-    pytest.skip("no Chromium on this machine; install it to run the browser test")
-
-
 def test_a_page_of_another_origin_calls_the_functions_from_chromium(people: People, core: Pipeline):
     browser = chromium()
     tell(core, people.ann, "Kettle manual", KETTLE)
     page = b"<!doctype html><meta charset=utf-8><title>app</title><script>" + UMD.read_bytes() + b"</script>"
     with StandIn() as app:
         app.replies(Reply(body=page, headers={"Content-Type": "text/html"}))
-        result = run_node("browser.mjs", given_for(people.ann, chromium=browser, page=app.url))
+        result = run_node(HERE / "browser.mjs", given_for(people.ann, chromium=browser, page=app.url))
         assert result["origin"] == app.url
     assert result["status"] == 200
     assert result["body"]["results"][0]["source_title"] == "Kettle manual"

@@ -53,7 +53,7 @@ def test_nothing_else_is_served(stack: Stack, path: str):
 
 @pytest.mark.parametrize("door", [None, "", "x", "\u00fc"])
 def test_without_the_door_nobody_gets_a_token(stack: Stack, door: str | None):
-    headers = {} if door is None else {DOOR: door.encode("latin-1")}
+    headers = {} if door is None else {DOOR.encode(): door.encode("latin-1")}
     answer = client().get(f"{stack.url}/people.json", headers=headers)
     assert answer.status_code == 403
     assert "token" not in answer.text

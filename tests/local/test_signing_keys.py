@@ -16,10 +16,11 @@ from local.stack import Stack
 from local.tools import supabase
 from shared.pipeline import Pipeline
 from tests.actors import Actor, Org, World, vector
-from tests.clients.test_supabase_clients import KETTLE, given_for, run_node
+from tests.clients.test_supabase_clients import HERE, KETTLE, given_for
 from tests.functions.test_rag_search import tell
 from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS, CONFUSED
 from tests.local.test_stack import local
+from tests.programs import run_node
 
 DOORS = ("/api/rag/search", "/api/rag/answer", "/functions/v1/rag-search", "/functions/v1/rag-answer")
 JWKS = "/auth/v1/.well-known/jwks.json"
@@ -115,7 +116,7 @@ def test_a_token_that_the_supabase_cli_signs_works_everywhere(town: Town, tmp_pa
 
 
 def test_supabase_js_works_unmodified(town: Town):
-    result = run_node("supabase_js.mjs", given_for(town.ann, vector=vector(1)))
+    result = run_node(HERE / "supabase_js.mjs", given_for(town.ann, vector=vector(1)))
     assert result["search"]["results"][0]["source_title"] == "Kettle manual"
     assert "100 degrees" in result["answer"]["answer"]["text"]
     assert [row["title"] for row in result["match"]] == ["Kettle manual"]

@@ -1,17 +1,11 @@
 """The playground in real Chromium, before the real functions: what people do, and what must not happen."""
 
-import json
-import os
-import shutil
-import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from local.stack import Stack
@@ -23,6 +17,7 @@ from tests.conftest import People
 from tests.functions.chatting import DONE, piece, sent
 from tests.functions.searching import OUTAGE, put
 from tests.functions.serving import made, site
+from tests.programs import chromium, run_node, working
 from tests.stand_in import Reply, StandIn
 
 HERE = Path(__file__).parent
@@ -32,28 +27,9 @@ OWNED = "The Ledger service is owned by Priya Nair."
 HOSTILE = '<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=2</script>'
 
 
-def chromium() -> str:
-    """The installed browser. CI must have one; a laptop without one skips, and says so."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
-    if os.environ.get("CI"):
-        pytest.fail("CI has no chromium: .ci/run installs it")
-    pytest.skip("no Chromium on this machine; install it to run the browser tests")
-
-
 def browse(scenario: str, **given: Any) -> None:
     """Go through a scenario of scenarios.mjs."""
-    done = subprocess.run(
-        ["node", str(HERE / "browser.mjs"), scenario],
-        input=json.dumps({"chromium": chromium(), **given}),
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
+    run_node(HERE / "browser.mjs", {"chromium": chromium(), **given}, scenario)
 
 
 @contextmanager
@@ -64,26 +40,6 @@ def modelled(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[s
         site(core) as url,
     ):
         yield url
-
-
-@contextmanager
-def working(stack: Stack) -> Iterator[None]:
-    """The worker works, as it does by itself under `serve`."""
-    ended = threading.Event()
-
-    def work() -> None:
-        headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
-        with httpx.Client(timeout=60) as client:
-            while not ended.wait(0.1):
-                client.post(f"{stack.url}/functions/v1/ingest", headers=headers).raise_for_status()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def streams(*pieces: str | float) -> Reply:

@@ -1,13 +1,9 @@
-"""What the tests of the Python SDK share: clients, what a stand-in sends, a worker beside."""
+"""What the tests of the Python SDK share: clients, and what a stand-in sends."""
 
 import asyncio
-import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any, TypeVar
-
-import httpx
 
 from local.stack import Stack
 from local.tools import ROOT
@@ -45,26 +41,6 @@ def address_of(stack: Stack) -> str:
 def client_of(actor: Actor, **more: Any) -> Mnemosyne:
     """A client of the stack with a key of the actor's."""
     return Mnemosyne(key_of(actor), address_of(actor.stack), **more)
-
-
-@contextmanager
-def working(stack: Stack) -> Iterator[None]:
-    """A schedule beside: what is brought meanwhile is worked on."""
-    stopping = threading.Event()
-
-    def work() -> None:
-        headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
-        with httpx.Client(timeout=120) as client:
-            while not stopping.wait(0.1):
-                client.post(f"{stack.url}/functions/v1/ingest", headers=headers)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        thread.join()
 
 
 def ran(coroutine: Coroutine[Any, Any, Result]) -> Result:

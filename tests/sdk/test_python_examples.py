@@ -1,7 +1,5 @@
 """The Python SDK's examples, each as a program of its own, against the real stack."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,7 +7,8 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.conftest import People
-from tests.sdk.python_client import SOURCE, address_of, key_of, working
+from tests.programs import printed, working
+from tests.sdk.python_client import SOURCE, address_of, key_of
 
 EXAMPLES = SOURCE / "examples"
 GUIDE = (
@@ -23,24 +22,13 @@ def run(name: str, people: People, folder: Path) -> str:
     """As ann, with a worker beside; what the example prints."""
     stack = people.ann.stack
     environment = {
-        "PATH": os.environ["PATH"],
         "PYTHONPATH": str(SOURCE / "src"),
         "MNEMOSYNE_API_KEY": key_of(people.ann),
         "MNEMOSYNE_BASE_URL": address_of(stack),
     }
     with working(stack):
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore::ResourceWarning", str(EXAMPLES / name)],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout
+        command = [sys.executable, "-W", "ignore::ResourceWarning", str(EXAMPLES / name)]
+        return printed(command, folder, environment)
 
 
 def test_quickstart_is_the_contract_s_own_code_and_answers_from_a_pdf(people: People, tmp_path: Path):

@@ -21,7 +21,8 @@ from shared.documents import MAX_BYTES
 from shared.pipeline import Pipeline
 from tests.conftest import People
 from tests.functions.searching import workspace
-from tests.sdk.python_client import address_of, client_of, key_of, working
+from tests.programs import working
+from tests.sdk.python_client import address_of, client_of, key_of
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
 

@@ -1,6 +1,5 @@
 """The TypeScript SDK on the real local stack: each resource, a token that expires, and the examples."""
 
-import subprocess
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,14 +11,14 @@ from reportlab.platypus import Paragraph, SimpleDocTemplate
 from functions import chat
 from shared.config import Settings
 from tests.actors import Actor
-from tests.clients.test_supabase_clients import chromium, run_node
 from tests.conftest import People
 from tests.functions.conversing import streams
 from tests.functions.searching import MENU
 from tests.functions.serving import live, made
 from tests.functions.test_documents import work
 from tests.isolation.test_keys import make
-from tests.sdk.typescript_package import SCRIPTS, Package, Row, surroundings
+from tests.programs import chromium, printed, run_node, working
+from tests.sdk.typescript_package import SCRIPTS, Package, Row
 from tests.stand_in import Reply, StandIn
 
 GUIDE = "To deploy the application, build the Docker image and push it to the registry."
@@ -218,7 +217,7 @@ def test_a_token_that_expires_in_the_middle_of_a_stream(
 
 def test_a_page_of_another_origin_uses_it_in_chromium(typescript: Package, people: People):
     given = {"chromium": chromium(), "dist": str(typescript.sdk / "dist"), "client": client_of(people.ann)}
-    result = run_node(str(SCRIPTS / "browser.mjs"), given)
+    result = run_node(SCRIPTS / "browser.mjs", given)
     assert (result["filename"], result["title"], result["left"]) == ("kiln.txt", "Kiln", 0)
     assert (result["chunks"][0], result["chunks"][-2:]) == ("sources", ["usage", "done"])
     assert result["error"] == {"name": "AuthenticationError", "code": "invalid_api_key", "hasRequestId": True}
@@ -240,36 +239,27 @@ def guide(typescript_examples: Package) -> Iterator[None]:
     path.unlink()
 
 
-def printed(package: Package, script: str, actor: Actor, environment: dict[str, str]) -> str:
-    """What an example says, while the worker works."""
-    with subprocess.Popen(
-        package.program(script), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        cwd=package.folder, env=surroundings(environment),
-    ) as process:  # fmt: skip
-        while process.poll() is None:
-            work(actor)
-            time.sleep(0.1)
-        output, errors = process.communicate()
-    assert process.returncode == 0, errors
-    return output
+def said(package: Package, script: str, actor: Actor, environment: dict[str, str]) -> str:
+    with working(actor.stack):
+        return printed(package.program(script), package.folder, environment)
 
 
 def test_the_examples_run_as_they_are(
     typescript_examples: Package, people: People, environment: dict[str, str], guide: None
 ):
     package = typescript_examples
-    quickstart = printed(package, "quickstart.js", people.ann, environment)
+    quickstart = said(package, "quickstart.js", people.ann, environment)
     assert "Score: " in quickstart
     found, answered = quickstart.split("According to", 1)
     assert GUIDE in found
     assert GUIDE in answered
     # Only the stream is written without a line's end.
     assert quickstart.rpartition("\n")[2]
-    streaming = printed(package, "streaming.js", people.ann, environment)
+    streaming = said(package, "streaming.js", people.ann, environment)
     assert "> And how do I roll it back?" in streaming
     assert streaming.count(" confidence)") == 2
     assert "4 messages kept" in streaming
-    assert printed(package, "errors.js", people.ann, environment).splitlines() == [
+    assert said(package, "errors.js", people.ann, environment).splitlines() == [
         "the same name again: duplicate_collection",
         "too many at once: limit is not valid",
         "another id: there is no such thing (document_not_found)",

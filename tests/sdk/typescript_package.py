@@ -1,15 +1,14 @@
 """The TypeScript SDK as its users have it: packed, installed, and imported by its name."""
 
 import json
-import os
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from local import sdk_typescript
 from local.tools import ROOT, npm_program
+from tests.programs import surroundings
 
 Row = dict[str, Any]
 SCRIPTS = Path(__file__).parent / "typescript"
@@ -54,11 +53,6 @@ class Package:
     def results(self, client: Row, *steps: Row, **how: bool) -> list[Row]:
         found: list[Row] = self.calls(client, *steps, **how)["results"]
         return found
-
-
-def surroundings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Nothing of the developer's but where programs are."""
-    return {"PATH": os.environ["PATH"], **environment}
 
 
 def installed(folder: Path) -> Package:

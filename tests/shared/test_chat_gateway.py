@@ -95,7 +95,7 @@ def test_an_endpoint_that_does_not_end_its_stream_keeps_nobody_waiting(
     gateway: StandIn, endpoint: ChatGateway
 ):
     gateway.replies(Reply(chunks=[*sent(piece("Hi."), piece()), DONE, 60.0]))
-    run(asyncio.wait_for(read(endpoint), 5))  # type: ignore[arg-type]
+    run(asyncio.wait_for(read(endpoint), 5))
 
 
 def test_nothing_that_the_endpoint_would_have_remembered_goes_along_with_another_s_question(

@@ -1,0 +1,56 @@
+"""The examples in the READMEs, word for word but for the key and the address, on the real stack."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from reportlab.pdfgen.canvas import Canvas
+
+from local.tools import ROOT
+from tests.conftest import People
+from tests.programs import printed, working
+from tests.sdk.python_client import SOURCE, address_of, key_of
+from tests.sdk.typescript_package import Package
+
+GUIDE = "To deploy the application, build the container image and push it to the registry."
+pytestmark = pytest.mark.usefixtures("no_jobs")
+
+
+def example(readme: str, language: str, people: People) -> str:
+    """The first in that language, with ann's key and the stack's address."""
+    text = (ROOT / readme).read_text()
+    code = text.partition(f"```{language}\n")[2].partition("```")[0]
+    assert code.count("mn_live_...") == code.count("https://your-domain.com/api/v1") == 1
+    address = address_of(people.ann.stack)
+    return code.replace("mn_live_...", key_of(people.ann)).replace("https://your-domain.com/api/v1", address)
+
+
+def guide(folder: Path) -> None:
+    canvas = Canvas(str(folder / "guide.pdf"))
+    canvas.drawString(72, 720, GUIDE)
+    canvas.save()
+
+
+@pytest.mark.parametrize("readme", ["README.md", "sdk/python/README.md"])
+def test_the_python_examples_answer_from_a_pdf(readme: str, people: People, tmp_path: Path):
+    guide(tmp_path)
+    script = tmp_path / "example.py"
+    script.write_text(example(readme, "python", people))
+    with working(people.ann.stack):
+        command = [sys.executable, "-W", "ignore::ResourceWarning", str(script)]
+        said = printed(command, tmp_path, {"PYTHONPATH": str(SOURCE / "src")})
+    assert GUIDE in said
+    assert re.search(r"guide|To deploy", said)
+
+
+@pytest.mark.parametrize(("readme", "language"), [("README.md", "js"), ("sdk/typescript/README.md", "ts")])
+def test_the_javascript_examples_answer_from_a_pdf(
+    readme: str, language: str, typescript: Package, people: People
+):
+    guide(typescript.folder)
+    script = typescript.folder / "example.mjs"
+    script.write_text(example(readme, language, people))
+    with working(people.ann.stack):
+        said = printed(["node", str(script)], typescript.folder, {})
+    assert GUIDE in said
