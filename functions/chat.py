@@ -10,11 +10,13 @@ from starlette.responses import Response
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, Renewed, with_scope
 from shared.conversations import sessions
-from shared.conversations.turn import converse, whole
+from shared.conversations.nouns import Answered
+from shared.conversations.turn import converse
 from shared.dialects import chat_sessions as kept
 from shared.dialects import conversations as wire
+from shared.dialects import conversed as told
 from shared.ids import id_of
-from shared.sse import EventStream, begun, events
+from shared.sse import EventStream, begun, ended, events
 from shared.types import Principal, Scope
 
 # A conversation may come whole with each of its turns.
@@ -33,16 +35,16 @@ async def _id_of_path(session_id: str) -> str:
 Id = Annotated[str, Depends(_id_of_path)]
 
 
-@app.post("/api/v1/chat", response_model=wire.Response, responses={200: STREAM})
-@app.post("/v1/chat", response_model=wire.Response, responses={200: STREAM})
+@app.post("/api/v1/chat", response_model=told.Response, responses={200: STREAM})
+@app.post("/v1/chat", response_model=told.Response, responses={200: STREAM})
 async def chat(caller: Asker, renewed: Renewed, core: Core, body: wire.Request) -> Response:
     happening = converse(core, renewed, body.turn())
     if not body.stream:
-        return wire.response(body, caller.user_id, await whole(happening))
+        return told.response(body, caller.user_id, await ended(happening, Answered))
     async with AsyncExitStack() as until:
         happened = await until.enter_async_context(aclosing(await begun(happening)))
-        said = partial(wire.said, body, caller.user_id)
-        return EventStream(events(happened, said, wire.broken), until.pop_all())
+        said = partial(told.said, body, caller.user_id)
+        return EventStream(events(happened, said, told.broken), until.pop_all())
 
 
 @app.get("/api/v1/chat/sessions")

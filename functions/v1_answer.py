@@ -7,13 +7,12 @@ from typing import Annotated
 from fastapi import Header
 from starlette.responses import Response
 
-from shared.answers.answer import whole
 from shared.answers.once import Once, once
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, Renewed, with_scope
 from shared.dialects import answer as wire
-from shared.searched import Reply
-from shared.sse import EventStream, begun, events
+from shared.searched import Finished, Reply
+from shared.sse import EventStream, begun, ended, events
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -43,7 +42,7 @@ async def answer(
     if isinstance(happening, Reply):
         return wire.replay(happening, streams=body.stream)
     if not body.stream:
-        return wire.response(body, await whole(happening))
+        return wire.response(body, await ended(happening, Finished))
     async with AsyncExitStack() as until:
         happened = await until.enter_async_context(aclosing(await begun(happening)))
         return EventStream(events(happened, partial(wire.said, body), wire.broken), until.pop_all())

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from shared.errors import RagError
+from shared.errors import GenerationFailed, RagError
 from shared.trace import current
 
 # Proxies close connections that say nothing for a minute, some for half of one.
@@ -42,6 +42,16 @@ async def _after(first: Message, messages: AsyncGenerator[Message]) -> AsyncGene
         yield first
         async for message in messages:
             yield message
+
+
+async def ended(messages: AsyncGenerator[Any], kind: type[Message]) -> Message:
+    """The message of that kind, which is the last: what happened, as a whole. Raises what they raise, and
+    GenerationFailed where it never comes."""
+    async with aclosing(messages):
+        async for message in messages:
+            if isinstance(message, kind):
+                return message
+    raise GenerationFailed
 
 
 async def events(

@@ -73,15 +73,6 @@ async def answer(
     )
 
 
-async def whole(happening: AsyncGenerator[Event]) -> Finished:
-    """The end of it. Raises what it raises."""
-    async with aclosing(happening):
-        async for happened in happening:
-            if isinstance(happened, Finished):
-                return happened
-    raise GenerationFailed
-
-
 def _begin(core: Pipeline, caller: Callable[[], Principal], question: Question) -> Begun:
     retrieved = retrieve(core, caller(), question.wanted)
     with step("judge"):

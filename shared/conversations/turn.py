@@ -18,7 +18,7 @@ from shared.conversations.rewrite import rewritten
 from shared.conversations.thinking import Thinking
 from shared.conversations.work import Caller, Work
 from shared.conversations.writing import written
-from shared.errors import GenerationFailed, RagError
+from shared.errors import RagError
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT, best_of_documents
 from shared.trace import milliseconds_since, step
@@ -67,15 +67,6 @@ async def converse(core: Pipeline, caller: Caller, turn: Turn) -> AsyncGenerator
         _answered, work, judgement, started, retrieval_ms, milliseconds_since(writing)
     )
     yield answered
-
-
-async def whole(happening: AsyncGenerator[Event]) -> Answered:
-    """The end of it. Raises what it raises."""
-    async with aclosing(happening):
-        async for happened in happening:
-            if isinstance(happened, Answered):
-                return happened
-    raise GenerationFailed
 
 
 def _thinking(core: Pipeline, turn: Turn) -> Thinking | None:

@@ -22,7 +22,7 @@ from mnemosyne import (
 )
 from mnemosyne.models import ChatCompletion, ChatCompletionChunk, ChatMessageParam
 from shared.config import Settings
-from shared.dialects.conversations import broken
+from shared.dialects.conversed import broken
 from shared.errors import Unauthorized
 from shared.pipeline import Pipeline
 from tests.conftest import People
