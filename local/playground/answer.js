@@ -13,7 +13,7 @@ export class Text {
   #known;
   #waiting = "";
 
-  /** `known` says how many sources there are, 0 while nobody knows. */
+  /** `known` says how many sources there are. */
   constructor(place, known, open) {
     this.#place = place;
     this.#known = known;
@@ -45,7 +45,7 @@ export class Text {
   }
 
   #isSource(one) {
-    return one >= 1 && (this.#known() === 0 || one <= this.#known());
+    return one >= 1 && one <= this.#known();
   }
 
   #pill(one) {

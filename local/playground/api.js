@@ -12,17 +12,31 @@ export class Problem extends Error {
     return this.status === 401;
   }
 
+  /** Whether the same may go well later. */
+  get isPassing() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+
   get isUnreachable() {
     return this.status === 0;
   }
 }
 
 const LOST = "The connection was lost in the middle of the answer.";
+// In milliseconds: of an answer, of a file's way there, of a look whether anybody answers; and of a stream's
+// silence, in which the server says something every quarter of a minute.
+const PATIENCE = 60_000;
+const PATIENCE_WITH_FILES = 600_000;
+const PATIENCE_WITH_HEALTH = 5_000;
+const SILENCE = 45_000;
+// Of somebody who has left: nothing is shown, and nothing is said to have failed.
+const never = () => new Promise(() => {});
 
 /** The API as one user. */
 export class Api {
   #base;
   #token;
+  #left = new AbortController();
 
   constructor(base, token) {
     this.#base = base.replace(/\/+$/, "");
@@ -32,6 +46,11 @@ export class Api {
   /** Go on with the same user's newer token. */
   renew(token) {
     this.#token = token;
+  }
+
+  /** The user has left: whatever is still under way never comes back. */
+  end() {
+    this.#left.abort();
   }
 
   get(path) {
@@ -50,7 +69,7 @@ export class Api {
   /** Whether anybody answers. */
   async isThere() {
     try {
-      await fetch(`${this.#base}/health`, { cache: "no-store" });
+      await fetch(`${this.#base}/health`, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_WITH_HEALTH) });
       return true;
     } catch {
       return false;
@@ -68,6 +87,7 @@ export class Api {
         yield message;
       }
     } catch (failed) {
+      if (this.#left.signal.aborted) await never();
       if (failed instanceof Problem || signal.aborted) throw failed;
       throw new Problem(LOST);
     }
@@ -75,16 +95,18 @@ export class Api {
   }
 
   async #json(method, path, body, headers) {
-    const answer = await this.#send(method, path, body, headers);
+    const patience = AbortSignal.timeout(body instanceof FormData ? PATIENCE_WITH_FILES : PATIENCE);
+    const answer = await this.#send(method, path, body, headers, patience);
     if (answer.status === 204) return null;
     try {
       return await answer.json();
     } catch {
+      if (this.#left.signal.aborted) await never();
       throw new Problem("The answer is not what an API of this kind gives.", answer.status, "no_json");
     }
   }
 
-  async #send(method, path, body, headers = {}, signal = undefined) {
+  async #send(method, path, body, headers, signal) {
     const isForm = body instanceof FormData;
     const sent = { Authorization: `Bearer ${this.#token}`, ...headers };
     if (body && !isForm) sent["Content-Type"] = "application/json";
@@ -94,16 +116,18 @@ export class Api {
         method,
         headers: sent,
         body: body && !isForm ? JSON.stringify(body) : body,
-        signal,
+        signal: AbortSignal.any([this.#left.signal, signal]),
         // The token goes to the address that was configured, and nowhere else.
         redirect: "error",
         credentials: "omit",
         cache: "no-store",
       });
     } catch (failed) {
-      if (signal?.aborted) throw failed;
+      if (this.#left.signal.aborted) await never();
+      if (signal.aborted && signal.reason?.name !== "TimeoutError") throw failed;
       throw new Problem("The server does not answer.");
     }
+    if (this.#left.signal.aborted) await never();
     if (!answer.ok) throw await refused(answer);
     return answer;
   }
@@ -124,12 +148,20 @@ async function refused(answer) {
   return new Problem(wait ? `${message} (Again in ${wait} s.)` : message, answer.status, said?.code);
 }
 
+function within(milliseconds, promise) {
+  let timer;
+  const over = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Problem(LOST)), milliseconds);
+  });
+  return Promise.race([promise, over]).finally(() => clearTimeout(timer));
+}
+
 async function* messages(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await within(SILENCE, reader.read());
       if (done) return;
       const blocks = (rest + value).split(/\r?\n\r?\n/);
       rest = blocks.pop();

@@ -1,6 +1,7 @@
 // The page: who is signed in, what is shown, and what is done when something goes wrong.
 
 import { Api } from "./api.js";
+import { looking } from "./controls.js";
 import { Conversation } from "./conversation.js";
 import { byId, show } from "./dom.js";
 import { Evidence } from "./evidence.js";
@@ -9,7 +10,7 @@ import { Sessions } from "./sessions.js";
 import * as signin from "./signin.js";
 
 const API = document.querySelector('meta[name="api"]').content || location.origin;
-const THEMES = ["", "light", "dark"];
+const THEME = "theme";
 // Until the next look whether a server that is gone is back, in milliseconds.
 const PAUSES = [1000, 2000, 4000, 8000];
 
@@ -20,55 +21,65 @@ function notice(text) {
   byId("notice").hidden = !text;
 }
 
-function signedOut() {
+/** Nothing of whoever was here stays, and nothing of theirs comes any more. */
+function emptied() {
   desk?.conversation.stop();
+  desk?.api.end();
   desk = null;
+  for (const place of ["collections", "documents", "documents-count", "uploads", "sessions"]) show(byId(place));
+}
+
+function signedOut() {
+  emptied();
   byId("desk").hidden = byId("views").hidden = byId("sign-out").hidden = true;
   byId("who").textContent = "";
   notice("");
-  askWho();
+  void askWho();
 }
 
 /** What is on the page stays, for the same person to go on with. */
 function expired() {
-  desk.conversation.stop();
   notice("Your sign-in has ended. Sign in again to go on.");
-  askWho();
+  if (byId("signin").hidden) void askWho();
 }
 
-function askWho() {
+async function askWho() {
   signin.forget();
   byId("signin").hidden = false;
-  void signin.ask(signedIn);
+  await signin.ask(signedIn);
+  byId("signin").querySelector(".person, #token").focus();
 }
 
 function signedIn(token) {
-  const name = signin.nameOf(token);
+  const who = signin.who(token);
   notice("");
   byId("signin").hidden = true;
   byId("desk").hidden = byId("views").hidden = byId("sign-out").hidden = false;
-  byId("who").textContent = name;
-  if (desk?.name === name) desk.api.renew(token);
-  else desk = opened(new Api(API, token), name);
+  byId("who").textContent = who.name;
+  if (desk?.who.id === who.id) desk.api.renew(token);
+  else opened(new Api(API, token), who);
   void desk.library.load();
   void desk.sessions.load();
   byId("question").focus();
 }
 
 /** Everything of one user; the next one's begins anew. */
-function opened(api, name) {
-  const made = { api, name, collection: null, isAway: false };
+function opened(api, who) {
+  emptied();
+  const made = { api, who, collection: null, isAway: false };
+  desk = made;
   const problem = (what) => made === desk && faced(made, what);
   made.evidence = new Evidence(api, problem);
   made.conversation = new Conversation(api, made.evidence, { problem, kept: (session) => made.sessions.load(session) });
   made.sessions = new Sessions(api, {
     problem,
     opened: (session, messages) => {
+      made.library.choose(session.collection_id);
       made.evidence.clear();
       made.conversation.open(session.id, messages);
       view("ask");
     },
-    deleted: (session) => session === made.conversation.session && made.conversation.clear(),
+    deleted: (session) => session === made.conversation.session && begun(made),
   });
   made.library = new Library(api, {
     problem,
@@ -76,7 +87,7 @@ function opened(api, name) {
     chosen: (collection, changed) => {
       made.collection = collection;
       // A session is about one collection, or about all.
-      if (changed) made.conversation.clear();
+      if (changed) begun(made);
       byId("empty").textContent = made.library.isEmpty
         ? "There is nothing here yet. Upload a file in the library, and ask about it."
         : `Ask something of ${collection ? collection.name : "your documents"}.`;
@@ -84,8 +95,13 @@ function opened(api, name) {
   });
   made.evidence.clear();
   made.conversation.clear();
-  show(byId("uploads"));
-  return made;
+}
+
+/** A new session begins with the next question. */
+function begun(made) {
+  made.conversation.clear();
+  made.evidence.clear();
+  void made.sessions.load(null);
 }
 
 function faced(made, problem) {
@@ -100,9 +116,9 @@ function faced(made, problem) {
 
 /** Wait until the server is back, and say so. */
 async function back(made) {
+  notice("The server does not answer. Trying again …");
   if (made.isAway) return;
   made.isAway = true;
-  notice("The server does not answer. Trying again …");
   for (let look = 0; made === desk; look++) {
     await new Promise((resolve) => setTimeout(resolve, PAUSES[Math.min(look, PAUSES.length - 1)]));
     if (await made.api.isThere()) break;
@@ -114,50 +130,25 @@ async function back(made) {
   void made.sessions.load();
 }
 
-/** What the controls say. Throws an Error that says what is wrong with them. */
-function looking() {
-  return {
-    collection_id: desk.collection?.id ?? null,
-    mode: byId("mode").value,
-    top_k: Number(byId("top-k").value),
-    document_type: byId("document-type").value || null,
-    metadata_filter: metadata(byId("metadata").value),
-    enable_graph: byId("graph").checked,
-    rerank: byId("rerank").checked || null,
-    preset: byId("preset").value,
-    reasoning_mode: byId("deep").checked ? "deep" : "standard",
-  };
-}
-
-function metadata(text) {
-  const pairs = text.split(",").map((pair) => pair.trim()).filter(Boolean);
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const [key, ...rest] = pair.split("=");
-      if (!key.trim() || !rest.length) throw new Error(`“${pair}” is not key=value.`);
-      const value = rest.join("=").trim();
-      return [key.trim(), /^(true|false|-?\d+(\.\d+)?)$/.test(value) ? JSON.parse(value) : value];
-    }),
-  );
-}
-
 async function ask(submitted) {
   submitted.preventDefault();
   const question = byId("question").value.trim();
   if (!question || desk.conversation.isBusy) return;
   notice("");
   try {
-    const wanted = looking();
+    const wanted = looking(desk.collection);
     byId("question").value = "";
     byId("send").hidden = true;
     byId("stop").hidden = false;
-    await desk.conversation.ask(question, wanted);
+    const wasAnswered = await desk.conversation.ask(question, wanted);
+    // To be asked again.
+    if (!wasAnswered && !byId("question").value) byId("question").value = question;
   } catch (wrong) {
     notice(wrong.message);
   } finally {
     byId("send").hidden = false;
     byId("stop").hidden = true;
-    byId("question").focus({ preventScroll: true });
+    if (byId("signin").hidden) byId("question").focus({ preventScroll: true });
   }
 }
 
@@ -183,19 +174,27 @@ byId("question").onkeydown = (pressed) => {
   }
 };
 byId("new-session").onclick = () => {
-  desk.conversation.clear();
-  desk.evidence.clear();
-  void desk.sessions.load(null);
+  begun(desk);
   view("ask");
   byId("question").focus();
 };
 byId("sign-out").onclick = () => signedOut();
 byId("views").onclick = ({ target }) => target.dataset.to && view(target.dataset.to);
 byId("theme").onclick = () => {
-  const root = document.documentElement;
-  root.dataset.theme = THEMES[(THEMES.indexOf(root.dataset.theme ?? "") + 1) % THEMES.length];
+  const chosen = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  localStorage.setItem(THEME, chosen === "dark" ? "light" : "dark");
+  themed();
 };
 
+function themed() {
+  const theme = localStorage.getItem(THEME);
+  if (theme) document.documentElement.dataset.theme = theme;
+}
+
+themed();
+signin.enter();
+// The printed address, pasted where the page is open already.
+window.addEventListener("hashchange", () => signin.enter() && !desk && signedOut());
 const known = signin.token();
 if (known) signedIn(known);
 else signedOut();

@@ -33,10 +33,12 @@ export class Conversation {
     byId("empty").hidden = false;
   }
 
+  /** Whether anything was said. */
   async ask(question, looking) {
     const stopping = (this.#stopping = new AbortController());
     const turn = new Turn(question, this.#evidence);
     place(turn);
+    this.#evidence.begin();
     const { mode, top_k, rerank, enable_graph, metadata_filter, document_type } = looking;
     const body = {
       message: question,
@@ -64,6 +66,7 @@ export class Conversation {
       turn.end();
       if (this.#stopping === stopping) this.#stopping = null;
     }
+    return turn.hasText;
   }
 
   /** A session as it was kept. */
@@ -109,7 +112,7 @@ class Turn {
       const source = this.#found[one - 1];
       if (source) void evidence.open(source.document_id, source.chunk_id, said);
     };
-    this.#text = new Text(this.#answer, () => (this.#parts > 1 ? 0 : this.#found.length), open);
+    this.#text = new Text(this.#answer, () => this.#found.length, open);
     this.open = open;
     performance.mark("asked");
     this.element = el(
@@ -128,6 +131,10 @@ class Turn {
     return this.#parts > 0;
   }
 
+  get hasText() {
+    return this.#first !== null;
+  }
+
   take(message) {
     switch (message.type) {
       case "reasoning_step":
@@ -137,7 +144,7 @@ class Turn {
         this.#step(`Looking for: ${message.query}`);
         break;
       case "sources":
-        // In deep reasoning each part has its own; all of them come with the end.
+        // In deep reasoning each part has its own; those of all, which the numbers count, come last.
         this.#parts += 1;
         this.#show(message.sources);
         break;
@@ -180,9 +187,8 @@ class Turn {
     this.#text.add(text);
   }
 
-  #finish({ metadata, sources: all }) {
+  #finish({ metadata }) {
     this.metadata = metadata;
-    if (all) this.#show(all);
     const asked = metadata.is_follow_up && metadata.search_query;
     show(
       this.#foot,

@@ -30,6 +30,13 @@ export function show(place, ...children) {
   place.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
 }
 
+/** The same of a list whose rows have a `data-id`: whoever stands on one stands on it still. */
+export function list(place, ...rows) {
+  const stood = place.contains(document.activeElement) ? document.activeElement.dataset.id : undefined;
+  show(place, ...rows);
+  if (stood) place.querySelector(`[data-id="${CSS.escape(stood)}"]`)?.focus({ preventScroll: true });
+}
+
 export function number(value, digits = 2) {
   return value === null || value === undefined ? "–" : value.toFixed(digits);
 }

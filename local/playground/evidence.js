@@ -12,6 +12,9 @@ export class Evidence {
   #told;
   // Answers may overtake each other: the latest question's counts.
   #latest = 0;
+  #opened = 0;
+  // A passage that somebody has opened since they asked is not taken from them.
+  #isReading = false;
 
   /** `told` is told of problems. */
   constructor(api, told) {
@@ -23,12 +26,17 @@ export class Evidence {
     }
   }
 
+  /** A question is asked. */
+  begin() {
+    this.#isReading = false;
+  }
+
   /** Search, and show what was found and how it is connected. */
   async search(question, looking) {
     const turn = ++this.#latest;
     const asked = {
       // The longest that a search takes; a conversation takes more.
-      query: question.slice(0, 1000),
+      query: Array.from(question).slice(0, 1000).join(""),
       mode: looking.mode,
       top_k: looking.top_k,
       collection_id: looking.collection_id,
@@ -43,22 +51,28 @@ export class Evidence {
       const collections = new Set(answer.results.map((result) => result.collection_id));
       results(byId("results"), answer, (result) => this.open(result.document_id, result.chunk_id));
       graph(byId("graph-view"), answer, (chunk) => this.#openChunk(chunk, collections));
-      this.#choose(TABS[0], { focus: false });
+      if (!this.#isReading) this.#choose(TABS[0], { focus: false });
     } catch (problem) {
       if (turn !== this.#latest) return;
       show(byId("results"), el("p", { class: "problem", text: problem.message }));
+      show(byId("graph-view"));
       this.#told(problem);
     }
   }
 
   /** A document, with one of its chunks highlighted, or what an answer quotes of it. */
   async open(documentId, chunkId = null, said = "") {
+    const turn = ++this.#opened;
+    this.#isReading = true;
     this.#choose(TABS[2], { focus: false });
     document.body.dataset.view = "evidence";
     document.dispatchEvent(new Event("view"));
+    show(byId("passage"), el("p", { class: "quiet", text: "Opening …" }));
     try {
-      await passage(byId("passage"), this.#api, documentId, chunkId, said);
+      const fill = await passage(this.#api, documentId, chunkId, said);
+      if (turn === this.#opened) fill(byId("passage"));
     } catch (problem) {
+      if (turn !== this.#opened) return;
       show(byId("passage"), el("p", { class: "problem", text: problem.message }));
       this.#told(problem);
     }
@@ -66,6 +80,7 @@ export class Evidence {
 
   clear() {
     this.#latest += 1;
+    this.#opened += 1;
     show(byId("results"), el("p", { class: "quiet", text: "What a question finds is shown here." }));
     show(byId("graph-view"), el("p", { class: "quiet", text: "How what a question names is connected." }));
     show(byId("passage"), el("p", { class: "quiet", text: "A cited passage, in its document." }));
@@ -74,14 +89,18 @@ export class Evidence {
 
   /** The graph names chunks alone: their document is found in one of the collections. */
   async #openChunk(chunkId, collections) {
-    for (const collection of collections) {
-      const workspace = { "X-Workspace-Id": `ws_${collection}` };
-      const found = await this.#api.post("/v1/contents", { ids: [{ kind: "chunk", id: `chnk_${chunkId}` }] }, workspace).catch(() => null);
-      const chunk = found?.chunks[0];
-      if (chunk) {
-        await this.open(chunk.documentId.replace(/^doc_/, ""), chunkId);
-        return;
+    try {
+      for (const collection of collections) {
+        const workspace = { "X-Workspace-Id": `ws_${collection}` };
+        const { chunks } = await this.#api.post("/v1/contents", { ids: [{ kind: "chunk", id: `chnk_${chunkId}` }] }, workspace);
+        if (chunks.length) {
+          await this.open(chunks[0].documentId.replace(/^doc_/, ""), chunkId);
+          return;
+        }
       }
+    } catch (problem) {
+      this.#told(problem);
+      return;
     }
     show(byId("passage"), el("p", { class: "problem", text: "This passage is no longer there." }));
     this.#choose(TABS[2]);

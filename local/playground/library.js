@@ -1,16 +1,17 @@
-// Collections and their documents: chosen, made, uploaded to, and watched while they are worked on.
+// Collections and their documents: chosen, made, and uploaded to.
 
-import { byId, count, el, show } from "./dom.js";
+import { byId, count, el, list, show } from "./dom.js";
+import { Uploads } from "./uploads.js";
 
 const PAGE = 50;
-// Until the next look at a document that is worked on, in milliseconds: longer each time.
-const PAUSES = [500, 700, 1000, 1500, 2000, 3000];
-const ENDED = new Set(["completed", "failed"]);
 
 export class Library {
   #api;
   #on;
+  #uploads;
   #collections = [];
+  // Until they are known nothing is brought: it might go elsewhere.
+  #known = null;
   #documents = [];
   #chosen = null;
   // Answers may overtake each other: those of another choice are passed over.
@@ -20,6 +21,7 @@ export class Library {
   constructor(api, on) {
     this.#api = api;
     this.#on = on;
+    this.#uploads = new Uploads(api, (problem) => on.problem(problem));
     byId("more-documents").onclick = () => this.#more(this.#turn);
     byId("new-collection").onsubmit = (submitted) => this.#create(submitted);
     byId("files").onchange = ({ target }) => {
@@ -35,7 +37,13 @@ export class Library {
   }
 
   /** The collections, all pages of them; then the documents of the one that is chosen. */
-  async load() {
+  load() {
+    this.#known = this.#load();
+    return this.#known;
+  }
+
+  /** Whether that went well. */
+  async #load() {
     try {
       const rows = [];
       let page;
@@ -44,21 +52,38 @@ export class Library {
         rows.push(...page.data);
       } while (page.pagination.has_more && page.data.length);
       this.#collections = rows;
-      await this.#choose(rows.find((row) => row.id === this.#chosen?.id) ?? null);
+      await this.#choose(rows.find((row) => row.id === this.#chosen?.id) ?? this.#first);
+      return true;
     } catch (problem) {
       this.#on.problem(problem);
+      return false;
     }
+  }
+
+  /** The one that a session is about, which is open by now. */
+  choose(collectionId) {
+    const found = this.#collections.find((row) => row.id === collectionId) ?? null;
+    void this.#choose(found, { changed: false });
   }
 
   get isEmpty() {
     return this.#collections.every((row) => row.document_count === 0);
   }
 
-  async #choose(collection) {
-    const changed = collection?.id !== this.#chosen?.id;
+  /** A question is of one org: whoever belongs to several chooses a collection. */
+  get #orgs() {
+    return new Set(this.#collections.map((row) => row.org_id));
+  }
+
+  get #first() {
+    return this.#orgs.size > 1 ? this.#collections[0] : null;
+  }
+
+  async #choose(collection, { changed = collection?.id !== this.#chosen?.id } = {}) {
     this.#chosen = collection;
     const all = { id: null, name: "All collections", document_count: this.#collections.reduce((sum, row) => sum + row.document_count, 0) };
-    show(byId("collections"), ...[all, ...this.#collections].map((row) => this.#choice(row)));
+    const choices = this.#orgs.size > 1 ? this.#collections : [all, ...this.#collections];
+    list(byId("collections"), ...choices.map((row) => this.#choice(row)));
     this.#on.chosen(collection, changed);
     this.#documents = [];
     byId("documents-section").hidden = collection === null && this.#collections.length > 0 && this.#collections.length !== 1;
@@ -76,8 +101,14 @@ export class Library {
       {},
       el(
         "button",
-        { type: "button", class: "choice", "aria-current": row.id === (this.#chosen?.id ?? null) && "true", onclick: () => this.#choose(row.id ? row : null) },
-        el("span", { text: row.name }),
+        {
+          type: "button",
+          class: "choice",
+          "data-id": row.id ?? "all",
+          "aria-current": row.id === (this.#chosen?.id ?? null) && "true",
+          onclick: () => this.#choose(row.id ? row : null),
+        },
+        el("span", {}, row.name, this.#orgs.size > 1 && el("span", { class: "quiet", text: ` of org ${row.org_id.slice(-4)}` })),
         el("span", { class: "quiet", text: row.document_count.toLocaleString("en") }),
       ),
     );
@@ -86,8 +117,10 @@ export class Library {
   async #create(submitted) {
     submitted.preventDefault();
     try {
-      this.#chosen = await this.#api.post("/api/v1/collections", { name: byId("collection-name").value });
+      const made = await this.#api.post("/api/v1/collections", { name: byId("collection-name").value });
       submitted.target.reset();
+      this.#collections.push(made);
+      await this.#choose(made);
       await this.load();
     } catch (problem) {
       this.#on.problem(problem);
@@ -102,6 +135,7 @@ export class Library {
       byId("more-documents").hidden = true;
       return;
     }
+    byId("more-documents").disabled = true;
     try {
       const query = `collection_id=${collection.id}&limit=${PAGE}&offset=${this.#documents.length}`;
       const page = await this.#api.get(`/api/v1/documents?${query}`);
@@ -115,6 +149,8 @@ export class Library {
       byId("more-documents").hidden = !page.pagination.has_more;
     } catch (problem) {
       this.#on.problem(problem);
+    } finally {
+      byId("more-documents").disabled = false;
     }
   }
 
@@ -128,54 +164,17 @@ export class Library {
   }
 
   async #upload(files) {
-    if (!files.length) return;
+    if (!files.length || !(await this.#known)) return;
     try {
       const target = this.#target ?? (this.#collections.length ? null : await this.#api.post("/api/v1/collections", { name: "documents" }));
       if (!target) {
         this.#on.problem(new Error("Choose the collection that the files go to."));
         return;
       }
-      await Promise.all(files.map((file) => this.#bring(target, file)));
+      await Promise.all(files.map((file) => this.#uploads.bring(target.id, file)));
       await this.load();
     } catch (problem) {
       this.#on.problem(problem);
-    }
-  }
-
-  /** One file, with its state as it changes. */
-  async #bring(target, file) {
-    const state = el("span", { class: "tag", text: "sending" });
-    byId("uploads").append(el("li", {}, el("span", { text: file.name }), state));
-    const say = (text, kind = "") => {
-      state.textContent = text;
-      state.className = `tag ${kind}`;
-    };
-    try {
-      const form = new FormData();
-      form.append("collection_id", target.id);
-      form.append("file", file);
-      const { id } = await this.#api.post("/api/v1/documents", form);
-      const ended = await this.#watch(id, say);
-      if (ended.status === "failed") say(ended.error?.message ?? "failed", "failed");
-      else say(`ready: ${count(ended.chunk_count, "chunk")}`, "completed");
-    } catch (problem) {
-      say(problem.message, "failed");
-      if (problem.isExpired) this.#on.problem(problem);
-    }
-  }
-
-  async #watch(id, say) {
-    for (let look = 0; ; look++) {
-      try {
-        const now = await this.#api.get(`/api/v1/documents/${id}/status`);
-        if (ENDED.has(now.status)) return now;
-        say(now.step ?? (now.error ? `waiting to try again: ${now.error.message}` : "waiting"));
-      } catch (problem) {
-        // A server that is gone comes back.
-        if (!problem.isUnreachable) throw problem;
-        say("the server does not answer");
-      }
-      await new Promise((resolve) => setTimeout(resolve, PAUSES[Math.min(look, PAUSES.length - 1)]));
     }
   }
 }

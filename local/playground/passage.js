@@ -5,10 +5,9 @@ import { el, show } from "./dom.js";
 // Of a sentence that passes for a quotation, in characters.
 const SHORTEST = 20;
 
-/** Fills a place with a document. `cited` is the id of one of its chunks, or null; `said` what an answer says by
+/** A document, as a function that fills a place with it. `cited` is the id of one of its chunks, or null; `said` what an answer says by
  * it: sentences of that which are the document's own are what is highlighted, else the chunk. Throws a Problem. */
-export async function passage(place, api, documentId, cited, said) {
-  show(place, el("p", { class: "quiet", text: "Opening …" }));
+export async function passage(api, documentId, cited, said) {
   const about = await api.get(`/api/v1/documents/${encodeURIComponent(documentId)}`);
   const ids = [{ kind: "document", id: `doc_${documentId}` }];
   if (cited) ids.push({ kind: "chunk", id: `chnk_${cited}` });
@@ -16,15 +15,17 @@ export async function passage(place, api, documentId, cited, said) {
   const { documents, chunks } = await api.post("/v1/contents", { ids, include_raw: true }, workspace);
   const text = documents[0]?.body;
   const parts = text ? highlighted(text, chunks[0], said) : alone(chunks[0]);
-  show(
-    place,
-    el("h2", { text: about.title }),
-    el("p", { class: "quiet", text: describe(about) }),
-    el("div", { class: "document" }, ...parts),
-  );
-  const first = place.querySelector("mark");
-  first?.scrollIntoView({ block: "center" });
-  first?.focus({ preventScroll: true });
+  return (place) => {
+    show(
+      place,
+      el("h2", { text: about.title }),
+      el("p", { class: "quiet", text: describe(about) }),
+      el("div", { class: "document" }, ...parts),
+    );
+    const first = place.querySelector("mark");
+    first?.scrollIntoView({ block: "center" });
+    first?.focus({ preventScroll: true });
+  };
 }
 
 const marked = (text) => el("mark", { tabindex: "-1", text });

@@ -1,6 +1,6 @@
 // The user's own conversations: listed, opened again, deleted.
 
-import { byId, el, show } from "./dom.js";
+import { byId, el, list } from "./dom.js";
 
 const PAGE = 20;
 
@@ -11,6 +11,7 @@ export class Sessions {
   #chosen = null;
   // Answers may overtake each other: the latest's counts.
   #turn = 0;
+  #opening = 0;
 
   /** `on` is told: opened(session, messages), deleted(session id), problem(problem). */
   constructor(api, on) {
@@ -27,6 +28,7 @@ export class Sessions {
 
   async #more(before) {
     const turn = ++this.#turn;
+    byId("more-sessions").disabled = true;
     try {
       const rows = await this.#api.get(`/api/v1/chat/sessions?limit=${PAGE}&offset=${before.length}`);
       if (turn !== this.#turn) return;
@@ -35,11 +37,13 @@ export class Sessions {
       this.#show();
     } catch (problem) {
       this.#on.problem(problem);
+    } finally {
+      byId("more-sessions").disabled = false;
     }
   }
 
   #show() {
-    show(byId("sessions"), ...this.#rows.map((row) => this.#row(row)));
+    list(byId("sessions"), ...this.#rows.map((row) => this.#row(row)));
   }
 
   #row(row) {
@@ -50,6 +54,7 @@ export class Sessions {
       el("button", {
         type: "button",
         class: "choice",
+        "data-id": row.id,
         "aria-current": row.id === this.#chosen && "true",
         text: title,
         onclick: () => this.#open(row),
@@ -59,8 +64,10 @@ export class Sessions {
   }
 
   async #open(row) {
+    const turn = ++this.#opening;
     try {
       const messages = await this.#api.get(`/api/v1/chat/sessions/${row.id}/messages`);
+      if (turn !== this.#opening) return;
       this.#chosen = row.id;
       this.#show();
       this.#on.opened(row, messages);

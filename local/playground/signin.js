@@ -12,16 +12,26 @@ export function forget() {
   sessionStorage.removeItem(TOKEN);
 }
 
-/** What a token says of its user; the API verifies it, this page only shows it. */
-export function nameOf(text) {
+/** Who a token says it is; the API verifies it, this page only tells people apart. Two keys are two. */
+export function who(text) {
   try {
     const [, body] = text.split(".");
     const bytes = Uint8Array.from(atob(body.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
     const claims = JSON.parse(new TextDecoder().decode(bytes));
-    return claims.email ?? claims.sub ?? "signed in";
+    if (claims.sub) return { id: `${claims.iss} ${claims.sub}`, name: claims.email ?? claims.sub };
   } catch {
-    return "an API key";
+    // Not a token of a user.
   }
+  return { id: text, name: "an API key" };
+}
+
+/** Take the door's key out of the address, into this tab's keeping; whether there was one. */
+export function enter() {
+  const door = new URLSearchParams(location.hash.slice(1)).get(DOOR);
+  if (!door) return false;
+  sessionStorage.setItem(DOOR, door);
+  history.replaceState(null, "", location.pathname);
+  return true;
 }
 
 /** Ask who it is. `signedIn` is called with the token. */
@@ -48,11 +58,6 @@ export async function ask(signedIn) {
 
 /** The local stack's people, to whoever has the address that it printed. Elsewhere there are none. */
 async function offered() {
-  const door = new URLSearchParams(location.hash.slice(1)).get(DOOR);
-  if (door) {
-    sessionStorage.setItem(DOOR, door);
-    history.replaceState(null, "", location.pathname);
-  }
   const known = sessionStorage.getItem(DOOR);
   if (!known) return [];
   try {

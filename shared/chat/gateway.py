@@ -10,6 +10,7 @@ import json
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any
 
 import httpx
 
@@ -110,16 +111,24 @@ class ChatGateway:
             yield answer
 
     async def _sent(self, content: bytes, until: AsyncExitStack) -> httpx.Response:
+        is_new = False
+
+        async def trace(event: str, _: object) -> None:
+            nonlocal is_new
+            is_new = is_new or event.startswith("connection.connect_tcp")
+
         def sending(client: httpx.AsyncClient) -> AbstractAsyncContextManager[httpx.Response]:
-            return client.stream("POST", self._address, content=content, headers=self._headers)
+            options: Any = {"content": content, "headers": self._headers, "extensions": {"trace": trace}}
+            return client.stream("POST", self._address, **options)
 
         kept = self._kept.get(asyncio.get_running_loop())
         if kept:
             try:
                 return await until.enter_async_context(sending(kept))
             except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-                # A kept connection may end just as it is used again: nothing was answered.
-                pass
+                # A kept one may end just as it is used again; over a new one the model may have worked.
+                if is_new:
+                    raise
         own = await until.enter_async_context(async_client(self._seconds))
         return await until.enter_async_context(sending(own))
 

@@ -54,15 +54,17 @@ async def _ended(events: AsyncGenerator[bytes]) -> None:
 async def _events(lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """The data of each event; comments and other fields are passed over."""
     said: list[bytes] = []
+    size = 0
     async with aclosing(lines):
         async for line in lines:
             if line.startswith(b"data:"):
                 said.append(line[5:].removeprefix(b" "))
-                if sum(map(len, said)) > MAX_EVENT_BYTES:
+                size += len(line)
+                if size > MAX_EVENT_BYTES:
                     raise GenerationFailed(because="an event is too long")
             elif not line and said:
                 yield b"\n".join(said)
-                said = []
+                said, size = [], 0
     # The last event may end with the stream.
     if said:
         yield b"\n".join(said)

@@ -49,6 +49,9 @@ async def converse(core: Pipeline, caller: Caller, turn: Turn) -> AsyncGenerator
     async with aclosing(_looked(work)) as looked:
         async for happened in looked:
             yield happened
+    if turn.deep:
+        # Of all parts together: what the answer's numbers count.
+        yield Sources(work.findings.by_score())
     retrieval_ms = milliseconds_since(started)
     with step("judge"):
         judgement = _judged(work)

@@ -1,7 +1,7 @@
 """The platform contract's chat: how a turn is answered, whole and as a stream."""
 
 from datetime import UTC, datetime
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel
 from starlette.responses import JSONResponse
@@ -157,11 +157,7 @@ def said(request: Request, user_id: str, happened: Event) -> bytes:
         case Answered():
             metadata = Metadata.of(request, user_id, happened).model_dump(mode="json")
             usage = Usage.of(happened).model_dump()
-            done: dict[str, Any] = {"type": "done", "metadata": metadata}
-            if happened.sub_questions:
-                # What the parts found, together.
-                done["sources"] = [one.model_dump() for one in sources(happened.matches)]
-            return event({"type": "usage", "usage": usage}) + event(done)
+            return event({"type": "usage", "usage": usage}) + event({"type": "done", "metadata": metadata})
 
 
 def broken(error: RagError) -> bytes:

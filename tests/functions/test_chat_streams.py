@@ -99,7 +99,7 @@ def test_deep_reasoning_shows_each_step_and_puts_together_what_was_found(
         chunks = told(say(client, home.actor, stream=True, reasoning_mode="deep"))
     assert types_of(chunks) == [
         "reasoning_step", "sub_query", "sources", "reasoning_step", "sub_query", "sources", "reasoning_step",
-        "delta", "delta", "delta", "usage", "done",
+        "sources", "delta", "delta", "delta", "usage", "done",
     ]  # fmt: skip
     assert [chunk["step"] for chunk in chunks if chunk["type"] == "reasoning_step"] == [1, 2, 3]
     assert [chunk["query"] for chunk in chunks if chunk["type"] == "sub_query"] == list(parts)
@@ -122,7 +122,9 @@ def test_deep_reasoning_works_without_a_model(settings: Settings, home: Workspac
     queries = [chunk["query"] for chunk in chunks if chunk["type"] == "sub_query"]
     assert queries == [question, "Why was billing down", "who owns the billing service?"]
     assert "Payments team" in text_of(chunks)
-    titles = [source["title"] for source in chunks[-1]["sources"]]
+    # Those of all parts come last, before the text that counts them.
+    *_, everything = (chunk for chunk in chunks if chunk["type"] == "sources")
+    titles = [source["title"] for source in everything["sources"]]
     for paragraph in text_of(chunks).split("\n\n"):
         if paragraph.startswith("According to"):
             number = int(paragraph.rsplit("[", 1)[1].rstrip("]"))

@@ -85,10 +85,39 @@ export async function what_is_uploaded_is_found_by_its_org_alone(page, given) {
   for (const secret of [given.told, given.filename]) assert.ok(!seen.includes(secret), secret);
 }
 
+export async function nothing_of_who_leaves_stays_or_comes(page, given) {
+  // Ann's answers are on their way for so long that she has left by then.
+  let late = 0;
+  await page.route("**/api/v1/**", async (route) => {
+    const isAnn = (await route.request().headerValue("authorization")) === `Bearer ${given.token}`;
+    if (isAnn) await new Promise((resolve) => setTimeout(resolve, 1500));
+    late += isAnn;
+    await route.continue().catch(() => {});
+  });
+  await signIn(page, given);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await signIn(page, { ...given, token: given.stranger });
+  await page.getByText("There is nothing here yet").waitFor();
+  await page.waitForTimeout(2500);
+  assert.ok(late >= 1);
+  assert.ok(!(await page.locator("body").innerText()).includes(given.title));
+  // What was there before a sign-in that fails is not there after it.
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await signIn(page, given);
+  await page.locator("#documents").getByText(given.title).waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Access token").fill("mn_live_of_nobody");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("Your sign-in has ended").waitFor();
+  assert.ok(!(await page.locator("#desk").textContent()).includes(given.title));
+}
+
 export async function documents_and_models_are_text(page, given) {
   await signIn(page, given);
   const turn = await ask(page, given.question);
   assert.equal((await turn.locator(".answer").innerText()).trim(), given.shown);
+  await page.locator(".result").first().waitFor();
   assert.ok((await shownIn(page, "#results")).includes(given.title));
   assert.ok((await shownIn(page, "#documents")).includes(given.title));
   await turn.locator(".source").first().click();
@@ -109,6 +138,41 @@ export async function a_long_answer_is_whole(page, given) {
   const said = await turn.locator(".answer").innerText();
   assert.equal(said.replaceAll(/\s+/g, ""), given.said.replaceAll(/\[(\d+)\]/g, "$1").replaceAll(/\s+/g, ""));
   assert.equal(await turn.locator(".pill").count(), given.pills);
+}
+
+export async function a_deep_answer_is_cited(page, given) {
+  await signIn(page, given);
+  await page.locator("#controls summary").click();
+  await page.locator("#deep").check();
+  const turn = await ask(page, given.question);
+  assert.ok((await turn.locator(".steps li").count()) > 2);
+  for (const pill of await turn.locator(".pill").all()) {
+    const said = await pill.evaluate((node) => node.previousSibling.data);
+    const [, title] = said.match(/According to "([^"]+)"[^"]*$/);
+    await pill.click();
+    await page.locator("#passage h2").filter({ hasText: title }).waitFor();
+    await page.locator("#passage mark").first().waitFor();
+  }
+  assert.ok((await turn.locator(".pill").count()) >= 2);
+}
+
+export async function a_member_of_two_orgs_chooses(page, given) {
+  await signIn(page, given);
+  await page.locator("#collections li").nth(1).waitFor();
+  assert.equal(await page.locator("#collections").getByText("All collections").count(), 0);
+  const found = [];
+  for (const which of [0, 1]) {
+    await page.locator("#collections .choice").nth(which).click();
+    const turn = await ask(page, given.question);
+    await turn.locator(".source").first().waitFor();
+    found.push(await turn.locator(".source").first().innerText());
+  }
+  assert.deepEqual(found.map((text) => text.replace(/^1 /, "")).sort(), given.titles);
+  // A session is opened again with the collection that it is about.
+  await page.locator("#sessions .choice").nth(1).click();
+  await page.locator("#sessions li:nth-child(2) .choice[aria-current]").waitFor();
+  const again = await ask(page, given.question);
+  assert.equal(await again.locator(".confidence").count(), 1);
 }
 
 export async function a_session_goes_on_and_ends(page, given) {
@@ -167,9 +231,11 @@ export async function the_server_is_gone_and_comes_back(page, given) {
 export async function a_long_list_comes_in_pages(page, given) {
   await signIn(page, given);
   await page.getByText("50 of 10,000 documents").waitFor();
-  await page.locator("#more-documents").click();
+  // (Twice, as the impatient do: no page is passed over.)
+  await page.locator("#more-documents").dblclick();
   await page.getByText("100 of 10,000 documents").waitFor();
-  assert.equal(await page.locator("#documents li").count(), 100);
+  const names = await page.locator("#documents li").allInnerTexts();
+  assert.equal(new Set(names).size, 100);
 }
 
 /** Nothing that axe-core finds, in light and in dark, wide and narrow; and everything by the keyboard. */

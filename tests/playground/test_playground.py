@@ -87,6 +87,39 @@ def test_what_is_uploaded_is_found_by_its_org_alone(people: People, stack: Stack
         )
 
 
+def test_nothing_of_who_signs_out_is_seen_by_who_signs_in(told: People, stack: Stack):
+    browse(
+        "nothing_of_who_leaves_stays_or_comes",
+        url=stack.url,
+        token=told.ann.token(),
+        stranger=told.bob.token(),
+        title="Billing outage",
+    )
+
+
+def test_a_deep_answer_s_numbers_open_the_documents_that_they_count(
+    told: People, stack: Stack, core: Pipeline
+):
+    put(core, told.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
+    browse(
+        "a_deep_answer_is_cited",
+        url=stack.url,
+        token=told.ann.token(),
+        question="What was the root cause of the billing outage and who owns the Ledger service?",
+    )
+
+
+def test_a_member_of_two_orgs_chooses_whose_documents_are_asked(told: People, stack: Stack, core: Pipeline):
+    put(core, told.bob, "bolt", "Outage elsewhere", OUTAGE.replace("billing", "shipping"))
+    browse(
+        "a_member_of_two_orgs_chooses",
+        url=stack.url,
+        token=told.kim.token(),
+        question=QUESTION,
+        titles=["Billing outage", "Outage elsewhere"],
+    )
+
+
 def test_documents_titles_and_models_are_shown_as_text(
     people: People, settings: Settings, core: Pipeline, gateway: StandIn
 ):

@@ -86,9 +86,23 @@ def test_a_kept_connection_that_ends_as_it_is_used_again_is_made_anew(
 
 def test_a_fresh_connection_that_ends_without_an_answer_is_a_failure(gateway: StandIn, endpoint: ChatGateway):
     gateway.replies(Reply(drop=True))
-    with pytest.raises(GenerationFailed):
-        run(read(endpoint))
-    assert len(gateway.requests) == 1
+
+    async def serve() -> None:
+        async with endpoint.keeping_connections():
+            await read(endpoint)
+
+    for number, asking in enumerate((read(endpoint), serve()), start=1):
+        with pytest.raises(GenerationFailed):
+            run(asking)
+        assert len(gateway.requests) == number, "the model may have worked: it is not asked twice"
+
+
+def test_an_event_of_very_many_lines_costs_no_more_than_its_bytes(gateway: StandIn, endpoint: ChatGateway):
+    lines = b"data:\n" * 300_000
+    gateway.replies(Reply(chunks=[lines, b"\n"]))
+    with pytest.raises(GenerationFailed) as failed:
+        run(asyncio.wait_for(read(endpoint), 20))
+    assert failed.value.because == "an event is too long"
 
 
 def test_an_endpoint_that_does_not_end_its_stream_keeps_nobody_waiting(
