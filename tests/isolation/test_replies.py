@@ -211,7 +211,7 @@ def test_by_a_forged_org_at_what_is_made(people: People):
 
 def test_with_a_key_that_is_bound_to_another_collection_at_what_its_user_has_made(people: People):
     inside, outside = home_of(people.ann, "inside"), home_of(people.ann, "outside")
-    wanted = {"name": "ci", "scopes": ["documents:write"], "collection_id": inside}
+    wanted = {"name": "ci", "scopes": ["documents:write"], "collection": "inside"}
     key = people.ann.post("/api/keys", wanted).json()["key"]
     assert is_replay(write(people.ann, outside)) is False
     assert write(people.ann, outside, key).status_code == 404
@@ -235,7 +235,7 @@ def test_with_a_key_that_is_revoked_or_another_one_at_what_it_has_made(people: P
 
 @pytest.mark.parametrize("scopes", [["chat:read"], ["documents:read"], ["collections:manage"]], ids=str)
 def test_with_a_key_without_the_scope_to_write(people: People, world: World, scopes: list[str]):
-    """Over HTTP, straight through PostgREST, and at the table: with the id of a key that has made something."""
+    """Over HTTP, through PostgREST, and at the table: with the id of a key that has made something."""
     home, key = home_of(people.ann), str(uuid4())
     more = {"collection_id": home, "scope": "documents:write"}
     writing = people.ann.key_token(key=key, scopes=["documents:write"])
