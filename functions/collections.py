@@ -1,5 +1,6 @@
 """collections: named sets of documents, made and kept by people and their keys."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends
@@ -12,9 +13,11 @@ from shared.dialects import collections as wire
 from shared.embed import model_of, reads_of
 from shared.errors import InvalidRequest
 from shared.ids import id_of
+from shared.once import Asked, Once
 from shared.types import Principal, Scope
 
-app = create_app(wire, "collections", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))
+ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 503)
+app = create_app(wire, "collections", searches=False, errors=ERRORS, headers=["idempotency-key"])
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.COLLECTIONS_MANAGE)]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE)]
@@ -27,11 +30,12 @@ async def _id_of_path(collection_id: str) -> str:
 Id = Annotated[str, Depends(_id_of_path)]
 
 
-@app.post("/api/v1/collections", status_code=201)
-@app.post("/v1/collections", status_code=201)
-def create(caller: Manager, core: Core, body: wire.NewCollection) -> wire.Collection:
-    _require_known_model(core, body.config)
-    return _shown(core, collections.create(core.database, caller, body.wanted()))
+@app.post("/api/v1/collections", status_code=201, response_model=wire.Collection)
+@app.post("/v1/collections", status_code=201, response_model=wire.Collection)
+def create(caller: Manager, core: Core, once: Once, body: wire.NewCollection) -> wire.Collection | Response:
+    wanted = body.wanted()
+    asked = Asked(Scope.COLLECTIONS_MANAGE, wanted, org_id=wanted.get("org_id"))
+    return once.make(asked, partial(_create, core, caller, body))
 
 
 @app.get("/api/v1/collections")
@@ -69,6 +73,11 @@ def update(caller: Manager, core: Core, collection: Id, body: wire.CollectionCha
 def delete(caller: Manager, core: Core, collection: Id, cascade: bool = False) -> Response:
     collections.delete(core.database, caller, collection, cascade=cascade)
     return Response(status_code=204)
+
+
+def _create(core: Core, caller: Principal, body: wire.NewCollection) -> wire.Collection:
+    _require_known_model(core, body.config)
+    return _shown(core, collections.create(core.database, caller, body.wanted()))
 
 
 def _shown(core: Core, row: collections.Row) -> wire.Collection:

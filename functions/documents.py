@@ -14,6 +14,7 @@ from shared.documents import Brought, Page
 from shared.errors import about
 from shared.ids import id_of
 from shared.links import link_to, new_link
+from shared.once import Asked, Once
 from shared.types import Principal, Scope
 from shared.uploads import Uploads, Wanted
 
@@ -25,6 +26,7 @@ app = create_app(
     errors=(400, 401, 403, 404, 409, 413, 429, 500, 503),
     max_body_bytes=documents.MAX_BYTES + 64 * 1024,
     too_large=documents.TOO_LARGE,
+    headers=["idempotency-key"],
 )
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)]
@@ -38,26 +40,27 @@ async def _id_of_path(document_id: str) -> str:
 Id = Annotated[str, Depends(_id_of_path)]
 
 
-@app.post("/api/v1/documents", status_code=202)
-@app.post("/v1/documents", status_code=202)
+@app.post("/api/v1/documents", status_code=202, response_model=wire.Document)
+@app.post("/v1/documents", status_code=202, response_model=wire.Document)
 def upload(
     caller: Writer,
     core: Core,
+    once: Once,
     collection_id: Annotated[str, Form()],
     file: Annotated[UploadFile, File()],
     metadata: Annotated[str | None, Form()] = None,
     private: Annotated[bool, Form()] = False,
     external_id: Annotated[wire.ExternalId | None, Form()] = None,
-) -> wire.Document:
+) -> wire.Document | Response:
     said = wire.parsed(metadata)
     name = documents.file_name(file.filename)
     brought = Brought(file.file.read(), None, name, file.content_type, external_id, private, said)
-    return _brought(core, caller, collection_id, brought)
+    return _brought(core, caller, once, collection_id, brought)
 
 
-@app.post("/api/v1/documents/text", status_code=202)
-@app.post("/v1/documents/text", status_code=202)
-def write(caller: Writer, core: Core, body: wire.NewText) -> wire.Document:
+@app.post("/api/v1/documents/text", status_code=202, response_model=wire.Document)
+@app.post("/v1/documents/text", status_code=202, response_model=wire.Document)
+def write(caller: Writer, core: Core, once: Once, body: wire.NewText) -> wire.Document | Response:
     metadata = body.metadata or {}
     title = documents.title_of(body.title, metadata) or documents.first_words(body.content)
     brought = Brought(
@@ -68,17 +71,19 @@ def write(caller: Writer, core: Core, body: wire.NewText) -> wire.Document:
         private=body.private,
         metadata=metadata,
     )
-    return _brought(core, caller, body.collection_id, brought)
+    return _brought(core, caller, once, body.collection_id, brought)
 
 
-@app.post("/api/v1/documents/url", status_code=202)
-@app.post("/v1/documents/url", status_code=202)
-def address(caller: Writer, core: Core, body: wire.NewAddress) -> wire.Document:
+@app.post("/api/v1/documents/url", status_code=202, response_model=wire.Document)
+@app.post("/v1/documents/url", status_code=202, response_model=wire.Document)
+def address(caller: Writer, core: Core, once: Once, body: wire.NewAddress) -> wire.Document | Response:
     with about(field="url"):
         url = core.networks.require_url(body.url)
     collection = id_of(body.collection_id, "collection")
     page = Page(url, body.title, body.private, body.metadata or {})
-    return wire.Document.of(documents.bring_address(core.database, caller, collection, page))
+    asked = Asked(Scope.DOCUMENTS_WRITE, page, collection)
+    bring = documents.bring_address
+    return once.make(asked, lambda: wire.Document.of(bring(core.database, caller, collection, page)))
 
 
 @app.post("/api/v1/documents/upload", status_code=201)
@@ -89,10 +94,12 @@ def begin_upload(caller: Writer, core: Core, body: wire.NewUpload) -> wire.Uploa
     return wire.Upload(upload_url=begun.upload_url, upload=begun.ticket, expires_at=begun.expires_at)
 
 
-@app.post("/api/v1/documents/uploaded", status_code=202)
-@app.post("/v1/documents/uploaded", status_code=202)
-def finish_upload(caller: Writer, core: Core, body: wire.Uploaded) -> wire.Document:
-    return wire.Document.of(_uploads(core).finish(caller, body.upload))
+@app.post("/api/v1/documents/uploaded", status_code=202, response_model=wire.Document)
+@app.post("/v1/documents/uploaded", status_code=202, response_model=wire.Document)
+def finish_upload(caller: Writer, core: Core, once: Once, body: wire.Uploaded) -> wire.Document | Response:
+    uploads = _uploads(core)
+    asked = Asked(Scope.DOCUMENTS_WRITE, body.upload, uploads.collection_of(caller, body.upload))
+    return once.make(asked, lambda: wire.Document.of(uploads.finish(caller, body.upload)))
 
 
 @app.get("/api/v1/documents")
@@ -164,9 +171,13 @@ def _uploads(core: Core) -> Uploads:
     return Uploads(core.database, core.require_storage(), core.require_signer())
 
 
-def _brought(core: Core, caller: Principal, collection_id: str, brought: Brought) -> wire.Document:
+def _brought(
+    core: Core, caller: Principal, once: Once, collection_id: str, brought: Brought
+) -> wire.Document | Response:
     collection = id_of(collection_id, "collection")
-    return wire.Document.of(documents.bring(core.database, caller, collection, brought))
+    asked = Asked(Scope.DOCUMENTS_WRITE, brought, collection)
+    bring = documents.bring
+    return once.make(asked, lambda: wire.Document.of(bring(core.database, caller, collection, brought)))
 
 
 handler = lambda_handler(app)

@@ -11,7 +11,7 @@ from typing import Any
 from shared.errors import Conflict, InvalidRequest, RagError
 from shared.postgrest import Database
 from shared.searched import Reply
-from shared.types import Acting
+from shared.types import Acting, Scope
 
 log = logging.getLogger("rag")
 HEADER = "Idempotency-Key"
@@ -53,16 +53,21 @@ class Claim:
 def begin(
     database: Database,
     caller: Acting,
-    org_id: str,
+    org_id: str | None,
     key: str,
     body: bytes,
     lease_seconds: int,
+    *,
+    collection: str | None = None,
+    scope: Scope = Scope.CHAT_READ,
 ) -> Claim | Reply:
     """What to do with a request: answer it under the claim, or replay the reply.
 
-    `body` is all that makes two requests the same: the route with what was sent. Raises InvalidRequest for a
-    key that is none; Conflict where the key came with another body, and, with Retry-After, while the same is
-    being worked on; RateLimited for whoever has too many kept.
+    `body` is all that makes two requests the same: the route with what was sent. `scope` is what an API key
+    needs for it. Kept in the org of the `collection` that it is about, else in the org, which members of one
+    need not name. Raises InvalidRequest for a key that is none; Conflict where the key came with another
+    body, and, with Retry-After, while the same is being worked on; RateLimited for whoever has too many kept;
+    NotFound for a collection or an org that is not the caller's.
     """
     if not _PRINTABLE.fullmatch(key):
         raise InvalidRequest(
@@ -76,11 +81,13 @@ def begin(
         "key_hash": key_hash,
         "body_hash": sha256(body).hexdigest(),
         "lease_seconds": lease_seconds,
+        "collection_id": collection,
+        "scope": scope,
     }
     (found,) = database.call(caller, "rag_claim_reply", arguments)
     match found["outcome"]:
         case "go":
-            held = {"org_id": org_id, "key_hash": key_hash, "claim": found["claim"]}
+            held = {"org_id": found["org_id"], "key_hash": key_hash, "claim": found["claim"]}
             return Claim(database, caller, held)
         case "replay":
             return Reply(found["status"], found["body"], found["request_id"])

@@ -79,21 +79,19 @@ class Uploads:
         ticket = [caller.user_id, row["path"], expires.timestamp(), said]
         return Begun(link, sealed(self._signer, PURPOSE, ticket), expires)
 
+    def collection_of(self, caller: Principal, ticket: str) -> str:
+        """Where it is to be brought, also once its time is over. Raises InvalidRequest, NotFound."""
+        return self._opened(caller, ticket)[2].collection_id
+
     def finish(self, caller: Principal, ticket: str) -> Row:
         """The document. The same one when it is said again.
 
         Raises InvalidRequest for a ticket that is none or has expired, NotFound for another user's and for
         what is not there, BodyTooLarge for more than was allowed; else as documents.bring.
         """
-        try:
-            user_id, path, expires, said = unsealed(self._signer, PURPOSE, ticket)
-        except Broken:
-            raise InvalidRequest("The upload is not one of ours.", code="invalid_upload") from None
-        if user_id != caller.user_id:
-            raise _not_found()
+        path, expires, wanted = self._opened(caller, ticket)
         if expires < time.time():
             raise InvalidRequest("The time to bring this upload is over.", code="upload_expired")
-        wanted = Wanted(**said)
         try:
             size = self._storage.size_of(caller, path)
         except NotFound:
@@ -109,6 +107,15 @@ class Uploads:
             wanted.metadata or {},
         )
         return bring_object(self._database, caller, wanted.collection_id, brought, path, size)
+
+    def _opened(self, caller: Principal, ticket: str) -> tuple[str, float, Wanted]:
+        try:
+            user_id, path, expires, said = unsealed(self._signer, PURPOSE, ticket)
+        except Broken:
+            raise InvalidRequest("The upload is not one of ours.", code="invalid_upload") from None
+        if user_id != caller.user_id:
+            raise _not_found()
+        return path, expires, Wanted(**said)
 
 
 def safe_name(name: str) -> str:

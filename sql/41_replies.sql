@@ -1,7 +1,8 @@
--- What was answered to a request that carried an Idempotency-Key, so that sending it again pays for nothing twice and
--- says the same: claimed before the work, kept when it is done, replayed for 24 hours. The key and the body are known
--- by their hashes alone. Written and read by the functions, each as its caller: nobody else ever sees a reply, no
--- member, no admin, and no other key of the same user's; nor do they themselves once they have left the org.
+-- What was answered to a request that carried an Idempotency-Key, so that sending it again pays for nothing twice,
+-- makes nothing twice and says the same: claimed before the work, kept when it is done, replayed for 24 hours. The key
+-- and the body are known by their hashes alone. Written and read by the functions, each as its caller: nobody else ever
+-- sees a reply, no member, no admin, and no other key of the same user's; nor do they themselves once they have left
+-- the org.
 
 create table rag.replies (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -23,6 +24,8 @@ create table rag.replies (
   -- What it shows: when the caller no longer sees all of that, it was never answered.
   chunk_ids uuid[] not null default '{}',
   created_at timestamptz not null,
+  -- What an API key needs to have been answered this, and to be answered it again.
+  scope text not null default 'chat:read' check (scope in ('chat:read', 'documents:write', 'collections:manage')),
   primary key (org_id, owner_id, caller_id, key_hash),
   constraint replies_state check (
     num_nonnulls(claim, due_at) = 2 and num_nonnulls(status, body, request_id) = 0
@@ -49,10 +52,14 @@ create policy "a reply is for whoever asked" on rag.replies
   using (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()))
   with check (owner_id = (select auth.uid()) and caller_id = (select rag.caller_id()));
 
-create policy "a key has replies with chat:read" on rag.replies
+create policy "a key has replies of its scopes" on rag.replies
   as restrictive for all to authenticated
-  using ((select rag.has_scope('chat:read')))
-  with check ((select rag.has_scope('chat:read')));
+  using (scope = 'chat:read' and (select rag.has_scope('chat:read'))
+    or scope = 'documents:write' and (select rag.has_scope('documents:write'))
+    or scope = 'collections:manage' and (select rag.has_scope('collections:manage')))
+  with check (scope = 'chat:read' and (select rag.has_scope('chat:read'))
+    or scope = 'documents:write' and (select rag.has_scope('documents:write'))
+    or scope = 'collections:manage' and (select rag.has_scope('collections:manage')));
 
 create policy "a bound key stays in its collection" on rag.replies
   as restrictive for all to authenticated
@@ -62,9 +69,9 @@ create policy "a bound key stays in its collection" on rag.replies
 grant select, insert, update, delete on rag.replies to authenticated;
 
 -- What to do with a request: go (with a claim to end it by), replay what was answered, busy (it is being worked on;
--- ask again so many seconds later), or differs (the key has been used for something else).
+-- ask again so many seconds later), or differs (the key has been used for something else). org_id: where it is kept.
 create type rag.claimed_reply as (
-  outcome text, claim uuid, status integer, body json, request_id text, retry_after integer
+  outcome text, claim uuid, status integer, body json, request_id text, retry_after integer, org_id uuid
 );
 
 -- Whether the caller has as many replies as anybody may.
@@ -92,38 +99,52 @@ as $$
 $$;
 
 -- Claim a request for so many seconds, in which nobody else does the same. Of any number at once one goes. A claim
--- that has run out goes to the next who asks the same; what is older than 24 hours was never asked.
-create function public.rag_claim_reply(org_id uuid, key_hash text, body_hash text, lease_seconds integer)
+-- that has run out goes to the next who asks the same; what is older than 24 hours was never asked. It is kept in the
+-- org of the collection that it is about, where there is one (PT404 for one that the caller does not see), else in the
+-- one that is meant. scope: what a key needs for what is asked.
+create function public.rag_claim_reply(
+  org_id uuid, key_hash text, body_hash text, lease_seconds integer, collection_id uuid default null,
+  scope text default 'chat:read'
+)
 returns setof rag.claimed_reply
 language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  home constant uuid := rag.org_meant(org_id);
+  home constant uuid := case
+    when collection_id is null then rag.org_meant(org_id) else (rag.collection_of(collection_id)).org_id end;
   known rag.replies;
   answer rag.claimed_reply;
   -- The clock, not the transaction's time: one may have waited for another.
   moment timestamptz;
 begin
-  if not rag.has_scope('chat:read') then
-    raise exception 'the key lacks the scope chat:read' using errcode = 'PT403', detail = 'missing_scope';
+  if scope is null or scope not in ('chat:read', 'documents:write', 'collections:manage') then
+    raise exception 'scope must be chat:read, documents:write or collections:manage'
+      using errcode = 'PT400', detail = 'invalid_scope';
+  elsif not rag.has_scope(scope) then
+    raise exception 'the key lacks the scope %', scope using errcode = 'PT403', detail = 'missing_scope';
   elsif lease_seconds is null or lease_seconds not between 1 and 3600 then
     raise exception 'lease_seconds must be between 1 and 3600' using errcode = 'PT400', detail = 'invalid_lease';
-  elsif rag.has_too_many_replies(home) then
-    -- Rather than forget what was promised.
+  elsif rag.has_too_many_replies(home) and not exists (
+    select from rag.replies as present
+    where present.org_id = home and present.owner_id = auth.uid() and present.caller_id = rag.caller_id()
+      and present.key_hash = rag_claim_reply.key_hash
+  ) then
+    -- Rather than forget what was promised. (What was is replayed.)
     raise exception 'too many answers are kept: send fewer requests with an Idempotency-Key'
       using errcode = 'PT429', detail = 'too_many_replies';
   end if;
+  answer.org_id := home;
   -- Again, should what stood in the way be released before it was read.
   for attempt in 1..5 loop
     moment := clock_timestamp();
     insert into rag.replies as present (
-      org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at)
+      org_id, owner_id, caller_id, key_hash, body_hash, collection_id, claim, due_at, created_at, scope)
     values (home, auth.uid(), rag.caller_id(), key_hash, body_hash, rag.bound_collection(), gen_random_uuid(),
-      moment + make_interval(secs => lease_seconds), moment)
+      moment + make_interval(secs => lease_seconds), moment, scope)
     on conflict on constraint replies_pkey do update
     set body_hash = excluded.body_hash, claim = excluded.claim, due_at = excluded.due_at, status = null, body = null,
-      request_id = null, chunk_ids = '{}', created_at = excluded.created_at
+      request_id = null, chunk_ids = '{}', created_at = excluded.created_at, scope = excluded.scope
     where present.created_at <= clock_timestamp() - interval '24 hours'
       or present.due_at <= clock_timestamp() and present.body_hash = excluded.body_hash
       or present.status is not null and present.body_hash = excluded.body_hash
@@ -145,7 +166,7 @@ begin
   if known.body_hash <> body_hash then
     answer.outcome := 'differs';
   elsif known.status is not null then
-    answer := ('replay', null, known.status, known.body, known.request_id, null);
+    answer := ('replay', null, known.status, known.body, known.request_id, null, home);
   else
     -- As long again as it has been worked on, but no longer than the claim lasts.
     answer.outcome := 'busy';
@@ -218,11 +239,11 @@ begin
 end;
 $$;
 
-revoke all on function public.rag_claim_reply(uuid, text, text, integer), rag.has_too_many_replies(uuid),
+revoke all on function public.rag_claim_reply(uuid, text, text, integer, uuid, text), rag.has_too_many_replies(uuid),
   rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid),
   public.rag_keep_reply(uuid, text, uuid, integer, text, text, uuid[]), public.rag_release_reply(uuid, text, uuid)
   from public, anon, service_role;
-grant execute on function public.rag_claim_reply(uuid, text, text, integer), rag.has_too_many_replies(uuid),
+grant execute on function public.rag_claim_reply(uuid, text, text, integer, uuid, text), rag.has_too_many_replies(uuid),
   rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid),
   public.rag_keep_reply(uuid, text, uuid, integer, text, text, uuid[]), public.rag_release_reply(uuid, text, uuid)
   to authenticated;

@@ -122,7 +122,7 @@ LAYERS = (
     ("dialects.v1", "dialects.search", "dialects.similar", "dialects.contents", "dialects.answer"),
     ("looks", "probes", "health", "stats", "dialects.retrievals", "dialects.administration"),
     ("dialects.knowledge", "knowledge", "agent_tool"),
-    ("callers", "edge", "app"),
+    ("callers", "once", "edge", "app"),
 )
 ORDER = [module for layer in LAYERS for module in layer]
 # Slow to import, and not needed by every process; and who may import it when it is.

@@ -31,7 +31,7 @@ EXPOSED = {
     "rag_find_documents(text,text[])",
     "rag_list_named(text,integer,integer,integer,jsonb)",
     "rag_list_names()",
-    "rag_claim_reply(uuid,text,text,integer)",
+    "rag_claim_reply(uuid,text,text,integer,uuid,text)",
     "rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])",
     "rag_contents(uuid,text[],uuid[],uuid,boolean,boolean)",
     "rag_locate(uuid,uuid)",
@@ -452,7 +452,7 @@ NARROWING = {
     },
     "replies": {
         "a bound key stays in its collection",
-        "a key has replies with chat:read",
+        "a key has replies of its scopes",
         "a reply is for whoever asked",
     },
     "removals": {
@@ -563,7 +563,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag_open_extraction(integer)",
         "rag.clear_deliveries()",
         "rag.forget_replies(uuid)",
-        "rag_claim_reply(uuid,text,text,integer)",
+        "rag_claim_reply(uuid,text,text,integer,uuid,text)",
         "rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])",
         "rag_release_reply(uuid,text,uuid)",
         "rag.milliseconds_since(timestamp with time zone)",

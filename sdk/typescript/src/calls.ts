@@ -12,7 +12,10 @@ export interface RequestOptions {
 }
 
 export interface PostOptions extends RequestOptions {
-  /** Sent as Idempotency-Key with every attempt; with it the call is repeated as a GET is. */
+  /**
+   * Sent as Idempotency-Key with every attempt; with it the call is repeated as a GET is. What makes a collection or a
+   * document has one of its own where none is given.
+   */
   idempotencyKey?: string | undefined;
 }
 
@@ -25,6 +28,8 @@ export interface Call {
   readonly form?: () => FormData;
   /** A POST that does the same when it is done twice. */
   readonly isRepeatable?: boolean;
+  /** A POST that the server does once for each Idempotency-Key. */
+  readonly isOncePerKey?: boolean;
   /** An error's status whose body is an answer all the same. */
   readonly accepts?: number;
 }

@@ -84,10 +84,25 @@ export function requestId(response: Response): string | undefined {
 /** What another attempt may not meet again. */
 export function isPassing(raised: unknown): boolean {
   if (raised instanceof APIConnectionError) return true;
-  return raised instanceof APIError && PASSING.has(raised.status ?? 0);
+  return raised instanceof APIError && (PASSING.has(raised.status ?? 0) || isUnderWay(raised));
 }
 
-/** By the rate limit, before anything was done. (A full tier is a 429 too, and names no time.) */
+/** An earlier attempt is being worked on; its answer will be this one's. */
+function isUnderWay(error: APIError): boolean {
+  return error.status === 409 && error.code === "request_in_progress" && error.retryAfter !== undefined;
+}
+
+/** The server keeps too many of this caller's idempotency keys already. */
+export function isOutOfKeys(raised: unknown): boolean {
+  return raised instanceof APIError && raised.status === 429 && raised.code === "too_many_replies";
+}
+
+/** No room in the org's tier: a 429 too, but it names no time. */
+export function isFull(raised: unknown): boolean {
+  return raised instanceof APIError && raised.status === 429 && raised.retryAfter === undefined;
+}
+
+/** By the rate limit, before anything was done. */
 export function isRefused(raised: unknown): boolean {
   return raised instanceof APIError && raised.status === 429 && raised.retryAfter !== undefined;
 }

@@ -3,8 +3,8 @@
 import type { Call, PostOptions, TransportOptions } from "./calls.js";
 import { Deadline } from "./deadline.js";
 import { APIError, MnemosyneError, NotFoundError } from "./errors.js";
-import { failure, isPassing, isRefused, requestId } from "./failures.js";
-import { backOff, LONGEST_RETRY_AFTER, received, sent, sleep, snake } from "./utils.js";
+import { failure, isFull, isOutOfKeys, isPassing, isRefused, requestId } from "./failures.js";
+import { backOff, LONGEST_RETRY_AFTER, randomKey, received, sent, sleep, snake } from "./utils.js";
 
 // What a header takes. fetch would quote anything else, the key, in its error.
 const PRINTABLE = /^[!-~]+$/;
@@ -42,15 +42,23 @@ export class Transport {
     read: (response: Response, deadline: Deadline) => Promise<T>,
   ): Promise<T> {
     let mayBeDone = false;
+    // One for all attempts.
+    let key = options.idempotencyKey ?? (call.isOncePerKey ? randomKey() : undefined);
     for (let attempt = 0; ; attempt++) {
       const deadline = new Deadline(options.timeout ?? this.#options.timeout, options.signal);
       try {
-        return await read(await this.#send(call, options, deadline), deadline);
+        return await read(await this.#send(call, key, deadline), deadline);
       } catch (raised) {
         deadline.stop();
+        if (key !== options.idempotencyKey && !mayBeDone && isOutOfKeys(raised)) {
+          // Nobody asked for one: it goes without.
+          key = undefined;
+          attempt--;
+          continue;
+        }
         // An earlier attempt has deleted it, and its answer was lost.
         if (mayBeDone && call.method === "DELETE" && raised instanceof NotFoundError) return undefined as T;
-        const wait = this.#wait(call, options, attempt, raised);
+        const wait = this.#wait(call, options, key, attempt, raised);
         if (wait === undefined) throw raised;
         mayBeDone ||= !isRefused(raised);
         await sleep(wait, options.signal);
@@ -58,8 +66,8 @@ export class Transport {
     }
   }
 
-  async #send(call: Call, options: PostOptions, deadline: Deadline): Promise<Response> {
-    const headers = await this.#headers(call, options);
+  async #send(call: Call, key: string | undefined, deadline: Deadline): Promise<Response> {
+    const headers = await this.#headers(call, key);
     const body = call.form ? call.form() : call.json && JSON.stringify(sent(call.json));
     const response = await this.#options
       .fetch(this.#address(call), {
@@ -78,14 +86,12 @@ export class Transport {
     throw await failure(response);
   }
 
-  async #headers(call: Call, options: PostOptions): Promise<Record<string, string>> {
+  async #headers(call: Call, key: string | undefined): Promise<Record<string, string>> {
     const { apiKey } = this.#options;
-    const key = typeof apiKey === "string" ? apiKey : await apiKey();
-    const headers: Record<string, string> = { Authorization: `Bearer ${printable(key, "apiKey")}` };
+    const token = typeof apiKey === "string" ? apiKey : await apiKey();
+    const headers: Record<string, string> = { Authorization: `Bearer ${printable(token, "apiKey")}` };
     if (call.json) headers["Content-Type"] = "application/json";
-    if (options.idempotencyKey !== undefined) {
-      headers["Idempotency-Key"] = printable(options.idempotencyKey, "idempotencyKey");
-    }
+    if (key !== undefined) headers["Idempotency-Key"] = printable(key, "idempotencyKey");
     return headers;
   }
 
@@ -99,11 +105,17 @@ export class Transport {
   }
 
   /** Milliseconds until the next attempt; undefined where there is to be none. */
-  #wait(call: Call, options: PostOptions, attempt: number, raised: unknown): number | undefined {
+  #wait(
+    call: Call,
+    options: PostOptions,
+    key: string | undefined,
+    attempt: number,
+    raised: unknown,
+  ): number | undefined {
     if (attempt >= (options.maxRetries ?? this.#options.maxRetries)) return undefined;
-    const isSafe = call.method !== "POST" || call.isRepeatable || options.idempotencyKey !== undefined;
-    if (!isSafe && !isRefused(raised)) return undefined;
-    if (!isPassing(raised)) return undefined;
+    const isRepeatable = call.method !== "POST" || call.isRepeatable;
+    if (!isRepeatable && key === undefined && !isRefused(raised)) return undefined;
+    if (!isPassing(raised) || (!isRepeatable && isFull(raised))) return undefined;
     if (!(raised instanceof APIError) || raised.retryAfter === undefined) return backOff(attempt);
     return raised.retryAfter <= LONGEST_RETRY_AFTER ? raised.retryAfter * 1000 : undefined;
   }

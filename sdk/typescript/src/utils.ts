@@ -53,6 +53,12 @@ export function backOff(attempt: number): number {
   return Math.random() * Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** attempt);
 }
 
+/** As good as any UUID. (crypto.randomUUID is not there for pages without TLS.) */
+export function randomKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** Seconds, from a number of them or a date; undefined where there is neither. */
 export function retryAfter(headers: Headers): number | undefined {
   const said = headers.get("retry-after")?.trim();

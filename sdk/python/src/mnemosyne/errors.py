@@ -127,6 +127,8 @@ _STATUS_OF_TYPE = {
     "rate_limit_error": 429,
     "server_error": 500,
 }
+# The API keeps too many of this caller's idempotency keys already.
+OUT_OF_KEYS = "too_many_replies"
 _ABOUT_A_FIELD = {"missing_required_field", "invalid_field_value"}
 
 

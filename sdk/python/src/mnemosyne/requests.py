@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 from mnemosyne.uploads import Upload
 
@@ -13,7 +14,8 @@ Value = str | int | float | bool | None
 @dataclass(frozen=True, slots=True)
 class Request:
     """`repeatable`: done twice, it is as if done once. `accepted`: statuses besides 2xx that are answers.
-    `seconds`: how long each attempt may take; `tries`: how many there are; else the client's own."""
+    `seconds`: how long each attempt may take; `tries`: how many there are; else the client's own.
+    `idempotency_key`: by which the API knows all attempts as one; `drawn`: nobody has asked for it."""
 
     method: str
     path: str
@@ -25,6 +27,23 @@ class Request:
     accepted: tuple[int, ...] = ()
     seconds: float | None = None
     tries: int | None = None
+    idempotency_key: str | None = None
+    drawn: bool = False
+
+    @property
+    def may_come_again(self) -> bool:
+        return self.repeatable or self.idempotency_key is not None
+
+
+def making(path: str, idempotency_key: str | None, *, repeatable: bool = False, **sent: Any) -> Request:
+    """What makes something, and once only, however often it is sent. Without a key one is drawn;
+    `repeatable`: without any it does no harm either. Raises ValueError for a key that is none."""
+    key, drawn = idempotency_key, idempotency_key is None
+    if key is not None and not (0 < len(key) < 256 and key.isascii() and key.isprintable()):
+        raise ValueError("idempotency_key: must be 1 to 255 printable ASCII characters")
+    return Request(
+        "POST", path, repeatable=repeatable, idempotency_key=key or str(uuid4()), drawn=drawn, **sent
+    )
 
 
 def given(**fields: Any) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Whether to try again, and when: exponential back-off with full jitter, or as long as the API asks for.
 
-What may be done twice is repeated after any passing fault. What may not is repeated only where nothing was
-done: no connection came about, or the API refused the request and said when to come again.
+What may be done twice is repeated after any passing fault, and so is what the API knows again by its
+idempotency key. All else is repeated only where nothing was done: no connection came about, or the API
+refused the request and said when to come again.
 """
 
 import random
@@ -14,6 +15,8 @@ from mnemosyne.requests import Request
 
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
 REFUSED = frozenset({429, 503})
+# An earlier attempt is being worked on; its answer will be this one's. (No other 409 names a time.)
+UNDER_WAY = 409
 FIRST_SECONDS, MOST_SECONDS = 0.5, 8.0
 # Who is asked to wait for longer than this hears so instead.
 LONGEST_RETRY_AFTER = 60.0
@@ -24,13 +27,18 @@ def wait_after_fault(request: Request, fault: httpx.RequestError, attempt: int) 
     """Seconds until the next attempt, after the `attempt`-th (from 0); None: there is to be none."""
     if isinstance(fault, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
         return None
-    return backoff(attempt) if request.repeatable or isinstance(fault, NOT_SENT) else None
+    return backoff(attempt) if request.may_come_again or isinstance(fault, NOT_SENT) else None
 
 
 def wait_after_status(request: Request, status: int, retry_after: float | None, attempt: int) -> float | None:
     """The same after an answer."""
-    refused = status in REFUSED and retry_after is not None
-    if status not in PASSING or not (request.repeatable or refused):
+    if status not in PASSING | {UNDER_WAY}:
+        return None
+    keyed = request.idempotency_key is not None
+    asked_to = retry_after is not None and (status in REFUSED or (status == UNDER_WAY and keyed))
+    # (A 429 that names no time is a tier that is full.)
+    harmless = status != UNDER_WAY and (request.repeatable or (keyed and status != 429))
+    if not (asked_to or harmless):
         return None
     if retry_after is None:
         return backoff(attempt)

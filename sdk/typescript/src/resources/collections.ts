@@ -20,7 +20,7 @@ export class CollectionsResource {
   }
 
   create(params: NewCollection, options?: PostOptions): Promise<Collection> {
-    return this.#transport.request({ method: "POST", path: PATH, json: params }, options);
+    return this.#transport.request({ method: "POST", path: PATH, json: params, isOncePerKey: true }, options);
   }
 
   list(params: ListCollections = {}, options?: RequestOptions): Promise<Page<Collection>> {

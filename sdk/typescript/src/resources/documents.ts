@@ -43,18 +43,21 @@ export class DocumentsResource {
       return made;
     };
     const isRepeatable = params.externalId !== undefined;
-    return this.#transport.request({ method: "POST", path: PATH, form, isRepeatable }, options);
+    const call = { method: "POST", path: PATH, form, isRepeatable, isOncePerKey: true } as const;
+    return this.#transport.request(call, options);
   }
 
   /** A page or a file of the public internet, fetched by the server. */
   createFromUrl(params: NewDocumentFromUrl, options?: PostOptions): Promise<Document> {
-    return this.#transport.request({ method: "POST", path: `${PATH}/url`, json: params }, options);
+    const call = { method: "POST", path: `${PATH}/url`, json: params, isOncePerKey: true } as const;
+    return this.#transport.request(call, options);
   }
 
   createFromText(params: NewDocumentFromText, options?: PostOptions): Promise<Document> {
     const isRepeatable = params.externalId !== undefined;
     const path = `${PATH}/text`;
-    return this.#transport.request({ method: "POST", path, json: params, isRepeatable }, options);
+    const call = { method: "POST", path, json: params, isRepeatable, isOncePerKey: true } as const;
+    return this.#transport.request(call, options);
   }
 
   list(params: ListDocuments, options?: RequestOptions): Promise<Page<Document>> {

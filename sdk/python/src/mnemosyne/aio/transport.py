@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import httpx
@@ -39,7 +40,8 @@ class AsyncTransport:
     async def _attempts(
         self, request: Request, attempt_at: Callable[[Request], Awaitable[httpx.Response]]
     ) -> httpx.Response:
-        """A DELETE whose answer got lost may find nothing when it comes again: then it was done."""
+        """A DELETE whose answer got lost may find nothing when it comes again: then it was done. What the API
+        keeps no more keys for goes without, since nobody here asked for one."""
         most = self.settings.max_retries if request.tries is None else request.tries - 1
         number, perhaps_done = 0, False
         while True:
@@ -54,13 +56,15 @@ class AsyncTransport:
             else:
                 if answer.is_success or answer.status_code in request.accepted:
                     return answer
+                error = errors.of_response(answer, self.settings.api_key)
+                if request.drawn and not perhaps_done and error.code == errors.OUT_OF_KEYS:
+                    request = replace(request, idempotency_key=None, drawn=False)
+                    continue
                 if perhaps_done and request.method == "DELETE" and answer.status_code == 404:
                     return answer
-                wait = retries.wait_after_status(
-                    request, answer.status_code, errors.retry_after(answer), number
-                )
+                wait = retries.wait_after_status(request, answer.status_code, error.retry_after, number)
                 if wait is None or number >= most:
-                    raise errors.of_response(answer, self.settings.api_key)
+                    raise error
                 perhaps_done = perhaps_done or answer.status_code >= 500
             number += 1
             await asyncio.sleep(wait)
@@ -86,7 +90,7 @@ class AsyncTransport:
             request.method,
             f"{self.settings.base_url}{request.path}",
             params=request.query,
-            headers=self._headers,
+            headers={**self._headers, **_key_of(request)},
             timeout=self.settings.timeout if request.seconds is None else request.seconds,
             **more,
         )
@@ -97,3 +101,7 @@ class AsyncTransport:
         if isinstance(fault, httpx.TimeoutException):
             raise errors.APITimeoutError(f"{where} did not answer in time ({kind}).") from None
         raise errors.APIConnectionError(f"{where} could not be reached, or broke off ({kind}).") from None
+
+
+def _key_of(request: Request) -> dict[str, str]:
+    return {"Idempotency-Key": request.idempotency_key} if request.idempotency_key else {}

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections
 from mnemosyne.pages import Page
-from mnemosyne.requests import Request, given, path, query
+from mnemosyne.requests import Request, given, making, path, query
 from mnemosyne.transport import Transport
 
 
@@ -22,9 +22,11 @@ class CollectionsResource:
         config: CollectionConfigParam | None = None,
         org_id: str | None = None,
         private: bool | None = None,
+        idempotency_key: str | None = None,
     ) -> Collection:
-        """`org_id` may be left out by members of one org; a private collection is its maker's own. Raises
-        ConflictError for a name that is taken."""
+        """`org_id` may be left out by members of one org; a private collection is its maker's own. With an
+        `idempotency_key` it is made once in a day, however often this is called. Raises ConflictError for a
+        name that is taken."""
         said = given(
             name=name,
             description=description,
@@ -33,7 +35,7 @@ class CollectionsResource:
             org_id=org_id,
             private=private,
         )
-        request = Request("POST", "/collections", json=said, repeatable=False)
+        request = making("/collections", idempotency_key, json=said)
         return Collection.of(self._transport.send(request))
 
     def list(

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections
-from mnemosyne.requests import Request, given, path, query
+from mnemosyne.requests import Request, given, making, path, query
 
 
 class AsyncCollectionsResource:
@@ -21,9 +21,11 @@ class AsyncCollectionsResource:
         config: CollectionConfigParam | None = None,
         org_id: str | None = None,
         private: bool | None = None,
+        idempotency_key: str | None = None,
     ) -> Collection:
-        """`org_id` may be left out by members of one org; a private collection is its maker's own. Raises
-        ConflictError for a name that is taken."""
+        """`org_id` may be left out by members of one org; a private collection is its maker's own. With an
+        `idempotency_key` it is made once in a day, however often this is called. Raises ConflictError for a
+        name that is taken."""
         said = given(
             name=name,
             description=description,
@@ -32,7 +34,7 @@ class AsyncCollectionsResource:
             org_id=org_id,
             private=private,
         )
-        request = Request("POST", "/collections", json=said, repeatable=False)
+        request = making("/collections", idempotency_key, json=said)
         return Collection.of(await self._transport.send(request))
 
     async def list(

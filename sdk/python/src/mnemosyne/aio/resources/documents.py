@@ -14,7 +14,7 @@ from mnemosyne.errors import (
     RateLimitError,
 )
 from mnemosyne.models.document import Document, DocumentLink, Documents, DocumentStatus
-from mnemosyne.requests import Request, given, path, query
+from mnemosyne.requests import Request, given, making, path, query
 from mnemosyne.retries import Waiting
 from mnemosyne.uploads import File, upload_of
 
@@ -23,7 +23,8 @@ LOOK_SECONDS = 30.0
 
 class AsyncDocumentsResource:
     """With an `external_id`, the caller's own name for it in its collection, a document may be brought again
-    and takes its own place; so only then bringing it is repeated after a fault."""
+    and takes its own place. With an `idempotency_key` it is brought once in a day, however often that is
+    called; without, each call draws one, and is repeated after a fault."""
 
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -37,15 +38,16 @@ class AsyncDocumentsResource:
         metadata: dict[str, Any] | None = None,
         private: bool | None = None,
         external_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Document:
         """Bring a file: one that is open in binary mode, bytes, a path, or a name with either. Raises
         ConflictError for bytes that the collection has already, PayloadTooLargeError."""
         said = json.dumps(metadata, allow_nan=False) if metadata is not None else None
         upload = upload_of(file, filename)
         try:
-            request = Request(
-                "POST",
+            request = making(
                 "/documents",
+                idempotency_key,
                 form=query(
                     collection_id=collection_id, metadata=said, private=private, external_id=external_id
                 ),
@@ -65,6 +67,7 @@ class AsyncDocumentsResource:
         metadata: dict[str, Any] | None = None,
         private: bool | None = None,
         external_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Document:
         """Without a title it is called by its first words. Raises ConflictError as create does."""
         said = given(
@@ -75,7 +78,7 @@ class AsyncDocumentsResource:
             private=private,
             external_id=external_id,
         )
-        request = Request("POST", "/documents/text", json=said, repeatable=external_id is not None)
+        request = making("/documents/text", idempotency_key, json=said, repeatable=external_id is not None)
         return Document.of(await self._transport.send(request))
 
     async def create_from_url(
@@ -86,11 +89,13 @@ class AsyncDocumentsResource:
         title: str | None = None,
         metadata: dict[str, Any] | None = None,
         private: bool | None = None,
+        idempotency_key: str | None = None,
     ) -> Document:
         """A page or a file of the public internet. One that the collection has already is fetched anew, and
         takes its own place."""
         said = given(collection_id=collection_id, url=url, title=title, metadata=metadata, private=private)
-        return Document.of(await self._transport.send(Request("POST", "/documents/url", json=said)))
+        request = making("/documents/url", idempotency_key, json=said, repeatable=True)
+        return Document.of(await self._transport.send(request))
 
     async def list(
         self,
