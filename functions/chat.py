@@ -16,7 +16,7 @@ from shared.dialects import chat_sessions as kept
 from shared.dialects import conversations as wire
 from shared.dialects import conversed as told
 from shared.ids import id_of
-from shared.sse import EventStream, begun, ended, events
+from shared.sse import DESCRIBED, EventStream, begun, ended, events
 from shared.types import Principal, Scope
 
 # A conversation may come whole with each of its turns.
@@ -25,7 +25,6 @@ MAX_BYTES = 1024 * 1024
 app = create_app(wire, "chat", errors=(400, 401, 403, 404, 409, 413, 429, 500, 503), max_body_bytes=MAX_BYTES)
 
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
-STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 
 
 async def _id_of_path(session_id: str) -> str:
@@ -35,8 +34,8 @@ async def _id_of_path(session_id: str) -> str:
 Id = Annotated[str, Depends(_id_of_path)]
 
 
-@app.post("/api/v1/chat", response_model=told.Response, responses={200: STREAM})
-@app.post("/v1/chat", response_model=told.Response, responses={200: STREAM})
+@app.post("/api/v1/chat", response_model=told.Response, responses={200: DESCRIBED})
+@app.post("/v1/chat", response_model=told.Response, responses={200: DESCRIBED})
 async def chat(caller: Asker, renewed: Renewed, core: Core, body: wire.Request) -> Response:
     happening = converse(core, renewed, body.turn())
     if not body.stream:

@@ -9,7 +9,7 @@ from shared.app import create_app, lambda_handler
 from shared.callers import Core, Renewed, require_scope, with_scope
 from shared.chat import complete as completions
 from shared.dialects import chat as wire
-from shared.sse import EventStream, events
+from shared.sse import DESCRIBED, EventStream, events
 from shared.types import Principal, Scope
 
 # A conversation comes whole with each of its turns. A megabyte is some 250,000 tokens: most models read less.
@@ -24,10 +24,9 @@ app = create_app(
 )
 
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ, anonymous=True)]
-STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 
 
-@app.post("/v1/chat/completions", response_model=wire.Answer, responses={200: STREAM})
+@app.post("/v1/chat/completions", response_model=wire.Answer, responses={200: DESCRIBED})
 async def complete(caller: Asker, renewed: Renewed, core: Core, body: wire.Completion) -> Response:
     asked = body.asked()
     if asked.bypasses:

@@ -12,7 +12,7 @@ from shared.app import create_app, lambda_handler
 from shared.callers import Core, Renewed, with_scope
 from shared.dialects import answer as wire
 from shared.searched import Finished, Reply
-from shared.sse import EventStream, begun, ended, events
+from shared.sse import DESCRIBED, EventStream, begun, ended, events
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -23,10 +23,9 @@ app = create_app(
 )
 
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
-STREAM = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 
 
-@app.post("/v1/answer", response_model=wire.Response, responses={200: STREAM})
+@app.post("/v1/answer", response_model=wire.Response, responses={200: DESCRIBED})
 async def answer(
     caller: Asker,
     renewed: Renewed,

@@ -15,6 +15,8 @@ from shared.trace import current
 # Proxies close connections that say nothing for a minute, some for half of one.
 KEEP_ALIVE_SECONDS = 15.0
 KEEP_ALIVE = b": keep-alive\n\n"
+# To OpenAPI, which has no words for what an event is.
+DESCRIBED: dict[str, Any] = {"content": {"text/event-stream": {}}}
 
 Message = TypeVar("Message")
 
