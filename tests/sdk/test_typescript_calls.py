@@ -64,7 +64,7 @@ def test_an_answer_that_is_not_the_api_s_is_an_error_too(typescript: Package, ga
     steps = [GET, GET, {"call": "health"}]
     results = [step["error"] for step in typescript.results({"baseUrl": gateway.url, **NEVER}, *steps)]
     assert [(error["name"], error["status"]) for error in results[:2]] == [
-        ("APIError", 200), ("InternalServerError", 502),
+        ("UnexpectedResponseError", 200), ("InternalServerError", 502),
     ]  # fmt: skip
     assert results[2]["message"] == "The answer is no report of health."
 
