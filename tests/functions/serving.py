@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -104,22 +104,25 @@ def listening(app: ASGIApp) -> Iterator[str]:
 
 
 @contextmanager
-def counting(address: str, below: str = "") -> Iterator[tuple[str, list[str]]]:
+def counting(address: str, below: str = "", lost: Collection[int] = ()) -> Iterator[tuple[str, list[str]]]:
     """An address that passes every POST on to another one, which serves what is `below` a path, and the paths
-    that were asked for."""
+    that were asked for. `lost`: of which POSTs, counted from 0, the connection breaks before the answer."""
     asked: list[str] = []
     with httpx.Client(base_url=address, timeout=30) as client:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
+                number = len(asked)
                 asked.append(self.path)
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {
                     name: self.headers[name]
-                    for name in ("apikey", "Authorization", "Content-Type")
+                    for name in ("apikey", "Authorization", "Content-Type", "Idempotency-Key")
                     if name in self.headers
                 }
                 answer = client.post(self.path.removeprefix(below), content=content, headers=headers)
+                if number in lost:
+                    return
                 self.send_response(answer.status_code)
                 self.send_header("Content-Type", answer.headers["Content-Type"])
                 self.send_header("Content-Length", str(len(answer.content)))

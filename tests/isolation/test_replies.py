@@ -13,8 +13,10 @@ HASH, BODY, OTHER = "a" * 64, "b" * 64, "c" * 64
 SECRET = {"answer": "ACME-4417"}
 
 
-def claim(actor: Actor, org_id: str, token: str | None = None, body: str = BODY) -> tuple[int, Any]:
-    arguments = {"org_id": org_id, "key_hash": HASH, "body_hash": body, "lease_seconds": 60}
+def claim(
+    actor: Actor, org_id: str | None, token: str | None = None, body: str = BODY, **more: Any
+) -> tuple[int, Any]:
+    arguments = {"org_id": org_id, "key_hash": HASH, "body_hash": body, "lease_seconds": 60, **more}
     answer = actor.rpc("rag_claim_reply", arguments, token=token)
     return answer.status_code, answer.json()[0] if answer.status_code == 200 else answer.json()["details"]
 
@@ -140,3 +142,114 @@ def test_by_a_claim_that_is_none(people: People, change: dict[str, Any], detail:
     answer = people.ann.rpc("rag_claim_reply", arguments | change)
     assert answer.status_code == 400
     assert detail is None or answer.json()["details"] == detail
+
+
+# --- What POSTs of the platform API have made ---
+
+COLLECTIONS, TEXT = "/api/v1/collections", "/api/v1/documents/text"
+ONCE = {"Idempotency-Key": "the same for all"}
+
+
+def home_of(actor: Actor, name: str = "plans", **more: Any) -> str:
+    answer = actor.request("POST", COLLECTIONS, {"name": name, **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def write(actor: Actor, home: str, token: str | None = None) -> Any:
+    """A private document; each may have the same one."""
+    body = {"collection_id": home, "content": "The vault is ACME-4417.", "private": True}
+    return actor.request("POST", TEXT, body, token=token, **ONCE)
+
+
+def is_replay(answer: Any) -> bool:
+    assert answer.status_code == 202, answer.text
+    return "idempotency-replayed" in answer.headers
+
+
+@everybody_else
+def test_at_what_somebody_else_has_made_by_the_same_key(people: People, who: str):
+    home = home_of(people.ann)
+    once = write(people.ann, home)
+    answer = write(others(people)[who], home)
+    assert (is_replay(once), is_replay(answer), is_replay(write(people.ann, home))) == (False, False, True)
+    assert answer.json()["user_id"] != once.json()["user_id"]
+    assert answer.json()["id"] != once.json()["id"]
+
+
+@pytest.mark.parametrize("who", ["bob", "sam"])
+def test_at_what_another_org_has_made(people: People, who: str):
+    home = home_of(people.ann)
+    write(people.ann, home)
+    answer = write(getattr(people, who), home)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "collection_not_found")
+    assert "ACME" not in answer.text
+
+
+def test_at_what_one_has_made_in_an_org_that_one_has_left(people: People, world: World):
+    home = home_of(people.ann)
+    once = write(people.ann, home)
+    world.sql("delete from rag.members where user_id = %s", people.ann.id)
+    answer = write(people.ann, home)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "collection_not_found")
+    assert once.json()["id"] not in answer.text
+
+
+def test_by_a_forged_org_at_what_is_made(people: People):
+    """Nor does an org that is said decide where a reply is kept, if a collection does."""
+    body = {"name": "plans", "org_id": people.acme.id}
+    assert people.ann.request("POST", COLLECTIONS, body, **ONCE).status_code == 201
+    for thief in (people.bob, people.sam):
+        answer = thief.request("POST", COLLECTIONS, body, **ONCE)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "org_not_found")
+    home, scope = home_of(people.bob, "plans"), "documents:write"
+    forged = {"collection_id": home, "scope": scope}
+    assert claim(people.ann, people.acme.id, **forged) == (404, "collection_not_found")
+    status, found = claim(people.kim, people.acme.id, **forged)
+    assert (status, found["outcome"], found["org_id"]) == (200, "go", people.bolt.id)
+
+
+def test_with_a_key_that_is_bound_to_another_collection_at_what_its_user_has_made(people: People):
+    inside, outside = home_of(people.ann, "inside"), home_of(people.ann, "outside")
+    wanted = {"name": "ci", "scopes": ["documents:write"], "collection": "inside"}
+    key = people.ann.post("/api/keys", wanted).json()["key"]
+    assert is_replay(write(people.ann, outside)) is False
+    assert write(people.ann, outside, key).status_code == 404
+    assert [is_replay(write(people.ann, inside, key)) for _ in range(2)] == [False, True]
+    more = {"collection_id": outside, "scope": "documents:write"}
+    bound = people.ann.key_token(collection=inside)
+    assert claim(people.ann, None, bound, **more) == (404, "collection_not_found")
+
+
+def test_with_a_key_that_is_revoked_or_another_one_at_what_it_has_made(people: People):
+    home = home_of(people.ann)
+    made = [people.ann.post("/api/keys", {"name": n, "scopes": ["documents:write"]}).json() for n in "ab"]
+    first, other = made
+    assert [is_replay(write(people.ann, home, first["key"])) for _ in range(2)] == [False, True]
+    # The user's own document of the same words is there already: refused, and not replayed.
+    answer = write(people.ann, home, other["key"])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "duplicate_document")
+    assert people.ann.request("DELETE", f"/api/keys/{first['id']}").status_code in (200, 204)
+    assert write(people.ann, home, first["key"]).status_code in (202, 401), "known for a moment yet"
+
+
+@pytest.mark.parametrize("scopes", [["chat:read"], ["documents:read"], ["collections:manage"]], ids=str)
+def test_with_a_key_without_the_scope_to_write(people: People, world: World, scopes: list[str]):
+    """Over HTTP, through PostgREST, and at the table: with the id of a key that has made something."""
+    home, key = home_of(people.ann), str(uuid4())
+    more = {"collection_id": home, "scope": "documents:write"}
+    writing = people.ann.key_token(key=key, scopes=["documents:write"])
+    _, found = claim(people.ann, None, writing, **more)
+    assert keep(people.ann, people.acme.id, found["claim"], writing) is True
+    too_small = people.ann.key_token(key=key, scopes=scopes)
+    assert claim(people.ann, None, too_small, **more) == (403, "missing_scope")
+    for scope in ("documents:read", "admin", None):
+        assert claim(people.ann, None, too_small, scope=scope) == (400, "invalid_scope")
+    # By the scope that it has: neither what it says nor that it is there.
+    if scopes != ["documents:read"]:
+        status, found = claim(people.ann, people.acme.id, too_small, scope=scopes[0])
+        assert (status, found["outcome"], found["body"]) == (200, "busy", None)
+    rag = {"org": people.acme.id, "key": key, "scopes": scopes}
+    assert world.as_user(people.ann, "select * from rag.replies", rag=rag) == []
+    real = people.ann.post("/api/keys", {"name": "ci", "scopes": scopes}).json()["key"]
+    assert write(people.ann, home, real).status_code == 403

@@ -13,7 +13,7 @@ from pydantic import ValidationError as Malformed
 import mnemosyne
 from mnemosyne import AsyncMnemosyne, Mnemosyne, errors, retries
 from mnemosyne.models import Collection
-from mnemosyne.requests import Request, path
+from mnemosyne.requests import Request, making, path
 from mnemosyne.sse import Decoder
 from tests.sdk.python_client import COLLECTION, KEY
 
@@ -23,6 +23,7 @@ EVENTS = (
     "id: 7\nretry: 10\ndata: Überblick 索引 📚\u2028 still\n\n\n\nevent: message\ndata: four\n\ndata: no end"
 )
 WRITE = Request("POST", "/documents/text", json={}, repeatable=False)
+KEYED = making("/documents/text", None, json={})
 READ = Request("GET", "/documents")
 GONE = httpx.ReadError("gone")
 REFUSED = httpx.ConnectError("refused")
@@ -45,7 +46,9 @@ def test_events_are_the_same_however_their_bytes_are_cut():
         (READ, 503, None, True), (READ, 500, None, True), (READ, 408, None, True), (READ, 404, None, False),
         (READ, 501, None, False), (READ, 429, 60.0, True), (READ, 429, 61.0, False),
         (WRITE, 500, None, False), (WRITE, 503, None, False), (WRITE, 429, None, False),
-        (WRITE, 503, 2.0, True), (WRITE, 429, 2.0, True), (WRITE, 504, 2.0, False),
+        (WRITE, 503, 2.0, True), (WRITE, 429, 2.0, True), (WRITE, 504, 2.0, False), (WRITE, 409, 2.0, False),
+        (KEYED, 500, None, True), (KEYED, 429, None, False), (KEYED, 429, 2.0, True),
+        (KEYED, 409, 2.0, True), (KEYED, 409, None, False), (KEYED, 409, 61.0, False),
     ],
 )  # fmt: skip
 def test_what_is_done_perhaps_is_not_done_again_and_what_is_refused_is(
@@ -61,7 +64,8 @@ def test_what_is_done_perhaps_is_not_done_again_and_what_is_refused_is(
     ("request_", "fault", "again"),
     [(READ, GONE, True), (READ, httpx.ReadTimeout("slow"), True),
      (READ, httpx.LocalProtocolError("x"), False),
-     (WRITE, GONE, False), (WRITE, httpx.ReadTimeout("slow"), False), (WRITE, REFUSED, True)],
+     (KEYED, GONE, True), (WRITE, GONE, False), (WRITE, httpx.ReadTimeout("slow"), False),
+     (WRITE, REFUSED, True)],
 )  # fmt: skip
 def test_after_a_fault_only_what_was_never_sent_or_may_be_done_twice_comes_again(
     request_: Request, fault: httpx.RequestError, again: bool

@@ -21,6 +21,7 @@ from shared.documents import MAX_BYTES
 from shared.pipeline import Pipeline
 from tests.conftest import People
 from tests.functions.searching import workspace
+from tests.functions.serving import counting
 from tests.sdk.python_client import address_of, client_of, key_of, working
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
@@ -63,6 +64,24 @@ def test_collections_from_their_making_to_their_end(ann: Mnemosyne, people: Peop
     with pytest.raises(NotFoundError) as gone:
         ann.collections.get(made.id)
     assert gone.value.details == {"collection_id": made.id}
+
+
+def test_what_was_made_before_the_connection_broke_is_made_once(ann: Mnemosyne, people: People):
+    """Each answer to ann gets lost once on its way."""
+    with (
+        counting(people.ann.stack.url, lost=(0, 2, 4, 6)) as (address, asked),
+        Mnemosyne(key_of(people.ann), f"{address}/api/v1") as far,
+    ):
+        home = far.collections.create("docs").id
+        made = {
+            far.documents.create(home, b"The kiln is hot.", filename="kiln.txt").id,
+            far.documents.create_from_text(home, "The oven is cold.").id,
+            far.documents.create_from_url(home, "https://docs.example/kilns").id,
+        }
+    assert len(asked) == 8
+    assert [each.id for each in ann.collections.list()] == [home]
+    assert {each.id for each in ann.documents.list(home)} == made
+    assert len(made) == 3
 
 
 def test_documents_from_their_making_to_their_end(ann: Mnemosyne, people: People, tmp_path: Any):

@@ -5,7 +5,7 @@ import io
 import logging
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -26,6 +26,11 @@ from tests.stand_in import Reply, StandIn
 
 GONE = Reply(drop=True)
 BUSY = Reply(status=503, headers={"Retry-After": "0"}, json={"error": {"message": "busy", "code": "x"}})
+UNDER_WAY = Reply(
+    status=409,
+    headers={"Retry-After": "0"},
+    json={"error": {"message": "wait", "code": "request_in_progress"}},
+)
 FOUND = Reply(json=COLLECTION)
 MADE = Reply(status=202, json=DOCUMENT)
 MISSING = Reply(status=404, json={"error": {"message": "no", "code": "document_not_found"}})
@@ -51,15 +56,57 @@ def test_no_more_often_than_asked_for(gateway: StandIn, client: Mnemosyne):
     assert (len(gateway.requests), raised.value.retry_after) == (3, 0.0)
 
 
-def test_a_write_whose_answer_is_lost_is_not_done_again(gateway: StandIn, client: Mnemosyne):
+def test_a_chat_whose_answer_is_lost_is_not_done_again(gateway: StandIn, client: Mnemosyne):
     gateway.replies(GONE)
     with pytest.raises(APIConnectionError):
-        client.documents.create_from_text("c1", "words")
+        client.chat.completions.create("c1", [{"role": "user", "content": "what?"}])
+    assert ["idempotency-key" in request.headers for request in gateway.requests] == [False]
+
+
+MAKING: list[Callable[..., object]] = [
+    lambda client, **more: client.collections.create("docs", **more),
+    lambda client, **more: client.documents.create("c1", b"words", **more),
+    lambda client, **more: client.documents.create_from_text("c1", "words", **more),
+    lambda client, **more: client.documents.create_from_url("c1", "https://docs.example/", **more),
+]
+
+
+def keys_of(gateway: StandIn) -> list[str | None]:
+    return [request.headers.get("idempotency-key") for request in gateway.requests]
+
+
+@pytest.mark.parametrize("make", MAKING)
+def test_what_makes_something_is_sent_again_with_the_same_key(
+    gateway: StandIn, client: Mnemosyne, make: Callable[..., object]
+):
+    """The key is drawn for each call, unless the caller has one."""
+    made = Reply(json=COLLECTION | DOCUMENT)
+    gateway.replies(GONE, UNDER_WAY, made, made, GONE, made)
+    make(client)
+    make(client)
+    make(client, idempotency_key="import-7 of ann")
+    first, second, third, other, *own = keys_of(gateway)
+    assert first == second == third != other
+    assert first is not None
+    assert other is not None
+    assert own == ["import-7 of ann"] * 2
+    with pytest.raises(ValueError, match="idempotency_key"):
+        make(client, idempotency_key="é")
+    assert len(gateway.requests) == 6
+
+
+def test_what_the_api_keeps_no_more_keys_for_goes_without_one_and_once(gateway: StandIn, client: Mnemosyne):
+    """Unless the caller asked for a key, or an attempt may have been done."""
+    full = Reply(status=429, json={"error": {"message": "too many", "code": "too_many_replies"}})
+    gateway.replies(full, GONE, full, GONE, full)
     with pytest.raises(APIConnectionError):
         client.collections.create("docs")
-    with pytest.raises(APIConnectionError):
-        client.chat.completions.create("c1", [{"role": "user", "content": "what?"}])
-    assert len(gateway.requests) == 3
+    for key in ("mine", None):
+        with pytest.raises(RateLimitError):
+            client.collections.create("docs", idempotency_key=key)
+    first, without, mine, *drawn = keys_of(gateway)
+    assert (first is None, without, mine) == (False, None, "mine")
+    assert (len(drawn), None in drawn) == (2, False)
 
 
 def test_a_write_that_is_refused_for_now_comes_again(gateway: StandIn, client: Mnemosyne):

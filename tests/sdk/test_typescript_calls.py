@@ -26,6 +26,22 @@ GONE = Reply(status=204, body=b"")
 BUSY, DROPPED = Reply(status=503, json={}), Reply(drop=True)
 
 
+UNDER_WAY = Reply(
+    status=409,
+    headers={"Retry-After": "0"},
+    json={"error": {"code": "request_in_progress", "message": "wait"}},
+)
+UPLOAD: Row = {
+    "call": "documents.create", "args": [{"collectionId": "c"}], "file": {"kind": "bytes", "text": "t"},
+}  # fmt: skip
+FETCH: Row = {"call": "documents.createFromUrl", "args": [{"collectionId": "c", "url": "https://x.example"}]}
+CHAT: Row = {"call": "chat.completions.create", "args": [{"messages": [{"role": "user", "content": "q"}]}]}
+
+
+def keys_of(gateway: StandIn) -> list[str | None]:
+    return [request.headers.get("idempotency-key") for request in gateway.requests]
+
+
 def refusal(status: int, code: str, headers: dict[str, str] | None = None, **details: Any) -> Reply:
     body = {"error": {"type": "t", "code": code, "message": f"{code}!", "details": details}}
     return Reply(status=status, json=body, headers={"X-Request-Id": "r-1", **(headers or {})})
@@ -74,21 +90,45 @@ def test_what_is_safe_to_repeat_is_repeated_and_nothing_else(
     typescript: Package, gateway: StandIn, failure: Reply
 ):
     repeated = [(GET, FOUND), (UPDATE, FOUND), (DELETE, GONE), (KEYED, FOUND), (RETRIEVE, FOUND)]
-    repeated += [(WRITE_NAMED, FOUND)]
+    repeated += [(step, FOUND) for step in (CREATE, WRITE, WRITE_NAMED, UPLOAD, FETCH)]
     for _, success in repeated:
         gateway.replies(failure, failure, success)
-    gateway.replies(failure, failure)
-    steps = [*(step for step, _ in repeated), CREATE, WRITE]
+    gateway.replies(failure)
+    steps = [*(step for step, _ in repeated), CHAT]
     found = typescript.calls({"baseUrl": gateway.url}, *steps, hurried=True)
-    assert [result["asked"] for result in found["results"]] == [3, 3, 3, 3, 3, 3, 1, 1]
-    assert ["error" in result for result in found["results"]] == [False] * 6 + [True] * 2
-    keys = [request.headers.get("idempotency-key") for request in gateway.requests]
-    assert keys == [None] * 9 + ["once-1"] * 3 + [None] * 8
+    assert [result["asked"] for result in found["results"]] == [3] * 10 + [1]
+    assert ["error" in result for result in found["results"]] == [False] * 10 + [True]
+    keys = keys_of(gateway)
+    assert keys[:15] == [None] * 9 + ["once-1"] * 3 + [None] * 3
+    drawn = [set(keys[first : first + 3]) for first in range(15, 30, 3)]
+    assert [len(of_a_call) for of_a_call in drawn] == [1] * 5
+    assert len(set().union(*drawn) - {None}) == 5
+    assert keys[30:] == [None]
     waited = [wait for wait in found["waits"] if wait != 60_000]
-    assert len(waited) == 12
+    assert len(waited) == 20
     assert all(
         0 <= first <= 500 and 0 <= second <= 1000 for first, second in zip(*[iter(waited)] * 2, strict=True)
     )
+
+
+def test_what_is_still_being_made_is_waited_for(typescript: Package, gateway: StandIn):
+    gateway.replies(DROPPED, UNDER_WAY, FOUND, UNDER_WAY, FOUND)
+    made, chat = typescript.results({"baseUrl": gateway.url}, CREATE, CHAT, hurried=True)
+    assert (made["asked"], made["value"]["id"]) == (3, "c")
+    assert (chat["asked"], chat["error"]["name"]) == (1, "ConflictError")
+
+
+def test_what_the_api_keeps_no_more_keys_for_goes_without_one_and_once(typescript: Package, gateway: StandIn):
+    """Unless the caller asked for a key, or an attempt may have been done."""
+    full = refusal(429, "too_many_replies")
+    gateway.replies(full, DROPPED, full, DROPPED, full)
+    results = typescript.results({"baseUrl": gateway.url}, CREATE, KEYED, CREATE, hurried=True)
+    assert [result["error"]["name"] for result in results] == [
+        "APIConnectionError", "RateLimitError", "RateLimitError",
+    ]  # fmt: skip
+    first, without, mine, *drawn = keys_of(gateway)
+    assert (first is None, without, mine) == (False, None, "once-1")
+    assert (len(drawn), None in drawn) == (2, False)
 
 
 def test_it_gives_up_and_says_what_was_the_last(typescript: Package, gateway: StandIn):

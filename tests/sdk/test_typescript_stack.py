@@ -16,7 +16,7 @@ from tests.clients.test_supabase_clients import chromium, run_node
 from tests.conftest import People
 from tests.functions.conversing import streams
 from tests.functions.searching import MENU
-from tests.functions.serving import live, made
+from tests.functions.serving import counting, live, made
 from tests.functions.test_documents import work
 from tests.isolation.test_keys import make
 from tests.sdk.typescript_package import SCRIPTS, Package, Row, surroundings
@@ -76,6 +76,25 @@ def test_a_member_keeps_collections(typescript: Package, people: People):
     assert (again["error"]["name"], again["error"]["code"]) == ("ConflictError", "duplicate_collection")
     assert "error" not in gone
     assert (missing["error"]["name"], missing["error"]["code"]) == ("NotFoundError", "collection_not_found")
+
+
+def test_what_was_made_before_the_connection_broke_is_made_once(typescript: Package, people: People):
+    """Each answer to ann gets lost once on its way."""
+    client = client_of(people.ann)
+    file = {"kind": "named", "name": "r.txt", "text": MENU}
+    with counting(people.ann.stack.url, lost=(0, 2, 4)) as (address, asked):
+        far = {**client, "baseUrl": f"{address}/api/v1"}
+        home = one(typescript, far, "collections.create", {"name": "docs"})["id"]
+        wrote, brought = typescript.results(
+            far,
+            step("documents.createFromText", {"collectionId": home, "content": GUIDE}),
+            step("documents.create", {"collectionId": home}, file=file),
+        )  # fmt: skip
+    assert len(asked) == 6
+    assert [row["id"] for row in one(typescript, client, "collections.list")["items"]] == [home]
+    listed = one(typescript, client, "documents.list", {"collectionId": home})["items"]
+    assert {row["id"] for row in listed} == {wrote["value"]["id"], brought["value"]["id"]}
+    assert len(listed) == 2
 
 
 def test_a_member_brings_documents_and_asks_them(typescript: Package, people: People):

@@ -138,6 +138,13 @@ def test_who_has_ten_thousand_answers_of_the_day_gets_no_more(core: Pipeline, pe
     claimed(core, people, "one more")
 
 
+def test_who_has_ten_thousand_answers_is_still_answered_again(core: Pipeline, people: People, world: World):
+    """ann's last one is replayed as the first."""
+    assert claimed(core, people).keep(200, {}, "r")
+    world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "1 minute", 10_000)
+    assert begin(core.database, people.ann.principal, None, "a key", BODY, 60) == Reply(200, {}, "r")
+
+
 def test_an_answer_from_what_is_no_longer_seen_was_never_given(core: Pipeline, people: People):
     document = people.ann.put([[1.0] + [0.0] * 1535])
     rows = people.ann.match([1.0] + [0.0] * 1535)

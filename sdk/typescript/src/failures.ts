@@ -107,7 +107,12 @@ export function isOutOfKeys(raised: unknown): boolean {
   return raised instanceof APIError && raised.status === 429 && raised.code === "too_many_replies";
 }
 
-/** By the rate limit, before anything was done. (A full tier is a 429 too, and names no time.) */
+/** No room in the org's tier: a 429 too, but it names no time. */
+export function isFull(raised: unknown): boolean {
+  return raised instanceof APIError && raised.status === 429 && raised.retryAfter === undefined;
+}
+
+/** By the rate limit, before anything was done. */
 export function isRefused(raised: unknown): boolean {
   return raised instanceof APIError && raised.status === 429 && raised.retryAfter !== undefined;
 }

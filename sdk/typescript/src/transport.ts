@@ -3,7 +3,7 @@
 import type { Call, PostOptions, TransportOptions } from "./calls.js";
 import { Deadline } from "./deadline.js";
 import { APIError, MnemosyneError, NotFoundError } from "./errors.js";
-import { failure, isOutOfKeys, isPassing, isRefused, mayBeDone, unexpected } from "./failures.js";
+import { failure, isFull, isOutOfKeys, isPassing, isRefused, mayBeDone, unexpected } from "./failures.js";
 import { amiss } from "./forms.js";
 import { backOff, LONGEST_RETRY_AFTER, randomKey, received, sent, sleep, snake } from "./utils.js";
 
@@ -138,9 +138,9 @@ export class Transport {
     raised: unknown,
   ): number | undefined {
     if (attempt >= (options.maxRetries ?? this.#options.maxRetries)) return undefined;
-    const isSafe = call.method !== "POST" || call.isRepeatable || key !== undefined;
-    if (!isSafe && !isRefused(raised)) return undefined;
-    if (!isPassing(raised)) return undefined;
+    const isRepeatable = call.method !== "POST" || call.isRepeatable;
+    if (!isRepeatable && key === undefined && !isRefused(raised)) return undefined;
+    if (!isPassing(raised) || (!isRepeatable && isFull(raised))) return undefined;
     if (!(raised instanceof APIError) || raised.retryAfter === undefined) return backOff(attempt);
     return raised.retryAfter <= LONGEST_RETRY_AFTER ? raised.retryAfter * 1000 : undefined;
   }

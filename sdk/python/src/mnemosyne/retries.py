@@ -46,9 +46,13 @@ def wait_after_fault(request: Request, fault: httpx.RequestError, attempt: int) 
 
 def wait_after_status(request: Request, status: int, retry_after: float | None, attempt: int) -> float | None:
     """The same after an answer."""
-    refused = status in REFUSED and retry_after is not None
-    under_way = status == UNDER_WAY and request.idempotency_key is not None and retry_after is not None
-    if not under_way and (status not in PASSING or not (request.may_come_again or refused)):
+    if status not in PASSING | {UNDER_WAY}:
+        return None
+    keyed = request.idempotency_key is not None
+    asked_to = retry_after is not None and (status in REFUSED or (status == UNDER_WAY and keyed))
+    # (A 429 that names no time is a tier that is full.)
+    harmless = status != UNDER_WAY and (request.repeatable or (keyed and status != 429))
+    if not (asked_to or harmless):
         return None
     if retry_after is None:
         return backoff(attempt)

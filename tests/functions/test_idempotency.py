@@ -1,0 +1,245 @@
+"""Idempotency-Key on the platform's POSTs that make something: done once, and answered the same."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from functions import collections
+from local import tokens
+from shared.config import Settings
+from tests.actors import Actor, World, client
+from tests.conftest import People
+from tests.functions.serving import counting, made, served
+from tests.functions.serving import platform_error as error
+from tests.functions.test_documents import collection
+from tests.uploading import Uploading, page
+
+KEY = "import-7 of ann"
+HEADER = {"Idempotency-Key": KEY}
+Row = dict[str, Any]
+# The worker finds no other test's jobs.
+pytestmark = pytest.mark.usefixtures("no_jobs")
+
+
+def create(
+    actor: Actor, _: str, name: str = "plans", prefix: str = "/api/v1", **headers: str
+) -> httpx.Response:
+    return actor.request(
+        "POST", f"{prefix}/collections", {"name": name, "metadata": {"b": 1, "a": 2}}, **headers
+    )
+
+
+def upload(
+    actor: Actor, home: str, name: str = "kiln", prefix: str = "/api/v1", **headers: str
+) -> httpx.Response:
+    """A form, each time with a boundary of its own."""
+    return client().post(
+        f"{actor.stack.url}{prefix}/documents",
+        data={"collection_id": home, "metadata": '{"author": "Ann"}'},
+        files={"file": ("kiln.txt", f"The {name} is hot.".encode(), "text/plain")},
+        headers={**actor.headers(), **headers},
+    )
+
+
+def write(
+    actor: Actor, home: str, name: str = "kiln", prefix: str = "/api/v1", **headers: str
+) -> httpx.Response:
+    body = {"collection_id": home, "content": f"The {name} is hot."}
+    return actor.request("POST", f"{prefix}/documents/text", body, **headers)
+
+
+def fetch(
+    actor: Actor, home: str, name: str = "kiln", prefix: str = "/api/v1", **headers: str
+) -> httpx.Response:
+    body = {"collection_id": home, "url": f"https://docs.example/{name}"}
+    return actor.request("POST", f"{prefix}/documents/url", body, **headers)
+
+
+Make = Callable[..., httpx.Response]
+each_post = pytest.mark.parametrize("make", [create, upload, write, fetch])
+
+
+@pytest.fixture
+def home(people: People) -> str:
+    return collection(people.ann, "docs")
+
+
+def first(answer: Any) -> Row:
+    assert answer.status_code in (201, 202), answer.text
+    assert "Idempotency-Replayed" not in answer.headers
+    body: Row = answer.json()
+    return body
+
+
+def assert_replayed(answer: httpx.Response, original: httpx.Response) -> None:
+    assert (answer.status_code, answer.content) == (original.status_code, original.content)
+    assert answer.headers["Idempotency-Replayed"] == "true"
+    assert answer.headers["X-Request-Id"] != original.headers["X-Request-Id"]
+
+
+@each_post
+def test_the_same_request_with_the_same_key_is_done_once(people: People, world: World, home: str, make: Make):
+    """Under either prefix, and what is known of ann's collection is written either way."""
+    once = make(people.ann, home, **HEADER)
+    first(once)
+    for prefix, place in (("/api/v1", home), ("/v1", home), ("/v1", f"col_{home}")):
+        assert_replayed(make(people.ann, place, prefix=prefix, **HEADER), once)
+    there = [
+        world.sql(f"select count(*) from rag.{table} where org_id = %s", people.acme.id)[0][0]
+        for table in ("collections", "documents")
+    ]
+    assert there == ([2, 0] if make is create else [1, 1])
+
+
+@each_post
+def test_another_request_with_the_same_key_is_refused(people: People, home: str, make: Make):
+    """ann's; what she then asks for without one, or with another, is made."""
+    first(make(people.ann, home, **HEADER))
+    refused = error(make(people.ann, home, "oven", **HEADER), 409)
+    assert (refused["code"], refused["details"]) == ("idempotency_mismatch", {"field": "Idempotency-Key"})
+    first(make(people.ann, home, "oven", **{"Idempotency-Key": "another"}))
+    first(make(people.ann, home, "stove"))
+
+
+def test_a_key_is_for_one_route(people: People, home: str):
+    """ann's first is a text; a page of that name is another request."""
+    first(write(people.ann, home, **HEADER))
+    assert error(fetch(people.ann, home, **HEADER), 409)["code"] == "idempotency_mismatch"
+
+
+@each_post
+def test_a_key_that_is_none_is_refused_and_an_empty_one_is_no_key(people: People, home: str, make: Make):
+    """ann's."""
+    refused = error(make(people.ann, home, **{"Idempotency-Key": "a" * 256}), 400)
+    assert (refused["code"], refused["details"]) == ("invalid_idempotency_key", {"field": "Idempotency-Key"})
+    first(make(people.ann, home, **{"Idempotency-Key": ""}))
+    first(make(people.ann, home, "oven", **{"Idempotency-Key": ""}))
+
+
+def test_while_it_is_under_way_the_same_is_asked_to_wait(people: People, world: World):
+    """ann asks twice; the database keeps her first request waiting."""
+    with psycopg.connect(people.ann.stack.database_url()) as connection, ThreadPoolExecutor(1) as pool:
+        connection.execute("lock table rag.collections in share mode")
+        asked = pool.submit(create, people.ann, "", **HEADER)
+        for _ in range(1000):
+            if world.sql("select 1 from rag.replies where org_id = %s", people.acme.id):
+                break
+            time.sleep(0.01)
+        second = create(people.ann, "", **HEADER)
+        connection.rollback()
+        once = asked.result()
+    assert error(second, 409)["code"] == "request_in_progress"
+    assert int(second.headers["Retry-After"]) >= 1
+    first(once)
+    assert_replayed(create(people.ann, "", **HEADER), once)
+
+
+def test_a_refusal_is_not_kept(people: People, home: str):
+    """The name that ann wants is free by her second attempt."""
+    for _ in range(2):
+        assert error(create(people.ann, home, "docs", **HEADER), 409)["code"] == "duplicate_collection"
+    people.ann.request("PATCH", f"/api/v1/collections/{home}", {"name": "old"})
+    assert first(create(people.ann, home, "docs", **HEADER))["name"] == "docs"
+
+
+def test_a_large_file_is_brought_once_and_not_before_storage_answers(
+    uploading: Uploading, people: People, home: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Nothing is kept of a fault. What ann was told first she is told when the ticket's time is over, too."""
+    ticket = uploading.put(people.ann, home, page("The kiln is hot."))
+    other = uploading.put(people.ann, home, page("The oven is hot."))
+
+    def finish(ticket: str) -> Any:
+        headers = {**people.ann.headers(), **HEADER}
+        answer: Any = uploading.app.post("/v1/documents/uploaded", json={"upload": ticket}, headers=headers)
+        return answer
+
+    uploading.server.fault = 500
+    assert finish(ticket).status_code >= 500
+    uploading.server.fault = None
+    once = finish(ticket)
+    first(once)
+    later = time.time() + 7201
+    monkeypatch.setattr("shared.uploads.time", SimpleNamespace(time=lambda: later))
+    assert_replayed(finish(ticket), once)
+    assert error(finish(other), 409)["code"] == "idempotency_mismatch"
+
+
+def test_what_is_deleted_meanwhile_is_answered_as_at_first(people: People, home: str):
+    """And is not made again for ann. Of a collection that is gone she is told just that."""
+    once = write(people.ann, home, **HEADER)
+    people.ann.request("DELETE", f"/api/v1/documents/{first(once)['id']}")
+    assert_replayed(write(people.ann, home, **HEADER), once)
+    assert people.ann.request("GET", f"/api/v1/documents?collection_id={home}").json()["data"] == []
+    people.ann.request("DELETE", f"/api/v1/collections/{home}")
+    assert error(write(people.ann, home, **HEADER), 404)["code"] == "collection_not_found"
+
+
+def test_a_key_is_known_in_the_org_of_the_collection(people: People, world: World):
+    """kim belongs to two; where nothing says which she is asked, as without a key."""
+    homes = []
+    for org in (people.acme, people.bolt):
+        body = {"name": "docs", "org_id": org.id}
+        answer = people.kim.request("POST", "/v1/collections", body, **HEADER)
+        homes.append(first(answer)["id"])
+        assert_replayed(people.kim.request("POST", "/v1/collections", body, **HEADER), answer)
+    keyed = {"Idempotency-Key": "of a text"}
+    for home in homes:
+        once = write(people.kim, home, **keyed)
+        first(once)
+        assert_replayed(write(people.kim, home, **keyed), once)
+    kept = world.sql("select org_id::text, count(*) from rag.replies group by 1")
+    assert {people.acme.id: 2, people.bolt.id: 2}.items() <= dict(kept).items()
+    for headers in (HEADER, {}):
+        assert error(create(people.kim, "", **headers), 400)["code"] == "org_required"
+
+
+@pytest.mark.parametrize(("scope", "make"), [("collections:manage", create), ("documents:write", write)])
+def test_an_api_key_needs_no_other_scope_for_it(people: People, home: str, scope: str, make: Make):
+    """ann's, which may do this alone."""
+    token = people.ann.post("/api/keys", {"name": "ci", "scopes": [scope]}).json()["key"]
+    bearer = {"Authorization": f"Bearer {token}", **HEADER}
+    once = make(people.ann, home, **bearer)
+    first(once)
+    assert_replayed(make(people.ann, home, **bearer), once)
+
+
+def test_without_a_key_the_database_is_asked_nothing_more(people: People, settings: Settings):
+    """By ann, who then asks with one: before and after."""
+    issuer = tokens.issuer(people.ann.stack.url)
+    with (
+        counting(settings.supabase_url) as (address, asked),
+        made(settings, supabase_url=address, supabase_jwt_issuer=issuer) as core,
+        served(collections.app, core) as app,
+    ):
+        for name, headers in (("one", {}), ("two", HEADER)):
+            first(
+                app.post("/v1/collections", json={"name": name}, headers={**people.ann.headers(), **headers})
+            )
+    called = [path.rpartition("/")[2] for path in asked]
+    half = called.index("rag_create_collection") + 1
+    assert "rag_claim_reply" not in called[:half]
+    assert called[half:] == [
+        *called[: half - 1], "rag_claim_reply", "rag_create_collection", "rag_keep_reply",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["collections", "documents", "documents/text"])
+def test_a_browser_may_send_the_header_and_read_whether_it_was_a_replay(people: People, path: str):
+    """ann's, before it sends anything of hers."""
+    headers = {
+        "Origin": "https://app.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,idempotency-key",
+    }
+    answer = client().options(f"{people.ann.stack.url}/api/v1/{path}", headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert "idempotency-key" in answer.headers["Access-Control-Allow-Headers"].lower()
+    told = people.ann.request("GET", "/api/v1/collections", Origin="https://app.example")
+    assert "Idempotency-Replayed" in told.headers["Access-Control-Expose-Headers"]
