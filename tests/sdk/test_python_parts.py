@@ -139,7 +139,8 @@ def test_each_status_is_an_error_of_its_own_which_a_process_can_hand_to_another(
 ):
     body = {"error": {"type": "t", "code": code, "message": f"No, {KEY}.", "details": {"a": 1}}}
     headers = {"x-request-id": "r-1", "retry-after": "7"}
-    error = errors.of_response(httpx.Response(status, headers=headers, json=body), KEY)
+    asked = httpx.Request("GET", "http://x", headers={"Authorization": f"Bearer {KEY}"})
+    error = errors.of_response(httpx.Response(status, headers=headers, json=body, request=asked))
     assert type(error) is kind
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
     for each in (error, again):

@@ -257,3 +257,29 @@ def test_the_asynchronous_stream_reads_and_leaves_the_same(gateway: StandIn):
     gateway.replies(Reply(chunks=[delta("To"), END]), Reply(chunks=[delta("To"), LONG, END]))
     assert ran(_first(gateway, leave=False)) == ["To", ""]
     assert ran(_first(gateway, leave=True)) == ["To"]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8", ""])
+def test_an_answer_that_is_no_stream_is_not_read_and_is_closed(
+    gateway: StandIn, client: Mnemosyne, kind: str
+):
+    gateway.replies(Reply(chunks=[b"<p>", LONG], headers={"Content-Type": kind}))
+    with pytest.raises(UnexpectedResponseError, match="a stream was asked for"):
+        streamed(client)
+    assert gateway.left.wait(5)
+
+
+def test_no_stream_is_asked_for_unless_it_is_said(gateway: StandIn, client: Mnemosyne):
+    gateway.replies(Reply(json={"query": "q", "response": "r"}))
+    answer = client.chat.completions.create(None, ASKED, stream=None, retrieval={"document_type": "legal"})
+    assert_type(answer, ChatCompletion)
+    said = {"messages": ASKED, "stream": False, "retrieval": {"document_type": "legal"}}
+    assert (answer.response, gateway.requests[0].json) == ("r", said)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_option_that_there_is_not_is_none(gateway: StandIn, client: Mnemosyne, stream: bool):
+    create: Any = client.chat.completions.create
+    with pytest.raises(TypeError, match="temprature"):
+        create("c1", ASKED, stream=stream, temprature=0.1)
+    assert gateway.requests == []

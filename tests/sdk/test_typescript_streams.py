@@ -145,7 +145,8 @@ def test_a_stream_may_be_left(typescript: Package, gateway: StandIn):
 
 def test_connections_are_closed_when_they_are_left_and_a_server_may_come_back(typescript: Package):
     found = typescript.run("own_server.mjs", {"apiKey": KEY})
-    assert (found["left"], found["closed"]) == (["break", "close", "unread"], [False] * 3)
+    assert (found["left"], found["closed"]) == (["break", "close", "unread", "returned"], [False] * 4)
+    assert found["listeners"] == 0
     assert (found["before"], found["after"]) == ("processing", "completed")
     # Two looks at nobody, then one at each state.
     assert (found["asked"], found["looks"]) == (4, 3)

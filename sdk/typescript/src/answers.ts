@@ -1,8 +1,9 @@
 // The platform's answers to a turn, whole and in chunks, as completions.
 
 import type { Deadline } from "./deadline.js";
-import { APIConnectionError, MnemosyneError, StreamInterruptedError } from "./errors.js";
-import { errorOf, requestId } from "./failures.js";
+import { APIConnectionError, StreamInterruptedError } from "./errors.js";
+import { errorOf, requestId, unexpected } from "./failures.js";
+import { amiss, ENDING } from "./forms.js";
 import type { ChatCompletion, ChatCompletionChunk, ChatMetadata, Source, Usage } from "./models/chat.js";
 import { events } from "./streaming.js";
 import { isRecord, received } from "./utils.js";
@@ -48,28 +49,33 @@ interface Seen {
 }
 
 /** Throws the error that the server tells of, and StreamInterruptedError where there is no last chunk. */
-export async function* chunks(response: Response, deadline: Deadline): AsyncGenerator<ChatCompletionChunk> {
-  const seen = { requestId: requestId(response) };
+export async function* chunks(
+  response: Response,
+  deadline: Deadline,
+  key: string,
+): AsyncGenerator<ChatCompletionChunk> {
+  const seen = { requestId: requestId(response, key) };
   let isDone = false;
   try {
     if (response.body === null) throw new StreamInterruptedError("The stream is empty.", seen);
     for await (const data of events(response.body, deadline)) {
       const said = parsed(data, seen);
-      if (said["type"] === "error") throw errorOf(said, seen);
+      if (said["type"] === "error") throw errorOf(said, seen, key);
+      if (said["type"] === "done" && amiss(said, ENDING)) {
+        throw unexpected(response, key, "its end has no metadata");
+      }
       const chunk = chunkOf(said);
       if (chunk === undefined) continue;
       isDone ||= chunk.type === "done";
-      if (isDone) deadline.patience = PATIENCE_AT_THE_END;
+      if (chunk.type === "done") deadline.endWithin(PATIENCE_AT_THE_END);
       yield chunk;
     }
     if (!isDone) throw new StreamInterruptedError("The stream ended before its end.", seen);
   } catch (raised) {
     // Everything is said by then; or nobody listens any more.
     if (isDone || deadline.isLeft) return;
-    if (raised instanceof MnemosyneError) throw raised;
-    const reason = deadline.explained(raised);
-    if (!(reason instanceof APIConnectionError)) throw reason;
-    throw new StreamInterruptedError(`The stream broke off: ${reason.message}`, { cause: raised, ...seen });
+    if (!(raised instanceof APIConnectionError) || raised instanceof StreamInterruptedError) throw raised;
+    throw new StreamInterruptedError(`The stream broke off: ${raised.message}`, { cause: raised, ...seen });
   } finally {
     deadline.stop();
     deadline.controller.abort();
@@ -80,8 +86,9 @@ function parsed(data: string, seen: Seen): Record<string, unknown> {
   try {
     const said: unknown = JSON.parse(data);
     return isRecord(said) ? said : {};
-  } catch (cause) {
-    throw new StreamInterruptedError("The stream holds what is not JSON.", { cause, ...seen });
+  } catch {
+    // (Its cause would quote what came, which may be the key.)
+    throw new StreamInterruptedError("The stream holds what is not JSON.", seen);
   }
 }
 

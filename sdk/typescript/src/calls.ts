@@ -1,5 +1,7 @@
 // What may be said of a call, by users and by the resources.
 
+import type { Form } from "./forms.js";
+
 export type ApiKey = string | (() => string | Promise<string>);
 
 export interface RequestOptions {
@@ -30,6 +32,10 @@ export interface Call {
   readonly isRepeatable?: boolean;
   /** A POST that the server does once for each Idempotency-Key. */
   readonly isOncePerKey?: boolean;
+  /** What the answer must have. */
+  readonly answer?: Form;
+  /** Milliseconds for an attempt, where neither the call nor the client was told any. */
+  readonly timeoutUnlessSaid?: number;
   /** An error's status whose body is an answer all the same. */
   readonly accepts?: number;
 }
@@ -37,7 +43,7 @@ export interface Call {
 export interface TransportOptions {
   readonly baseUrl: string;
   readonly apiKey: ApiKey;
-  readonly timeout: number;
+  readonly timeout: number | undefined;
   readonly maxRetries: number;
   readonly fetch: typeof globalThis.fetch;
 }

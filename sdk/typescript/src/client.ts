@@ -1,7 +1,8 @@
 // The client: its settings, and the resources that ask through it.
 
 import type { ApiKey, RequestOptions } from "./calls.js";
-import { APIError, MnemosyneError } from "./errors.js";
+import { MnemosyneError, UnexpectedResponseError } from "./errors.js";
+import { STATS } from "./forms.js";
 import type { Health, Stats } from "./models/administration.js";
 import { ChatResource } from "./resources/chat.js";
 import { CollectionsResource } from "./resources/collections.js";
@@ -12,7 +13,6 @@ import { fromEnvironment } from "./utils.js";
 
 // The local stack's: a key that is sent without an address goes to no stranger.
 const LOCAL = "http://127.0.0.1:54321/api/v1";
-const TIMEOUT = 60_000;
 const RETRIES = 2;
 
 export interface ClientOptions {
@@ -20,7 +20,7 @@ export interface ClientOptions {
   apiKey?: ApiKey | undefined;
   /** Up to and with /api/v1 or /v1; else MNEMOSYNE_BASE_URL, else the local stack's. */
   baseUrl?: string | undefined;
-  /** Milliseconds for an attempt; 60,000. */
+  /** Milliseconds for an attempt; 60,000, and 180,000 for a whole answer of the chat. */
   timeout?: number | undefined;
   /** How often a call that failed may be repeated; 2. */
   maxRetries?: number | undefined;
@@ -42,7 +42,7 @@ export class Mnemosyne {
     this.#transport = new Transport({
       apiKey,
       baseUrl: address(options.baseUrl ?? fromEnvironment("MNEMOSYNE_BASE_URL") ?? LOCAL),
-      timeout: options.timeout ?? TIMEOUT,
+      timeout: options.timeout,
       maxRetries: options.maxRetries ?? RETRIES,
       // Called by its own name: a browser's refuses another `this`.
       fetch: (input, init) => (given ? given(input, init) : globalThis.fetch(input, init)),
@@ -58,13 +58,15 @@ export class Mnemosyne {
     const call = { method: "GET", path: "/health", accepts: 503 } as const;
     const health = await this.#transport.request<Health>(call, { ...options, maxRetries: 0 });
     // Something before the deployment may answer for it, in its own form.
-    if (typeof health?.services !== "object") throw new APIError("The answer is no report of health.");
+    if (typeof health?.services !== "object" || health.services === null) {
+      throw new UnexpectedResponseError("The answer is no report of health.");
+    }
     return health;
   }
 
   /** Of the orgs that the caller administers. */
   stats(options?: RequestOptions): Promise<Stats> {
-    return this.#transport.request({ method: "GET", path: "/stats" }, options);
+    return this.#transport.request({ method: "GET", path: "/stats", answer: STATS }, options);
   }
 }
 

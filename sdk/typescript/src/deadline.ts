@@ -13,6 +13,7 @@ export class Deadline {
   readonly #follow = (): void => this.controller.abort(this.#signal?.reason);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isOver = false;
+  #isLast = false;
 
   constructor(patience: number, signal: AbortSignal | undefined) {
     this.patience = patience;
@@ -24,6 +25,7 @@ export class Deadline {
 
   /** From now on. */
   start(): void {
+    if (this.#isLast && this.#timer !== undefined) return;
     this.pause();
     this.#timer = setTimeout(() => {
       this.#isOver = true;
@@ -33,13 +35,40 @@ export class Deadline {
 
   /** Nobody waits just now. */
   pause(): void {
+    if (this.#isLast && this.#timer !== undefined) return;
+    this.#clear();
+  }
+
+  /** What is still to come has so much time altogether, from the next start, whatever pauses there are. */
+  endWithin(milliseconds: number): void {
+    this.#clear();
+    this.patience = milliseconds;
+    this.#isLast = true;
+  }
+
+  #clear(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   /** It is done with: neither timer nor listener stays behind. */
   stop(): void {
-    this.pause();
+    this.#clear();
     this.#signal?.removeEventListener("abort", this.#follow);
+  }
+
+  /** What is promised, or the end of this. `what` says what did not come. */
+  raced<T>(promise: Promise<T>, what: string): Promise<T> {
+    const { signal } = this.controller;
+    return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        if (this.#signal?.aborted) reject(this.#signal.reason);
+        else reject(new APITimeoutError(`${what} within ${this.patience} ms.`));
+      };
+      if (signal.aborted) stop();
+      else signal.addEventListener("abort", stop, { once: true });
+      promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+    });
   }
 
   /** Whether the reader of a stream has ended it. */

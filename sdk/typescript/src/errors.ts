@@ -81,6 +81,11 @@ export class InternalServerError extends APIError {
   override readonly name: string = "InternalServerError";
 }
 
+/** The answer is not one of this API: perhaps baseUrl leads elsewhere. */
+export class UnexpectedResponseError extends APIError {
+  override readonly name: string = "UnexpectedResponseError";
+}
+
 /** No answer came, or not the whole of it. */
 export class APIConnectionError extends MnemosyneError {
   override readonly name: string = "APIConnectionError";
@@ -115,7 +120,7 @@ export class DocumentFailedError extends MnemosyneError {
   readonly documentId: string;
   readonly code: string | undefined;
 
-  constructor(documentId: string, error: { code: string; message: string } | null) {
+  constructor(documentId: string, error: { code: string; message: string } | null | undefined) {
     super(`Document ${documentId} failed: ${error?.message ?? "no reason is given"}`);
     this.documentId = documentId;
     this.code = error?.code;

@@ -12,9 +12,10 @@ import {
   PayloadTooLargeError,
   PermissionDeniedError,
   RateLimitError,
+  UnexpectedResponseError,
   ValidationError,
 } from "./errors.js";
-import { isRecord, retryAfter } from "./utils.js";
+import { isRecord, masked, retryAfter } from "./utils.js";
 
 // After these another attempt may meet something else.
 const PASSING = new Set([408, 429, 500, 502, 503, 504]);
@@ -41,9 +42,12 @@ const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
 
 type Seen = Pick<ErrorFields, "status" | "requestId" | "retryAfter">;
 
-/** The error for an envelope `{error: {type, code, message, details}}`, or for a body that is none. */
-export function errorOf(body: unknown, seen: Seen): APIError {
-  const said = isRecord(body) && isRecord(body["error"]) ? body["error"] : {};
+/**
+ * The error for an envelope `{error: {type, code, message, details}}`, or for a body that is none. What a server says
+ * may be what it was sent: the key is taken out of it.
+ */
+export function errorOf(body: unknown, seen: Seen, key: string): APIError {
+  const said = isRecord(body) && isRecord(body["error"]) ? masked(body["error"], key) : {};
   const type = text(said["type"]);
   const code = text(said["code"]);
   const status = seen.status ?? (type === undefined ? undefined : STATUS_OF_TYPE[type]);
@@ -63,22 +67,28 @@ function text(value: unknown): string | undefined {
 }
 
 /** The error for an answer that is one. */
-export async function failure(response: Response): Promise<APIError> {
+export async function failure(response: Response, key: string): Promise<APIError> {
   const seen = {
     status: response.status,
-    requestId: requestId(response),
+    requestId: requestId(response, key),
     retryAfter: retryAfter(response.headers),
   };
   if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
     await response.body?.cancel();
-    return new APIError("The server redirects, which is not followed. Is baseUrl right?", seen);
+    return new UnexpectedResponseError("The server redirects, which is not followed. Is baseUrl right?", seen);
   }
   const body: unknown = await response.json().catch(() => undefined);
-  return errorOf(body, seen);
+  return errorOf(body, seen, key);
 }
 
-export function requestId(response: Response): string | undefined {
-  return response.headers.get("x-request-id") ?? undefined;
+export function requestId(response: Response, key: string): string | undefined {
+  return masked(response.headers.get("x-request-id") ?? undefined, key);
+}
+
+/** That the answer is another's; `what` says why. */
+export function unexpected(response: Response, key: string, what: string): UnexpectedResponseError {
+  const message = `This is no answer of the API: ${what}. Is baseUrl right?`;
+  return new UnexpectedResponseError(message, { status: response.status, requestId: requestId(response, key) });
 }
 
 /** What another attempt may not meet again. */
@@ -105,4 +115,25 @@ export function isFull(raised: unknown): boolean {
 /** By the rate limit, before anything was done. */
 export function isRefused(raised: unknown): boolean {
   return raised instanceof APIError && raised.status === 429 && raised.retryAfter !== undefined;
+}
+
+// No connection came about. (A browser does not tell: there it is not known.)
+const NOT_SENT = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** Whether the server may have done, before this, what it was asked for. */
+export function mayBeDone(raised: unknown): boolean {
+  if (raised instanceof APIError) return (raised.status ?? 0) >= 500;
+  let cause: unknown = raised;
+  while (cause instanceof Error) {
+    if (NOT_SENT.has(String((cause as { code?: unknown }).code))) return false;
+    cause = cause.cause;
+  }
+  return true;
 }

@@ -1,6 +1,7 @@
 // Files as callers have them, each as what a form takes. Recognised by shape: a browser has no fs.
 
 import { MnemosyneError, PayloadTooLargeError } from "./errors.js";
+import { typeOf } from "./types.js";
 
 export type FileContent =
   | Blob
@@ -14,16 +15,18 @@ export type FileInput = FileContent | { name: string; content: FileContent | str
 
 interface NamedBlob {
   readonly content: Blob;
-  readonly name: string | undefined;
+  readonly name: string;
 }
 
 // Far more than the API takes in a request; a stream without an end must not fill the memory.
 const MOST_OF_A_STREAM = 64 * 1024 * 1024;
 
-/** The content, and the name that it has by itself. Throws MnemosyneError for what is no file. */
-export async function fileOf(input: FileInput, type = ""): Promise<NamedBlob> {
-  if (isNamed(input)) return { content: await blobOf(input.content, type), name: input.name };
-  return { content: await blobOf(input, type), name: nameOf(input) };
+/** The content, and its name: what is said, or else its own. Throws MnemosyneError for what is no file. */
+export async function fileOf(input: FileInput, filename?: string, type?: string): Promise<NamedBlob> {
+  const [given, own] = isNamed(input) ? [input.content, input.name] : [input, nameOf(input)];
+  const name = filename ?? own ?? "unnamed";
+  const said = type || (given instanceof Blob ? given.type : "") || typeOf(name);
+  return { content: await blobOf(given, said), name };
 }
 
 async function blobOf(content: FileContent | string, type: string): Promise<Blob> {

@@ -18,6 +18,7 @@ export {
   PermissionDeniedError,
   RateLimitError,
   StreamInterruptedError,
+  UnexpectedResponseError,
   ValidationError,
 } from "./errors.js";
 export type { FileContent, FileInput } from "./files.js";

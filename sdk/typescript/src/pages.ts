@@ -14,7 +14,7 @@ export interface ListParams {
   order?: "asc" | "desc" | undefined;
 }
 
-/** What the server answers to a list. */
+/** What the server answers to most lists. */
 export interface Listed<T> {
   readonly data: readonly T[];
   readonly pagination: Pagination;
@@ -22,14 +22,19 @@ export interface Listed<T> {
 
 /** An array of this page's items. `for await` goes on through all pages after it, one at a time. */
 export class Page<T> extends Array<T> {
-  readonly pagination: Pagination;
-  readonly #at: (offset: number) => Promise<Page<T>>;
+  /** Null where the server says none (sessions and their messages): then a page that is full has another. */
+  readonly pagination: Pagination | null;
+  readonly #next: (() => Promise<Page<T>>) | null;
 
-  private constructor(listed: Listed<T>, at: (offset: number) => Promise<Page<T>>) {
+  private constructor(
+    items: readonly T[],
+    pagination: Pagination | null,
+    next: (() => Promise<Page<T>>) | null,
+  ) {
     super();
-    for (const item of listed.data) this.push(item);
-    this.pagination = listed.pagination;
-    this.#at = at;
+    for (const item of items) this.push(item);
+    this.pagination = pagination;
+    this.#next = next;
   }
 
   // What map and filter make is a plain array.
@@ -42,14 +47,27 @@ export class Page<T> extends Array<T> {
     ask: (offset: number | undefined) => Promise<Listed<T>>,
     offset: number | undefined,
   ): Promise<Page<T>> {
-    return new Page(await ask(offset), (next) => Page.at(ask, next));
+    const { data, pagination } = await ask(offset);
+    const next = pagination.offset + data.length;
+    // (An empty page leads nowhere, whatever it says.)
+    const hasMore = pagination.hasMore && data.length > 0;
+    return new Page(data, pagination, hasMore ? () => Page.at(ask, next) : null);
+  }
+
+  /** The same of a list that does not say where it ends. */
+  static async ofRows<T>(
+    ask: (offset: number) => Promise<readonly T[]>,
+    offset: number,
+    limit: number,
+  ): Promise<Page<T>> {
+    const rows = await ask(offset);
+    const isFull = rows.length > 0 && rows.length >= limit;
+    return new Page(rows, null, isFull ? () => Page.ofRows(ask, offset + rows.length, limit) : null);
   }
 
   /** Null after the last one. */
   async nextPage(): Promise<Page<T> | null> {
-    const { hasMore, offset } = this.pagination;
-    // (An empty page leads nowhere, whatever it says.)
-    return hasMore && this.length > 0 ? this.#at(offset + this.length) : null;
+    return this.#next === null ? null : this.#next();
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<T> {

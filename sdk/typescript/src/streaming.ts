@@ -12,15 +12,25 @@ export class Stream<T> implements AsyncIterable<T> {
   readonly #items: AsyncGenerator<T>;
   #isBegun = false;
 
-  constructor(items: AsyncGenerator<T>, controller: AbortController) {
+  /** `end` is what is to be done once it is left, also where nobody has read any of it. */
+  constructor(items: AsyncGenerator<T>, controller: AbortController, end: () => void) {
     this.#items = items;
     this.controller = controller;
+    if (controller.signal.aborted) end();
+    else controller.signal.addEventListener("abort", end, { once: true });
   }
 
   [Symbol.asyncIterator](): AsyncIterator<T> {
     if (this.#isBegun) throw new MnemosyneError("A stream can be read once.");
     this.#isBegun = true;
-    return this.#items;
+    return {
+      next: () => this.#items.next(),
+      return: (value?: unknown) => {
+        // (A generator that was never asked for anything closes nothing when it is left.)
+        this.close();
+        return this.#items.return(value);
+      },
+    };
   }
 
   close(): void {
@@ -36,7 +46,9 @@ export async function* events(body: ReadableStream<Uint8Array>, deadline: Deadli
   let data: string[] = [];
   for (;;) {
     deadline.start();
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((raised: unknown) => {
+      throw deadline.explained(raised);
+    });
     deadline.pause();
     if (done) return;
     for (const line of lines.of(decoder.decode(value, { stream: true }))) {

@@ -3,11 +3,20 @@
 import type { Call, PostOptions, TransportOptions } from "./calls.js";
 import { Deadline } from "./deadline.js";
 import { APIError, MnemosyneError, NotFoundError } from "./errors.js";
-import { failure, isFull, isOutOfKeys, isPassing, isRefused, requestId } from "./failures.js";
+import { failure, isFull, isOutOfKeys, isPassing, isRefused, mayBeDone, unexpected } from "./failures.js";
+import { amiss } from "./forms.js";
 import { backOff, LONGEST_RETRY_AFTER, randomKey, received, sent, sleep, snake } from "./utils.js";
 
 // What a header takes. fetch would quote anything else, the key, in its error.
 const PRINTABLE = /^[!-~]+$/;
+
+const TIMEOUT = 60_000;
+
+export interface Opened {
+  readonly response: Response;
+  readonly deadline: Deadline;
+  readonly key: string;
+}
 
 export class Transport {
   readonly #options: TransportOptions;
@@ -18,56 +27,74 @@ export class Transport {
   }
 
   /** The answer's JSON, in our names; undefined where the server says nothing. */
-  request<T>(call: Call, options: PostOptions = {}): Promise<T> {
-    return this.#attempts(call, options, async (response, deadline) => {
+  async request<T>(call: Call, options: PostOptions = {}): Promise<T> {
+    // (A deletion that was done before has no answer.)
+    return (await this.answer<T>(call, options))?.value;
+  }
+
+  /** The same, and the key that it was asked with, which may stand in it. */
+  answer<T>(call: Call, options: PostOptions = {}): Promise<{ value: T; key: string }> {
+    return this.#attempts(call, options, async (response, deadline, key) => {
       const text = await response.text().catch((raised: unknown) => {
         throw deadline.explained(raised);
       });
       deadline.stop();
-      return (text === "" ? undefined : received(parsed(text, response))) as T;
+      const value = text === "" ? undefined : received(parsed(text, response, key));
+      const missing = call.answer && response.ok ? amiss(value, call.answer) : undefined;
+      if (missing !== undefined) throw unexpected(response, key, `${missing} is not what it has there`);
+      return { value: value as T, key };
     });
   }
 
-  /** The answer as soon as it begins, and what ends it; both are the caller's to close. */
-  open(call: Call, options: PostOptions = {}): Promise<{ response: Response; deadline: Deadline }> {
-    return this.#attempts(call, options, (response, deadline) => {
+  /** A stream as soon as it begins, and what ends it; both are the caller's to close. */
+  open(call: Call, options: PostOptions = {}): Promise<Opened> {
+    return this.#attempts(call, options, (response, deadline, key) => {
       deadline.pause();
-      return Promise.resolve({ response, deadline });
+      if (!/^text\/event-stream\s*(;|$)/i.test(response.headers.get("content-type") ?? "")) {
+        deadline.controller.abort();
+        throw unexpected(response, key, "a stream was asked for");
+      }
+      return Promise.resolve({ response, deadline, key });
     });
   }
 
   async #attempts<T>(
     call: Call,
     options: PostOptions,
-    read: (response: Response, deadline: Deadline) => Promise<T>,
+    read: (response: Response, deadline: Deadline, token: string) => Promise<T>,
   ): Promise<T> {
-    let mayBeDone = false;
+    let isPerhapsDone = false;
     // One for all attempts.
     let key = options.idempotencyKey ?? (call.isOncePerKey ? randomKey() : undefined);
     for (let attempt = 0; ; attempt++) {
-      const deadline = new Deadline(options.timeout ?? this.#options.timeout, options.signal);
+      const patience = options.timeout ?? this.#options.timeout ?? call.timeoutUnlessSaid ?? TIMEOUT;
+      const deadline = new Deadline(patience, options.signal);
+      let token: string | undefined;
       try {
-        return await read(await this.#send(call, key, deadline), deadline);
+        token = await this.#token(deadline);
+        return await read(await this.#send(call, key, token, deadline), deadline, token);
       } catch (raised) {
         deadline.stop();
-        if (key !== options.idempotencyKey && !mayBeDone && isOutOfKeys(raised)) {
+        // Whoever gives the key has failed, and it is not known whether asking again does any harm.
+        if (token === undefined) throw raised;
+        if (key !== options.idempotencyKey && !isPerhapsDone && isOutOfKeys(raised)) {
           // Nobody asked for one: it goes without.
           key = undefined;
           attempt--;
           continue;
         }
         // An earlier attempt has deleted it, and its answer was lost.
-        if (mayBeDone && call.method === "DELETE" && raised instanceof NotFoundError) return undefined as T;
+        if (isPerhapsDone && call.method === "DELETE" && raised instanceof NotFoundError) return undefined as T;
         const wait = this.#wait(call, options, key, attempt, raised);
         if (wait === undefined) throw raised;
-        mayBeDone ||= !isRefused(raised);
+        isPerhapsDone ||= mayBeDone(raised);
         await sleep(wait, options.signal);
       }
     }
   }
 
-  async #send(call: Call, key: string | undefined, deadline: Deadline): Promise<Response> {
-    const headers = await this.#headers(call, key);
+  async #send(call: Call, key: string | undefined, token: string, deadline: Deadline): Promise<Response> {
+    const headers = headersOf(call, key, token);
     const body = call.form ? call.form() : call.json && JSON.stringify(sent(call.json));
     const response = await this.#options
       .fetch(this.#address(call), {
@@ -83,16 +110,14 @@ export class Transport {
         throw deadline.explained(raised);
       });
     if (response.ok || response.status === call.accepts) return response;
-    throw await failure(response);
+    throw await failure(response, token);
   }
 
-  async #headers(call: Call, key: string | undefined): Promise<Record<string, string>> {
+  async #token(deadline: Deadline): Promise<string> {
     const { apiKey } = this.#options;
-    const token = typeof apiKey === "string" ? apiKey : await apiKey();
-    const headers: Record<string, string> = { Authorization: `Bearer ${printable(token, "apiKey")}` };
-    if (call.json) headers["Content-Type"] = "application/json";
-    if (key !== undefined) headers["Idempotency-Key"] = printable(key, "idempotencyKey");
-    return headers;
+    if (typeof apiKey === "string") return apiKey;
+    const asked = Promise.resolve().then(apiKey);
+    return printable(await deadline.raced(asked, "apiKey gave no key"), "apiKey");
   }
 
   #address(call: Call): string {
@@ -121,6 +146,13 @@ export class Transport {
   }
 }
 
+function headersOf(call: Call, key: string | undefined, token: string): Record<string, string> {
+  const headers: Record<string, string> = { Authorization: `Bearer ${token}` };
+  if (call.json) headers["Content-Type"] = "application/json";
+  if (key !== undefined) headers["Idempotency-Key"] = printable(key, "idempotencyKey");
+  return headers;
+}
+
 function printable(value: string, name: string): string {
   if (typeof value !== "string" || !PRINTABLE.test(value)) {
     throw new MnemosyneError(`${name} must be printable characters without spaces.`);
@@ -128,13 +160,10 @@ function printable(value: string, name: string): string {
   return value;
 }
 
-function parsed(text: string, response: Response): unknown {
+function parsed(text: string, response: Response, key: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new APIError("The answer is not JSON. Is baseUrl that of the API?", {
-      status: response.status,
-      requestId: requestId(response),
-    });
+    throw unexpected(response, key, "it is not JSON");
   }
 }

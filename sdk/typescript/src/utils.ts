@@ -93,6 +93,20 @@ export function fromEnvironment(name: string): string | undefined {
   return process?.env?.[name] || undefined;
 }
 
+/** Without the secret, at every depth. */
+export function masked<T>(value: T, secret: string): T {
+  return without(value, secret) as T;
+}
+
+function without(value: unknown, secret: string): unknown {
+  if (typeof value === "string") return value.replaceAll(secret, "[the API key]");
+  if (Array.isArray(value)) return value.map((item) => without(item, secret));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [without(name, secret), without(inner, secret)]),
+  );
+}
+
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,5 @@
-// Calls of the SDK, told as JSON on standard input and answered as JSON: {client, steps, hurried, bytewise}.
+// Calls of the SDK, told as JSON on standard input and answered as JSON: {client, steps, hurried, bytewise, refused}.
+// `refused` is where nobody listens: there goes each step's first attempt.
 // A step is {call: "documents.get", args: [...]}, with what is to happen to a stream or a list beside it.
 
 import fs from "node:fs";
@@ -14,9 +15,10 @@ const client = new Mnemosyne({
   ...given.client,
   // One after the other, as of a browser that renews what expires.
   ...(tokens && { apiKey: async () => tokens.shift() }),
+  ...(given.client.hangs && { apiKey: () => new Promise(() => undefined) }),
   fetch: async (input, init) => {
     asked.push(init.method);
-    const response = await fetch(input, init);
+    const response = await fetch(given.refused && asked.length === 1 ? given.refused : input, init);
     return given.bytewise ? bytewise(response) : response;
   },
 });
@@ -118,7 +120,7 @@ async function read(stream, step, signal) {
 async function all(page, most) {
   const items = [];
   for await (const item of page) {
-    items.push(item.name ?? item.title);
+    items.push(item.name ?? item.title ?? item.id);
     if (items.length === most) break;
   }
   return { items, plain: page.map(() => 1).constructor === Array };

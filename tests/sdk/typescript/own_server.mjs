@@ -1,7 +1,7 @@
 // What only a server in the same process can show: that a connection is closed while its client lives on, and
 // that a client goes on with a server that was gone.
 
-import { once } from "node:events";
+import { getEventListeners, once } from "node:events";
 import fs from "node:fs";
 import http from "node:http";
 
@@ -59,11 +59,13 @@ const ways = {
     for await (const _ of stream) stream.close();
   },
   unread: (stream) => stream.close(),
+  returned: (stream) => stream[Symbol.asyncIterator]().return(),
 };
 const left = [];
+const { signal } = new AbortController();
 const messages = [{ role: "user", content: "q" }];
 for (const [name, leave] of Object.entries(ways)) {
-  const stream = await client.chat.completions.create({ messages, stream: true });
+  const stream = await client.chat.completions.create({ messages, stream: true }, { signal });
   await leave(stream);
   // (Where nobody closes it, this never ends.)
   while (closed.length <= left.length) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -75,4 +77,5 @@ await gone();
 missed = asked;
 const after = (await client.documents.waitUntilReady("d", { timeout: 60_000 })).status;
 await gone();
-process.stdout.write(JSON.stringify({ left, closed, before, after, looks, asked: asked - missed }));
+const listeners = getEventListeners(signal, "abort").length;
+process.stdout.write(JSON.stringify({ left, closed, listeners, before, after, looks, asked: asked - missed }));

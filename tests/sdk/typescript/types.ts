@@ -30,6 +30,15 @@ const text: string = whole.choices[0].message.content + found[0]?.content + foun
 await client.documents.create({ collectionId: 'x', file: new Uint8Array(1), filename: 'x.txt' });
 await client.documents.create({ collectionId: 'x', file: { name: 'x.txt', content: 'x' } });
 await client.documents.create({ collectionId: 'x', file: new Blob(['x']) });
+// What an answer says of its session and collection is handed back as it is.
+await client.chat.completions.create({
+  messages,
+  sessionId: whole.sessionId,
+  collectionId: whole.metadata.collectionId,
+  retrieval: { documentType: 'legal' },
+});
+await client.retrievals.retrieve({ query: 'x', collectionId: whole.metadata.collectionId });
+const total: number | undefined = page.pagination?.total;
 
 // @ts-expect-error: a stream is no answer
 streamed.choices;
@@ -46,4 +55,4 @@ await client.retrievals.retrieve({ query: 'x', top_k: 10 });
 // @ts-expect-error: what came is not to be changed
 whole.query = 'y';
 
-export { text, titles };
+export { text, titles, total };

@@ -27,9 +27,11 @@ def chunk_of(data: str, secret: str, request_id: str | None) -> ChatCompletionCh
     except (ValueError, KeyError, TypeError) as fault:
         kinds = fault.errors(include_input=False) if isinstance(fault, ValidationError) else []
         place = ".".join(map(str, kinds[0]["loc"])) if kinds else "the event"
-        raise errors.UnexpectedResponseError(
-            f"This is no event of the API's stream: {place}.", status_code=200, request_id=request_id
-        ) from None
+    raise errors.UnexpectedResponseError(
+        errors.masked(f"This is no event of the API's stream: {place}.", secret),
+        status_code=200,
+        request_id=request_id,
+    )
 
 
 def _delta(said: Said) -> Said:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from mnemosyne import errors
 from mnemosyne.config import Settings
+from mnemosyne.keys import ApiKey
 from mnemosyne.models.administration import Health, Stats
 from mnemosyne.requests import Request
 from mnemosyne.resources.chat import ChatResource
@@ -19,13 +20,14 @@ from mnemosyne.transport import Transport
 
 
 class Mnemosyne:
-    """`api_key`: a key or a user's token, else MNEMOSYNE_API_KEY; `base_url`: else MNEMOSYNE_BASE_URL, else
-    the local stack's; `timeout`: seconds for each attempt, 60 by default; `max_retries`: how often a request
-    is repeated; `http_client`: one of your own, which stays open. Raises ConfigurationError."""
+    """`api_key`: a key or a user's token, or a function that returns one, asked before each attempt; else
+    MNEMOSYNE_API_KEY. `base_url`: else MNEMOSYNE_BASE_URL, else the local stack's. `timeout`: seconds for an
+    attempt, by default 60, and 180 for a whole answer of the chat. `max_retries`: how often a request is
+    repeated. `http_client`: one of your own, which stays open. Raises ConfigurationError."""
 
     def __init__(
         self,
-        api_key: str | None = None,
+        api_key: ApiKey | None = None,
         base_url: str | None = None,
         timeout: float | httpx.Timeout | None = None,
         max_retries: int = 2,
@@ -50,7 +52,8 @@ class Mnemosyne:
         try:
             return Health.model_validate_json(answer.content)
         except ValidationError:
-            raise errors.of_response(answer, self._transport.settings.api_key) from None
+            pass
+        raise errors.of_response(answer)
 
     def stats(self) -> Stats:
         """For admins: a key with the scope admin."""

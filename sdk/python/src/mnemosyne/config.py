@@ -2,7 +2,9 @@
 environment."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -18,15 +20,17 @@ TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    api_key: str = field(repr=False)
+    """`api_key`: or what gives one, asked before each attempt. `timeout` is None where nobody said any."""
+
+    api_key: Any = field(repr=False)
     base_url: str
-    timeout: httpx.Timeout
+    timeout: httpx.Timeout | None
     max_retries: int
 
     @classmethod
     def of(
         cls,
-        api_key: str | None,
+        api_key: str | Callable[[], Any] | None,
         base_url: str | None,
         timeout: float | httpx.Timeout | None,
         max_retries: int,
@@ -35,14 +39,25 @@ class Settings:
         if max_retries < 0:
             raise ConfigurationError("max_retries: must be 0 or more")
         return cls(
-            _key(api_key or os.environ.get(KEY, "")),
+            api_key if callable(api_key) else key_of(api_key or os.environ.get(KEY, "")),
             _address(base_url or os.environ.get(ADDRESS) or LOCAL),
-            TIMEOUT if timeout is None else httpx.Timeout(timeout),
+            None if timeout is None else httpx.Timeout(timeout),
             max_retries,
         )
 
+    def timeout_for(self, seconds: float | None, unless_said: float | None) -> httpx.Timeout:
+        """Of a request with `seconds` of its own; `unless_said` goes behind what the client was given."""
+        if seconds is not None:
+            return httpx.Timeout(seconds)
+        if self.timeout is not None:
+            return self.timeout
+        return TIMEOUT if unless_said is None else httpx.Timeout(unless_said, connect=TIMEOUT.connect)
 
-def _key(said: str) -> str:
+
+def key_of(said: Any) -> str:
+    """Raises ConfigurationError for what is none."""
+    if not isinstance(said, str):
+        raise ConfigurationError("api_key: must be text, or a function that returns it")
     key = said.strip()
     if not key:
         raise ConfigurationError(f"An API key is needed: pass api_key, or set {KEY}.")

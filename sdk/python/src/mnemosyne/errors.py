@@ -127,13 +127,32 @@ _STATUS_OF_TYPE = {
     "rate_limit_error": 429,
     "server_error": 500,
 }
+# What stands in the key's place, wherever an answer says it.
+_MASK = "[the API key]"
 # The API keeps too many of this caller's idempotency keys already.
 OUT_OF_KEYS = "too_many_replies"
 _ABOUT_A_FIELD = {"missing_required_field", "invalid_field_value"}
 
 
-def of_response(response: httpx.Response, secret: str) -> APIError:
-    """The error that a response which was read is; `secret` is taken out of whatever it says."""
+def secret_of(response: httpx.Response) -> str:
+    """The key that its request went with."""
+    return str(response.request.headers.get("authorization", "")).removeprefix("Bearer ")
+
+
+def masked(value: Any, secret: str) -> Any:
+    """Without it, at every depth."""
+    if not secret:
+        return value
+    if isinstance(value, str):
+        return value.replace(secret, _MASK)
+    if isinstance(value, Mapping):
+        return {masked(name, secret): masked(inner, secret) for name, inner in value.items()}
+    return [masked(inner, secret) for inner in value] if isinstance(value, list) else value
+
+
+def of_response(response: httpx.Response) -> APIError:
+    """The error that a response which was read is; its request's key is taken out of whatever it says."""
+    secret = secret_of(response)
     try:
         said = response.json()
     except ValueError:
@@ -142,7 +161,7 @@ def of_response(response: httpx.Response, secret: str) -> APIError:
         response.status_code,
         said if isinstance(said, dict) else {},
         secret,
-        request_id=response.headers.get("x-request-id"),
+        request_id=request_id(response),
         retry_after=retry_after(response),
     )
 
@@ -155,6 +174,20 @@ def of_event(event: Mapping[str, Any], secret: str, request_id: str | None) -> A
     return _error(_STATUS_OF_TYPE.get(str(kind), 500), said, secret, request_id=request_id)
 
 
+def unexpected(response: httpx.Response, what: str) -> UnexpectedResponseError:
+    """The answer is another's: `what` says why, in words of which none is the key."""
+    return UnexpectedResponseError(
+        masked(what, secret_of(response)),
+        status_code=response.status_code,
+        request_id=request_id(response),
+    )
+
+
+def request_id(response: httpx.Response) -> str | None:
+    said = response.headers.get("x-request-id")
+    return None if said is None else str(masked(said, secret_of(response)))
+
+
 def retry_after(response: httpx.Response) -> float | None:
     """Seconds, where the header says so; the API never says a date."""
     said = response.headers.get("retry-after", "")
@@ -162,7 +195,7 @@ def retry_after(response: httpx.Response) -> float | None:
 
 
 def _error(status: int, said: Mapping[str, Any], secret: str, **more: Any) -> APIError:
-    inner = said.get("error")
+    inner = masked(said.get("error"), secret)
     found = inner if isinstance(inner, dict) else {}
     code, kind, details = found.get("code"), found.get("type"), found.get("details")
     message = found.get("message")
@@ -174,7 +207,7 @@ def _error(status: int, said: Mapping[str, Any], secret: str, **more: Any) -> AP
                 f"There is a redirect (status {status}), and the API key follows none: see the base URL."
             )
     return _class_of(status, code)(
-        message.replace(secret, "[the API key]"),
+        message,
         status_code=status,
         type=kind if isinstance(kind, str) else None,
         code=code if isinstance(code, str) else None,

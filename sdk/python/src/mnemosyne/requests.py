@@ -15,6 +15,7 @@ Value = str | int | float | bool | None
 class Request:
     """`repeatable`: done twice, it is as if done once. `accepted`: statuses besides 2xx that are answers.
     `seconds`: how long each attempt may take; `tries`: how many there are; else the client's own.
+    `seconds_unless_said`: how long, where the client was not told.
     `idempotency_key`: by which the API knows all attempts as one; `drawn`: nobody has asked for it."""
 
     method: str
@@ -26,6 +27,7 @@ class Request:
     repeatable: bool = True
     accepted: tuple[int, ...] = ()
     seconds: float | None = None
+    seconds_unless_said: float | None = None
     tries: int | None = None
     idempotency_key: str | None = None
     drawn: bool = False

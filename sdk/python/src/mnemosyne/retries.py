@@ -20,7 +20,21 @@ UNDER_WAY = 409
 FIRST_SECONDS, MOST_SECONDS = 0.5, 8.0
 # Who is asked to wait for longer than this hears so instead.
 LONGEST_RETRY_AFTER = 60.0
+# After the last part of a stream there is only the end of the answer to wait for.
+DRAIN_SECONDS = 1.0
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Late(httpx.ReadTimeout):
+    """An attempt that took longer than it may, altogether."""
+
+    def __init__(self) -> None:
+        super().__init__("too late")
+
+
+def is_passing(status: int) -> bool:
+    """Of an error that may be over when somebody looks again."""
+    return status in PASSING or status >= 500
 
 
 def wait_after_fault(request: Request, fault: httpx.RequestError, attempt: int) -> float | None:

@@ -8,6 +8,7 @@ from typing import Generic, Self, TypeVar
 
 import httpx
 
+from mnemosyne.clock import drained
 from mnemosyne.errors import StreamInterruptedError
 from mnemosyne.sse import Decoder
 
@@ -49,22 +50,22 @@ class Stream(Generic[Item]):
         self._response.close()
 
     def _read(self) -> Iterator[Item]:
-        """Raises what `part_of` raises, and StreamInterruptedError where it ends before its last part. It is
-        read to its end, so that the connection can be used again; but nothing after the last part counts."""
-        decoder, is_done = Decoder(), False
+        """Raises what `part_of` raises, and StreamInterruptedError where it ends before its last part."""
+        decoder, how = Decoder(), "ended before it was done"
         try:
-            for received in self._response.iter_bytes():
-                for data in () if is_done else decoder.feed(received):
+            rest = self._response.iter_bytes()
+            for received in rest:
+                for data in decoder.feed(received):
                     part = self._part_of(data)
                     if part is None:
                         continue
                     yield part
-                    if is_done := self._is_last(part):
-                        break
+                    if self._is_last(part):
+                        drained(self._response, rest)
+                        return
         except (httpx.RequestError, httpx.StreamError) as fault:
-            if not is_done:
-                raise StreamInterruptedError(f"The stream broke off ({type(fault).__name__}).") from None
+            how = f"broke off ({type(fault).__name__})"
         finally:
             self.close()
-        if not is_done:
-            raise StreamInterruptedError("The stream ended before it was done.")
+        # (Outside: the fault knows the request, and so the key.)
+        raise StreamInterruptedError(f"The stream {how}.")

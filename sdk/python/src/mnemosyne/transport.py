@@ -2,16 +2,23 @@
 """Requests on their way: sent, repeated where that is right, and answered or raised."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import httpx
 
 from mnemosyne import errors, retries
+from mnemosyne.clock import Deadline
 from mnemosyne.config import Settings
+from mnemosyne.keys import current
 from mnemosyne.requests import Request
 from mnemosyne.version import __version__
+
+STREAM = "text/event-stream"
+HEADERS = {
+    "Accept": f"application/json, {STREAM}",
+    "User-Agent": f"mnemosyne-python/{__version__}",
+}
 
 
 class Transport:
@@ -19,11 +26,6 @@ class Transport:
         self.settings = settings
         self._own = http_client is None
         self._http = http_client or httpx.Client()
-        self._headers = {
-            "Authorization": f"Bearer {settings.api_key}",
-            "Accept": "application/json, text/event-stream",
-            "User-Agent": f"mnemosyne-python/{__version__}",
-        }
 
     def close(self) -> None:
         """One that was given stays open: it is the giver's."""
@@ -32,75 +34,90 @@ class Transport:
 
     def send(self, request: Request) -> httpx.Response:
         """The whole answer. Raises an APIError, APIConnectionError or APITimeoutError."""
-        return self._attempts(request, self._whole)
+        return self._attempts(request, is_whole=True)
 
     def open(self, request: Request) -> httpx.Response:
-        """An answer of which the body is still to come; whoever asked closes it. Raises the same."""
-        return self._attempts(request, self._begun)
+        """A stream of which the parts are still to come; whoever asked closes it. Raises the same."""
+        answer = self._attempts(request, is_whole=False)
+        if answer.headers.get("content-type", "").partition(";")[0].strip().lower() != STREAM:
+            answer.close()
+            raise errors.unexpected(answer, "This is no answer of the API: a stream was asked for.")
+        return answer
 
-    def _attempts(self, request: Request, attempt_at: Callable[[Request], httpx.Response]) -> httpx.Response:
+    def _attempts(self, request: Request, *, is_whole: bool) -> httpx.Response:
         """A DELETE whose answer got lost may find nothing when it comes again: then it was done. What the API
         keeps no more keys for goes without, since nobody here asked for one."""
         most = self.settings.max_retries if request.tries is None else request.tries - 1
         number, perhaps_done = 0, False
         while True:
             wait: float | None
-            try:
-                answer = attempt_at(request)
-            except httpx.RequestError as fault:
-                wait = retries.wait_after_fault(request, fault, number)
-                if wait is None or number >= most:
-                    self._raise(fault)
-                perhaps_done = perhaps_done or not isinstance(fault, retries.NOT_SENT)
+            error: errors.MnemosyneError
+            answer = self._attempt(request, is_whole)
+            # (Nothing is raised where a fault is caught: it would come along, with the key in its headers.)
+            if isinstance(answer, httpx.RequestError):
+                error = self._error(answer)
+                wait = retries.wait_after_fault(request, answer, number)
+                may_be_done = not isinstance(answer, retries.NOT_SENT)
             else:
                 if answer.is_success or answer.status_code in request.accepted:
                     return answer
-                error = errors.of_response(answer, self.settings.api_key)
+                error = errors.of_response(answer)
                 if request.drawn and not perhaps_done and error.code == errors.OUT_OF_KEYS:
                     request = replace(request, idempotency_key=None, drawn=False)
                     continue
                 if perhaps_done and request.method == "DELETE" and answer.status_code == 404:
                     return answer
                 wait = retries.wait_after_status(request, answer.status_code, error.retry_after, number)
-                if wait is None or number >= most:
-                    raise error
-                perhaps_done = perhaps_done or answer.status_code >= 500
+                may_be_done = answer.status_code >= 500
+            if wait is None or number >= most:
+                raise error
+            perhaps_done = perhaps_done or may_be_done
             number += 1
             time.sleep(wait)
 
-    def _whole(self, request: Request) -> httpx.Response:
-        return self._http.send(self._built(request), auth=None, follow_redirects=False)
-
-    def _begun(self, request: Request) -> httpx.Response:
-        answer = self._http.send(self._built(request), stream=True, auth=None, follow_redirects=False)
-        if not answer.is_success:
-            try:
-                answer.read()
-            finally:
-                answer.close()
+    def _attempt(self, request: Request, is_whole: bool) -> httpx.Response | httpx.RequestError:
+        """A fault is handed back."""
+        timeout = self.settings.timeout_for(request.seconds, request.seconds_unless_said)
+        key = self._key(timeout)
+        try:
+            with Deadline(timeout.read) as deadline:
+                answer = self._http.send(
+                    self._built(request, key, timeout), stream=True, auth=None, follow_redirects=False
+                )
+                if is_whole or not answer.is_success:
+                    deadline.read(answer)
+        except httpx.RequestError as fault:
+            return fault
         return answer
 
-    def _built(self, request: Request) -> httpx.Request:
+    def _key(self, timeout: httpx.Timeout) -> str:
+        """As early as its deadline: whoever renews it may hang too."""
+        try:
+            with Deadline(timeout.read):
+                return current(self.settings.api_key)
+        except retries.Late:
+            pass
+        raise errors.APITimeoutError("api_key gave no key in time.")
+
+    def _built(self, request: Request, key: str, timeout: httpx.Timeout) -> httpx.Request:
         """(Neither redirects nor another's idea of auth: the key goes to the base URL, and nothing else.)"""
         more: dict[str, Any] = {"json": request.json} if request.json is not None else {}
         if request.file:
             more = {"data": request.form, "files": {"file": request.file.part()}}
+        headers = {"Authorization": f"Bearer {key}", **HEADERS}
+        if request.idempotency_key:
+            headers["Idempotency-Key"] = request.idempotency_key
         return self._http.build_request(
             request.method,
             f"{self.settings.base_url}{request.path}",
             params=request.query,
-            headers={**self._headers, **_key_of(request)},
-            timeout=self.settings.timeout if request.seconds is None else request.seconds,
+            headers=headers,
+            timeout=timeout,
             **more,
         )
 
-    def _raise(self, fault: httpx.RequestError) -> NoReturn:
-        """(Its cause is kept out of it: that would know the headers, and the key among them.)"""
+    def _error(self, fault: httpx.RequestError) -> errors.APIConnectionError:
         kind, where = type(fault).__name__, self.settings.base_url
         if isinstance(fault, httpx.TimeoutException):
-            raise errors.APITimeoutError(f"{where} did not answer in time ({kind}).") from None
-        raise errors.APIConnectionError(f"{where} could not be reached, or broke off ({kind}).") from None
-
-
-def _key_of(request: Request) -> dict[str, str]:
-    return {"Idempotency-Key": request.idempotency_key} if request.idempotency_key else {}
+            return errors.APITimeoutError(f"{where} did not answer in time ({kind}).")
+        return errors.APIConnectionError(f"{where} could not be reached, or broke off ({kind}).")

@@ -13,9 +13,10 @@ export type Preset = "concise" | "detailed" | "research" | "technical" | "creati
 export interface ChatCompletionParams {
   /** The last is a user's. */
   messages: ChatMessage[];
-  collectionId?: string | undefined;
-  /** Goes on with that session; without one a new one is begun. */
-  sessionId?: string | undefined;
+  /** Null, as an answer has it, is as good as none. */
+  collectionId?: string | null | undefined;
+  /** Goes on with that session; without one, or with null, a new one is begun. */
+  sessionId?: string | null | undefined;
   stream?: boolean | undefined;
   model?: string | undefined;
   preset?: Preset | undefined;
@@ -37,6 +38,8 @@ export interface ChatRetrieval {
   hierarchical?: boolean | undefined;
   expandContext?: boolean | undefined;
   metadataFilter?: Metadata | undefined;
+  /** Such as legal, academic, qa, table, general. */
+  documentType?: string | undefined;
 }
 
 /** What stands beside the messages goes before these. */

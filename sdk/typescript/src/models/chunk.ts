@@ -6,7 +6,8 @@ export type RetrievalMode = "semantic" | "keyword" | "hybrid" | "hierarchical" |
 
 export interface RetrieveParams {
   query: string;
-  collectionId?: string | undefined;
+  /** Null is as good as none. */
+  collectionId?: string | null | undefined;
   mode?: RetrievalMode | undefined;
   /** 1 to 100; 10. */
   topK?: number | undefined;

@@ -30,6 +30,23 @@ export interface Document {
   readonly updatedAt: string;
 }
 
+/** How far it is: `step` is fetching, converting, embedding or storing while it is worked on. */
+export interface DocumentProgress {
+  readonly id: string;
+  readonly status: DocumentStatus;
+  readonly step: string | null;
+  readonly attempts: number;
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly chunkCount: number;
+  readonly updatedAt: string;
+}
+
+/** A link to the original that needs no key, and until when it works. */
+export interface DocumentLink {
+  readonly url: string;
+  readonly expiresAt: string;
+}
+
 interface Brought {
   collectionId: string;
   metadata?: Metadata | undefined;
@@ -46,6 +63,7 @@ export interface NewDocument extends Brought, Named {
   file: FileInput;
   /** Else the file's own name. */
   filename?: string | undefined;
+  /** Else the file's own, or what its name says. */
   contentType?: string | undefined;
 }
 

@@ -1,6 +1,7 @@
 // client.chat: completions, whole and as streams, and the sessions that remember them.
 
 import { type Answer, chunks, completion } from "../answers.js";
+import { ANSWER, ROWS } from "../forms.js";
 import type { PostOptions, RequestOptions } from "../calls.js";
 import type {
   ChatCompletion,
@@ -10,9 +11,15 @@ import type {
   ListSessions,
   SessionMessage,
 } from "../models/chat.js";
+import { Page } from "../pages.js";
 import { Stream } from "../streaming.js";
 import type { Transport } from "../transport.js";
 import { step } from "../utils.js";
+
+// Milliseconds: a deep answer may take the server 95 seconds.
+const WHOLE_ANSWER = 180_000;
+const SESSIONS = 20;
+const MESSAGES = 1_000;
 
 type Whole = ChatCompletionParams & { stream?: false | undefined };
 type Streamed = ChatCompletionParams & { stream: true };
@@ -46,10 +53,15 @@ export class ChatCompletionsResource {
   ): Promise<ChatCompletion | Stream<ChatCompletionChunk>> {
     // Said always: the server streams where nothing is said.
     const stream = params.stream ?? false;
-    const call = { method: "POST", path: "/chat", json: { ...params, stream } } as const;
-    if (!stream) return completion(await this.#transport.request<Answer>(call, options));
-    const { response, deadline } = await this.#transport.open(call, options);
-    return new Stream(chunks(response, deadline), deadline.controller);
+    const { collectionId, sessionId, ...more } = params;
+    const json = { ...more, collectionId: collectionId ?? undefined, sessionId: sessionId ?? undefined, stream };
+    const call = { method: "POST", path: "/chat", json } as const;
+    if (!stream) {
+      const whole = { ...call, answer: ANSWER, timeoutUnlessSaid: WHOLE_ANSWER };
+      return completion(await this.#transport.request<Answer>(whole, options));
+    }
+    const { response, deadline, key } = await this.#transport.open(call, options);
+    return new Stream(chunks(response, deadline, key), deadline.controller, () => deadline.stop());
   }
 }
 
@@ -61,20 +73,37 @@ export class ChatSessionsResource {
   }
 
   /** The caller's own, the latest first. */
-  list(params: ListSessions = {}, options?: RequestOptions): Promise<ChatSession[]> {
-    return this.#transport.request({ method: "GET", path: "/chat/sessions", query: params }, options);
+  list(params: ListSessions = {}, options?: RequestOptions): Promise<Page<ChatSession>> {
+    return this.#rows("/chat/sessions", { limit: SESSIONS, ...given(params) }, options);
   }
 
+  /** What was said, in order. */
   async messages(
     sessionId: string,
     params: ListSessions = {},
     options?: RequestOptions,
-  ): Promise<SessionMessage[]> {
+  ): Promise<Page<SessionMessage>> {
     const path = `/chat/sessions/${step(sessionId)}/messages`;
-    return this.#transport.request({ method: "GET", path, query: params }, options);
+    return this.#rows(path, { limit: MESSAGES, ...given(params) }, options);
   }
 
   async delete(sessionId: string, options?: RequestOptions): Promise<void> {
     return this.#transport.request({ method: "DELETE", path: `/chat/sessions/${step(sessionId)}` }, options);
   }
+
+  #rows<T>(path: string, params: Bounds, options: RequestOptions | undefined): Promise<Page<T>> {
+    const { limit, offset = 0 } = params;
+    const ask = (from: number): Promise<readonly T[]> =>
+      this.#transport.request({ method: "GET", path, query: { limit, offset: from }, answer: ROWS }, options);
+    return Page.ofRows(ask, offset, limit);
+  }
+}
+
+interface Bounds {
+  readonly limit: number;
+  readonly offset?: number;
+}
+
+function given({ limit, offset }: ListSessions): Partial<Bounds> {
+  return { ...(limit !== undefined && { limit }), ...(offset !== undefined && { offset }) };
 }

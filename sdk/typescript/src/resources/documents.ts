@@ -1,12 +1,15 @@
 // client.documents
 
-import type { PostOptions, RequestOptions } from "../calls.js";
+import type { Call, PostOptions, RequestOptions } from "../calls.js";
 import { APIError, APITimeoutError, DocumentFailedError } from "../errors.js";
 import { isPassing } from "../failures.js";
 import { fileOf } from "../files.js";
+import { DOCUMENT, LINK, LISTED, MADE } from "../forms.js";
 import type {
   Document,
   DocumentChanges,
+  DocumentLink,
+  DocumentProgress,
   ListDocuments,
   NewDocument,
   NewDocumentFromText,
@@ -15,13 +18,16 @@ import type {
 } from "../models/document.js";
 import { type Listed, Page } from "../pages.js";
 import type { Transport } from "../transport.js";
-import { sleep, step } from "../utils.js";
+import { masked, sleep, step } from "../utils.js";
 
 const PATH = "/documents";
+const MAKING = { isOncePerKey: true, answer: MADE } as const;
 const READY_WITHIN = 300_000;
 // Between two looks: growing by half, with up to a quarter more, so that many who wait spread out.
 const FIRST_LOOK = 500;
 const LONGEST_LOOK = 10_000;
+// The last one, at the very end, too.
+const SHORTEST_LOOK = 1_000;
 
 export class DocumentsResource {
   readonly #transport: Transport;
@@ -32,47 +38,63 @@ export class DocumentsResource {
 
   /** A file, of at most 6 MB. A stream is read into memory first. */
   async create(params: NewDocument, options?: PostOptions): Promise<Document> {
-    const { content, name } = await fileOf(params.file, params.contentType);
+    const { content, name } = await fileOf(params.file, params.filename, params.contentType);
     const form = (): FormData => {
       const made = new FormData();
       made.set("collection_id", params.collectionId);
       if (params.metadata) made.set("metadata", JSON.stringify(params.metadata));
       if (params.private !== undefined) made.set("private", String(params.private));
       if (params.externalId !== undefined) made.set("external_id", params.externalId);
-      made.set("file", content, params.filename ?? name ?? "unnamed");
+      made.set("file", content, name);
       return made;
     };
     const isRepeatable = params.externalId !== undefined;
-    const call = { method: "POST", path: PATH, form, isRepeatable, isOncePerKey: true } as const;
+    const call = { method: "POST", path: PATH, form, isRepeatable, ...MAKING } as const;
     return this.#transport.request(call, options);
   }
 
   /** A page or a file of the public internet, fetched by the server. */
   createFromUrl(params: NewDocumentFromUrl, options?: PostOptions): Promise<Document> {
-    const call = { method: "POST", path: `${PATH}/url`, json: params, isOncePerKey: true } as const;
+    const call = { method: "POST", path: `${PATH}/url`, json: params, ...MAKING } as const;
     return this.#transport.request(call, options);
   }
 
   createFromText(params: NewDocumentFromText, options?: PostOptions): Promise<Document> {
     const isRepeatable = params.externalId !== undefined;
     const path = `${PATH}/text`;
-    const call = { method: "POST", path, json: params, isRepeatable, isOncePerKey: true } as const;
+    const call = { method: "POST", path, json: params, isRepeatable, ...MAKING } as const;
     return this.#transport.request(call, options);
   }
 
   list(params: ListDocuments, options?: RequestOptions): Promise<Page<Document>> {
     const ask = (offset: number | undefined): Promise<Listed<Document>> =>
-      this.#transport.request({ method: "GET", path: PATH, query: { ...params, offset } }, options);
+      this.#transport.request({ method: "GET", path: PATH, query: { ...params, offset }, answer: LISTED }, options);
     return Page.at(ask, params.offset);
   }
 
   async get(documentId: string, options?: RequestOptions): Promise<Document> {
-    return this.#transport.request({ method: "GET", path: `${PATH}/${step(documentId)}` }, options);
+    return this.#transport.request(this.#look(documentId), options);
+  }
+
+  /** How far it is. */
+  async status(documentId: string, options?: RequestOptions): Promise<DocumentProgress> {
+    const path = `${PATH}/${step(documentId)}/status`;
+    return this.#transport.request({ method: "GET", path, answer: DOCUMENT }, options);
+  }
+
+  /** A link to the original that needs no key. */
+  async url(documentId: string, options?: RequestOptions): Promise<DocumentLink> {
+    const path = `${PATH}/${step(documentId)}/url`;
+    return this.#transport.request({ method: "GET", path, answer: LINK }, options);
+  }
+
+  #look(documentId: string): Call {
+    return { method: "GET", path: `${PATH}/${step(documentId)}`, answer: DOCUMENT };
   }
 
   async update(documentId: string, changes: DocumentChanges, options?: RequestOptions): Promise<Document> {
     const path = `${PATH}/${step(documentId)}`;
-    return this.#transport.request({ method: "PATCH", path, json: changes }, options);
+    return this.#transport.request({ method: "PATCH", path, json: changes, answer: MADE }, options);
   }
 
   async delete(documentId: string, options?: RequestOptions): Promise<void> {
@@ -87,11 +109,14 @@ export class DocumentsResource {
     for (let interval = FIRST_LOOK; ; interval = Math.min(LONGEST_LOOK, interval * 1.5)) {
       let told = 0;
       try {
-        const patience = Math.min(LONGEST_LOOK, Math.max(1, end - Date.now()));
-        const document = await this.get(documentId, { maxRetries: 0, signal, timeout: patience });
+        const patience = Math.min(LONGEST_LOOK, Math.max(SHORTEST_LOOK, end - Date.now()));
+        const how = { maxRetries: 0, signal, timeout: patience };
+        const { value: document, key } = await this.#transport.answer<Document>(this.#look(documentId), how);
         lastStatus = document.status;
         if (lastStatus === "completed") return document;
-        if (lastStatus === "failed") throw new DocumentFailedError(documentId, document.error);
+        if (lastStatus === "failed") {
+          throw new DocumentFailedError(documentId, masked(document.error, key));
+        }
       } catch (raised) {
         if (!isPassing(raised)) throw raised;
         if (raised instanceof APIError) told = 1000 * (raised.retryAfter ?? 0);

@@ -1,6 +1,7 @@
 // client.retrievals
 
 import type { RequestOptions } from "../calls.js";
+import { RESULTS } from "../forms.js";
 import type {
   Chunk,
   GraphQueryResult,
@@ -24,7 +25,8 @@ export class RetrievalsResource {
 
   async retrieve(params: RetrieveParams, options?: RequestOptions): Promise<RetrievalResults> {
     // (It changes nothing, so it is repeated as a GET is.)
-    const call = { method: "POST", path: "/retrievals", json: params, isRepeatable: true } as const;
+    const json = { ...params, collectionId: params.collectionId ?? undefined };
+    const call = { method: "POST", path: "/retrievals", json, isRepeatable: true, answer: RESULTS } as const;
     const { results, ...details } = await this.#transport.request<Answer>(call, options);
     // Of a chunk, and of it alone, `metadata` are the server's.
     const chunks = results.map((chunk): Chunk => {

@@ -7,6 +7,7 @@ import httpx
 from pydantic import ValidationError
 
 from mnemosyne import errors
+from mnemosyne.aio.keys import AsyncApiKey
 from mnemosyne.aio.resources.chat import AsyncChatResource
 from mnemosyne.aio.resources.collections import AsyncCollectionsResource
 from mnemosyne.aio.resources.documents import AsyncDocumentsResource
@@ -18,13 +19,14 @@ from mnemosyne.requests import Request
 
 
 class AsyncMnemosyne:
-    """`api_key`: a key or a user's token, else MNEMOSYNE_API_KEY; `base_url`: else MNEMOSYNE_BASE_URL, else
-    the local stack's; `timeout`: seconds for each attempt, 60 by default; `max_retries`: how often a request
-    is repeated; `http_client`: one of your own, which stays open. Raises ConfigurationError."""
+    """`api_key`: a key or a user's token, or a function that returns one, asked before each attempt; else
+    MNEMOSYNE_API_KEY. `base_url`: else MNEMOSYNE_BASE_URL, else the local stack's. `timeout`: seconds for an
+    attempt, by default 60, and 180 for a whole answer of the chat. `max_retries`: how often a request is
+    repeated. `http_client`: one of your own, which stays open. Raises ConfigurationError."""
 
     def __init__(
         self,
-        api_key: str | None = None,
+        api_key: AsyncApiKey | None = None,
         base_url: str | None = None,
         timeout: float | httpx.Timeout | None = None,
         max_retries: int = 2,
@@ -49,7 +51,8 @@ class AsyncMnemosyne:
         try:
             return Health.model_validate_json(answer.content)
         except ValidationError:
-            raise errors.of_response(answer, self._transport.settings.api_key) from None
+            pass
+        raise errors.of_response(answer)
 
     async def stats(self) -> Stats:
         """For admins: a key with the scope admin."""

@@ -1,12 +1,15 @@
 """What all models share: they are frozen, and keep fields that a newer server sends and this version does not
 know. Where the API may learn another word (a status, a mode), the type is str."""
 
-from typing import Self
+from typing import Self, TypeVar
 
 import httpx
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from mnemosyne import errors
 from mnemosyne.errors import UnexpectedResponseError
+
+Item = TypeVar("Item")
 
 
 class Model(BaseModel):
@@ -18,18 +21,24 @@ class Model(BaseModel):
         try:
             return cls.model_validate_json(response.content)
         except ValidationError as fault:
-            raise unexpected(response, fault) from None
+            found = fault
+        raise unexpected(response, found)
+
+
+def listed(kind: TypeAdapter[list[Item]], response: httpx.Response) -> list[Item]:
+    """Raises the same."""
+    try:
+        return kind.validate_json(response.content)
+    except ValidationError as fault:
+        found = fault
+    raise unexpected(response, found)
 
 
 def unexpected(response: httpx.Response, fault: ValidationError) -> UnexpectedResponseError:
     """It says where the answer differs, and nothing of what it holds."""
     first = fault.errors(include_input=False, include_url=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"])) or "the answer"
-    return UnexpectedResponseError(
-        f"This is no answer of the API: {place}: {first['type']}.",
-        status_code=response.status_code,
-        request_id=response.headers.get("x-request-id"),
-    )
+    return errors.unexpected(response, f"This is no answer of the API: {place}: {first['type']}.")
 
 
 class Pagination(Model):

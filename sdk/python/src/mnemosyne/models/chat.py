@@ -23,6 +23,7 @@ class RetrievalParam(TypedDict, total=False):
     hierarchical: bool
     expand_context: bool
     metadata_filter: dict[str, Any]
+    document_type: str
 
 
 class GenerationParam(TypedDict, total=False):
@@ -136,9 +137,11 @@ class ChatCompletion(_Told):
         try:
             said = _Answer.model_validate_json(response.content)
         except ValidationError as fault:
-            raise unexpected(response, fault) from None
-        choice = Choice(message=ChatMessage(content=said.response))
-        return cls.model_construct(**{**dict(said), "choices": [choice]})
+            found = fault
+        else:
+            choice = Choice(message=ChatMessage(content=said.response))
+            return cls.model_construct(**{**dict(said), "choices": [choice]})
+        raise unexpected(response, found)
 
 
 class _Answer(Model):

@@ -2,12 +2,13 @@
 """Chat: answers over documents, whole or as a stream, and the sessions that remember them."""
 
 from collections.abc import Iterable
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
+from mnemosyne import errors
 from mnemosyne.chunks import chunk_of
-from mnemosyne.models.base import unexpected
+from mnemosyne.models.base import listed
 from mnemosyne.models.chat import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -23,6 +24,8 @@ from mnemosyne.streaming import Stream
 from mnemosyne.transport import Transport
 
 Preset = Literal["concise", "detailed", "research", "technical", "creative", "qna"]
+# A deep answer takes the server up to 95 seconds, with a margin for slow models.
+WHOLE_SECONDS = 180.0
 _SESSIONS = TypeAdapter(list[ChatSession])
 _MESSAGES = TypeAdapter(list[SessionMessage])
 
@@ -37,7 +40,7 @@ class ChatCompletionsResource:
         collection_id: str | None,
         messages: Iterable[ChatMessageParam],
         *,
-        stream: Literal[False] = False,
+        stream: Literal[False] | None = False,
         model: str | None = None,
         session_id: str | None = None,
         preset: Preset | None = None,
@@ -75,7 +78,7 @@ class ChatCompletionsResource:
         collection_id: str | None,
         messages: Iterable[ChatMessageParam],
         *,
-        stream: bool,
+        stream: bool | None,
         model: str | None = None,
         session_id: str | None = None,
         preset: Preset | None = None,
@@ -93,24 +96,47 @@ class ChatCompletionsResource:
         collection_id: str | None,
         messages: Iterable[ChatMessageParam],
         *,
-        stream: bool = False,
-        **options: Any,
+        stream: bool | None = False,
+        model: str | None = None,
+        session_id: str | None = None,
+        preset: Preset | None = None,
+        reasoning_mode: Literal["standard", "deep"] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        custom_instruction: str | None = None,
+        is_follow_up: bool | None = None,
+        retrieval: RetrievalParam | None = None,
+        generation: GenerationParam | None = None,
     ) -> ChatCompletion | Stream[ChatCompletionChunk]:
         """An answer to the last message; None for a collection is all of the caller's, or the session's.
 
         Each turn is kept in a session: the answer's `session_id`, sent again, goes on with it. It is repeated
         only where the API did nothing; a stream never once it has begun.
         """
-        said = given(collection_id=collection_id, messages=list(messages), stream=stream, **options)
-        request = Request("POST", "/chat", json=said, repeatable=False)
+        said = given(
+            collection_id=collection_id,
+            messages=list(messages),
+            stream=bool(stream),
+            model=model,
+            session_id=session_id,
+            preset=preset,
+            reasoning_mode=reasoning_mode,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            custom_instruction=custom_instruction,
+            is_follow_up=is_follow_up,
+            retrieval=retrieval,
+            generation=generation,
+        )
         if stream:
-            answer = self._transport.open(request)
-            secret, request_id = self._transport.settings.api_key, answer.headers.get("x-request-id")
+            answer = self._transport.open(Request("POST", "/chat", json=said, repeatable=False))
+            secret, request_id = errors.secret_of(answer), errors.request_id(answer)
             return Stream(
                 answer,
                 lambda data: chunk_of(data, secret, request_id),
                 lambda chunk: chunk.type == "done",
             )
+        request = Request("POST", "/chat", json=said, repeatable=False, seconds_unless_said=WHOLE_SECONDS)
         return ChatCompletion.of(self._transport.send(request))
 
 
@@ -123,10 +149,7 @@ class ChatSessionsResource:
 
         def fetch(offset: int) -> Page[ChatSession]:
             answer = self._transport.send(Request("GET", "/chat/sessions", query(limit=limit, offset=offset)))
-            try:
-                found = _SESSIONS.validate_json(answer.content)
-            except ValidationError as fault:
-                raise unexpected(answer, fault) from None
+            found = listed(_SESSIONS, answer)
             return Page(found, None, offset + limit if len(found) == limit else None, fetch)
 
         return fetch(offset)
@@ -137,10 +160,7 @@ class ChatSessionsResource:
 
         def fetch(offset: int) -> Page[SessionMessage]:
             answer = self._transport.send(Request("GET", place, query(limit=limit, offset=offset)))
-            try:
-                found = _MESSAGES.validate_json(answer.content)
-            except ValidationError as fault:
-                raise unexpected(answer, fault) from None
+            found = listed(_MESSAGES, answer)
             return Page(found, None, offset + limit if len(found) == limit else None, fetch)
 
         return fetch(offset)

@@ -7,15 +7,16 @@ from typing import Any, Literal
 
 from mnemosyne.errors import (
     APIConnectionError,
+    APIError,
     APITimeoutError,
     DocumentFailedError,
-    InternalServerError,
-    RateLimitError,
+    masked,
+    secret_of,
 )
 from mnemosyne.models.document import Document, DocumentLink, Documents, DocumentStatus
 from mnemosyne.pages import Page
 from mnemosyne.requests import Request, given, making, path, query
-from mnemosyne.retries import Waiting
+from mnemosyne.retries import Waiting, is_passing
 from mnemosyne.transport import Transport
 from mnemosyne.uploads import File, upload_of
 
@@ -159,22 +160,24 @@ class DocumentsResource:
             seconds = min(max(waiting.left, 1.0), LOOK_SECONDS)
             request = Request("GET", path("documents", document_id), seconds=seconds, tries=1)
             try:
-                document = Document.of(self._transport.send(request))
+                answer = self._transport.send(request)
             except APIConnectionError as fault:
                 last, asked_for = str(fault), None
-            except (InternalServerError, RateLimitError) as fault:
+            except APIError as fault:
+                if not is_passing(fault.status_code):
+                    raise
                 last, asked_for = str(fault), fault.retry_after
             else:
+                document = Document.of(answer)
                 if document.status == "completed":
                     return document
                 said = document.error
+                why = masked([said.code, said.message] if said else ["", ""], secret_of(answer))
                 if document.status == "failed":
-                    raise DocumentFailedError(
-                        document.id, said.code if said else "", said.message if said else ""
-                    )
+                    raise DocumentFailedError(document.id, *why)
                 last, asked_for = f"it is {document.status}", None
                 if said:
-                    last += f" ({said.code}: {said.message})"
+                    last += " ({}: {})".format(*why)
             pause = waiting.pause(asked_for)
             if pause is None:
                 raise APITimeoutError(f"document {document_id} is not ready after {timeout} s: {last}")

@@ -8,14 +8,15 @@ from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.errors import (
     APIConnectionError,
+    APIError,
     APITimeoutError,
     DocumentFailedError,
-    InternalServerError,
-    RateLimitError,
+    masked,
+    secret_of,
 )
 from mnemosyne.models.document import Document, DocumentLink, Documents, DocumentStatus
 from mnemosyne.requests import Request, given, making, path, query
-from mnemosyne.retries import Waiting
+from mnemosyne.retries import Waiting, is_passing
 from mnemosyne.uploads import File, upload_of
 
 LOOK_SECONDS = 30.0
@@ -158,22 +159,24 @@ class AsyncDocumentsResource:
             seconds = min(max(waiting.left, 1.0), LOOK_SECONDS)
             request = Request("GET", path("documents", document_id), seconds=seconds, tries=1)
             try:
-                document = Document.of(await self._transport.send(request))
+                answer = await self._transport.send(request)
             except APIConnectionError as fault:
                 last, asked_for = str(fault), None
-            except (InternalServerError, RateLimitError) as fault:
+            except APIError as fault:
+                if not is_passing(fault.status_code):
+                    raise
                 last, asked_for = str(fault), fault.retry_after
             else:
+                document = Document.of(answer)
                 if document.status == "completed":
                     return document
                 said = document.error
+                why = masked([said.code, said.message] if said else ["", ""], secret_of(answer))
                 if document.status == "failed":
-                    raise DocumentFailedError(
-                        document.id, said.code if said else "", said.message if said else ""
-                    )
+                    raise DocumentFailedError(document.id, *why)
                 last, asked_for = f"it is {document.status}", None
                 if said:
-                    last += f" ({said.code}: {said.message})"
+                    last += " ({}: {})".format(*why)
             pause = waiting.pause(asked_for)
             if pause is None:
                 raise APITimeoutError(f"document {document_id} is not ready after {timeout} s: {last}")

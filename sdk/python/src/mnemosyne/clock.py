@@ -1,0 +1,84 @@
+"""How long an attempt may take altogether. Written by hand, as its asynchronous twin (aio/clock.py): here the
+clock is looked at with each piece that comes."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from mnemosyne.retries import DRAIN_SECONDS, Late
+
+
+class Deadline:
+    """Of all that is read within, `seconds` from now; None is for ever. Raises Late."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """What was done in time is done."""
+
+    def read(self, response: httpx.Response) -> None:
+        """Its whole body. Closes it."""
+        if self._end is not None and isinstance(response.stream, httpx.SyncByteStream):
+            # No wait for a piece is longer than what is left now.
+            waits = response.request.extensions.get("timeout", {})
+            waits["read"] = max(self._end - time.monotonic(), 0.001)
+            response.stream = _Clocked(response.stream, self._end)
+        try:
+            response.read()
+        finally:
+            response.close()
+
+
+class _Clocked(httpx.SyncByteStream):
+    def __init__(self, stream: httpx.SyncByteStream, end: float) -> None:
+        self._stream = stream
+        self._end = end
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._stream:
+            if time.monotonic() > self._end:
+                raise Late
+            yield piece
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def drained(response: httpx.Response, rest: Iterator[Any]) -> None:
+    """Read what is left of it, which says nothing any more, so that the connection can be used again; but not
+    for long."""
+    end = time.monotonic() + DRAIN_SECONDS
+    # A read that waits is ended by ending what it reads from.
+    timer = threading.Timer(DRAIN_SECONDS, _hang_up, [response])
+    timer.daemon = True
+    timer.start()
+    try:
+        with suppress(httpx.RequestError, httpx.StreamError, OSError):
+            while time.monotonic() < end and next(rest, None) is not None:
+                pass
+    finally:
+        timer.cancel()
+
+
+def _hang_up(response: httpx.Response) -> None:
+    """(A connection of HTTP/2 is not this answer's alone.)"""
+    stream = response.extensions.get("network_stream")
+    if stream is None or response.is_closed or response.http_version == "HTTP/2":
+        return
+    opened = stream.get_extra_info("socket")
+    if isinstance(opened, socket.socket):
+        with suppress(OSError):
+            # Of the socket itself: TLS would lay down what the reader still holds.
+            socket.socket.shutdown(opened, socket.SHUT_RDWR)

@@ -1,0 +1,20 @@
+"""The key that an attempt goes with. Written by hand, as its asynchronous twin (aio/keys.py)."""
+
+from collections.abc import Callable
+from inspect import iscoroutine
+
+from mnemosyne.config import key_of
+
+ApiKey = str | Callable[[], str]
+
+
+def current(api_key: ApiKey) -> str:
+    """Asks for it, where it is a function. Raises ConfigurationError for what is no key, and what that
+    function raises."""
+    if isinstance(api_key, str):
+        return api_key
+    said = api_key()
+    if iscoroutine(said):
+        # Of a coroutine function, which only the other client can await.
+        said.close()
+    return key_of(said)

@@ -1,0 +1,40 @@
+// What an answer must have, so that what reads it does not stumble: checked where it comes in.
+
+import { isRecord } from "./utils.js";
+
+type Kind = "string" | "number" | "boolean" | "record" | "records";
+
+/** Fields by their names, the inner ones as `outer.inner`; "" is the whole answer. */
+export type Form = Readonly<Record<string, Kind>>;
+
+export const MADE: Form = { id: "string" };
+export const DOCUMENT: Form = { id: "string", status: "string" };
+export const LINK: Form = { url: "string" };
+export const LISTED: Form = {
+  data: "records",
+  pagination: "record",
+  "pagination.hasMore": "boolean",
+  "pagination.offset": "number",
+};
+export const ROWS: Form = { "": "records" };
+export const RESULTS: Form = { results: "records" };
+export const ANSWER: Form = { response: "string", metadata: "record" };
+export const ENDING: Form = { metadata: "record" };
+export const STATS: Form = { totalDocuments: "number" };
+
+/** The first field that is not as it must be; undefined where all are. */
+export function amiss(value: unknown, form: Form): string | undefined {
+  const found = Object.entries(form).find(([path, kind]) => !isOf(kind, fieldOf(value, path)));
+  return found && (found[0] || "the answer");
+}
+
+function fieldOf(value: unknown, path: string): unknown {
+  if (path === "") return value;
+  return path.split(".").reduce<unknown>((inner, name) => (isRecord(inner) ? inner[name] : undefined), value);
+}
+
+function isOf(kind: Kind, value: unknown): boolean {
+  if (kind === "record") return isRecord(value);
+  if (kind === "records") return Array.isArray(value) && value.every(isRecord);
+  return typeof value === kind;
+}

@@ -1,0 +1,101 @@
+"""The Python SDK ends what takes too long: an attempt with all its body, a stream after its last part, a key
+that does not come. Asked by a client with a key."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from mnemosyne import APITimeoutError, AsyncMnemosyne, Mnemosyne
+from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
+from tests.sdk.test_python_streams import ASKED, END, delta
+from tests.stand_in import Reply, StandIn
+
+ANSWER = {"query": "q", "response": "r"}
+# Each byte comes in time; all of them take many seconds.
+DRIPPING = 0.1
+COMMENTS: list[bytes | float] = [0.05, b": still here\n\n"] * 400
+
+
+async def _told(url: str, timeout: float) -> None:
+    async with AsyncMnemosyne(KEY, url, timeout=timeout, max_retries=0) as client:
+        await client.collections.get("c1")
+
+
+def test_an_answer_that_drips_ends_with_its_attempt(gateway: StandIn):
+    gateway.replies(Reply(json=COLLECTION, drip=DRIPPING))
+    late = pytest.raises(APITimeoutError)
+    with Mnemosyne(KEY, gateway.url, timeout=0.5, max_retries=0) as client, late:
+        client.collections.get("c1")
+    with pytest.raises(APITimeoutError):
+        ran(_told(gateway.url, 0.5))
+
+
+def test_waiting_for_a_document_is_no_longer_than_its_time_though_each_byte_comes(gateway: StandIn):
+    gateway.replies(Reply(json={**DOCUMENT, "status": "completed"}, drip=DRIPPING))
+    with Mnemosyne(KEY, gateway.url) as client, pytest.raises(APITimeoutError, match="did not answer"):
+        client.documents.wait_until_ready("d1", timeout=1)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "asked", "seconds"),
+    [(None, "whole", 180.0), (None, "stream", 60.0), (None, "read", 60.0), (5.0, "whole", 5.0)],
+)
+def test_a_whole_answer_has_three_minutes_unless_the_client_was_told(
+    gateway: StandIn, timeout: float | None, asked: str, seconds: float
+):
+    """As many as deep reasoning may take the server, and some."""
+    seen: list[float] = []
+
+    def see(request: httpx.Request) -> None:
+        seen.append(request.extensions["timeout"]["read"])
+
+    with (
+        httpx.Client(event_hooks={"request": [see]}) as http,
+        Mnemosyne(KEY, gateway.url, timeout=timeout, http_client=http) as client,
+    ):
+        gateway.replies(Reply(chunks=[END]) if asked == "stream" else Reply(json={**COLLECTION, **ANSWER}))
+        if asked == "read":
+            client.collections.get("c1")
+        else:
+            client.chat.completions.create("c1", ASKED, stream=asked == "stream")
+    assert seen == [seconds]
+
+
+async def _read(gateway: StandIn) -> None:
+    async with AsyncMnemosyne(KEY, gateway.url) as client:
+        stream = await client.chat.completions.create("c1", ASKED, stream=True)
+        assert len([chunk async for chunk in stream]) == 2
+        assert await asyncio.to_thread(gateway.left.wait, 5)
+
+
+@pytest.mark.parametrize("after", [COMMENTS, [30.0]])
+@pytest.mark.parametrize("half", ["synchronous", "asynchronous"])
+def test_a_stream_that_is_done_does_not_wait_for_a_server_that_stays(
+    gateway: StandIn, half: str, after: list[bytes | float]
+):
+    gateway.replies(Reply(chunks=[delta("To"), END, *after]))
+    if half == "asynchronous":
+        ran(_read(gateway))
+        return
+    with Mnemosyne(KEY, gateway.url) as client:
+        assert len(list(client.chat.completions.create("c1", ASKED, stream=True))) == 2
+        assert gateway.left.wait(5)
+
+
+async def _never() -> str:
+    await asyncio.Event().wait()
+    return KEY
+
+
+async def _hanging(url: str) -> None:
+    key: Any = _never
+    async with AsyncMnemosyne(key, url, timeout=0.2) as client:
+        await client.collections.get("c1")
+
+
+def test_a_key_that_does_not_come_is_a_time_out(gateway: StandIn):
+    with pytest.raises(APITimeoutError, match="api_key gave no key"):
+        ran(_hanging(gateway.url))
+    assert gateway.requests == []

@@ -1,0 +1,135 @@
+"""The Python SDK's key: asked for before each attempt where a function gives it, and in no error, whoever
+says it. Asked by a client with a key, of a server that repeats it."""
+
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from mnemosyne import (
+    APIConnectionError,
+    APIError,
+    APITimeoutError,
+    AsyncMnemosyne,
+    ConfigurationError,
+    DocumentFailedError,
+    Mnemosyne,
+    StreamInterruptedError,
+)
+from tests.sdk.python_client import COLLECTION, DOCUMENT, KEY, ran
+from tests.sdk.test_python_streams import ASKED, delta, event
+from tests.stand_in import Reply, StandIn
+
+BUSY = Reply(status=503, json={})
+FOUND = Reply(json=COLLECTION)
+TIME = "2026-11-14T10:30:00Z"
+ECHO = {
+    "message": f"Bearer {KEY}",
+    "code": KEY,
+    "type": f"of {KEY}",
+    "details": {"field": KEY, KEY: [{"deeper": f"<{KEY}>"}]},
+}
+
+
+def shown(error: BaseException) -> str:
+    """All that a log or a service for errors may show of it: what it came from, too."""
+    said, at = "", [error]
+    while at:
+        one = at.pop()
+        said += f"{one!r} {vars(one)} {getattr(one, 'request', None) and vars(one)}"
+        at += [inner for inner in (one.__cause__, one.__context__) if inner]
+    return said + "".join(traceback.format_exception(error))
+
+
+@pytest.fixture
+def client(gateway: StandIn) -> Iterator[Mnemosyne]:
+    with Mnemosyne(KEY, gateway.url, max_retries=0) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("call", "reply"),
+    [
+        ("get", Reply(status=400, json={"error": ECHO}, headers={"X-Request-Id": KEY})),
+        ("get", Reply(drop=True)), ("get", Reply(json={"id": KEY})),
+        ("health", Reply(json={"status": "x", "version": "1", "services": {KEY: 1}, "timestamp": TIME})),
+        ("stream", Reply(chunks=[event(type="error", error=ECHO)])),
+        ("stream", Reply(chunks=[delta("To")], drop=True)),
+        ("stream", Reply(chunks=[event(
+            type="done", metadata={"confidence": {"level": "x", "avg_relevance": 1, "thresholds": {KEY: "y"}}}
+        )])),
+        ("wait", Reply(json={**DOCUMENT, "status": "failed", "error": ECHO})),
+        ("wait", Reply(json={**DOCUMENT, "error": ECHO})),
+    ],
+)  # fmt: skip
+def test_no_error_says_the_key_though_the_server_does(
+    gateway: StandIn, client: Mnemosyne, call: str, reply: Reply
+):
+    gateway.replies(reply)
+    calls: dict[str, Callable[[], Any]] = {
+        "get": lambda: client.collections.get("c1"),
+        "health": client.health,
+        "stream": lambda: list(client.chat.completions.create("c1", ASKED, stream=True)),
+        "wait": lambda: client.documents.wait_until_ready("d1", timeout=0.1),
+    }
+    with pytest.raises((APIError, APIConnectionError, DocumentFailedError)) as raised:
+        calls[call]()
+    assert KEY not in shown(raised.value)
+    # What a fault of the network came from knows the request, and so its headers.
+    assert raised.value.__context__ is None
+    if isinstance(raised.value, APIError) and raised.value.status_code == 400:
+        hidden = "[the API key]"
+        assert raised.value.details == {"field": hidden, hidden: [{"deeper": f"<{hidden}>"}]}
+    assert not isinstance(raised.value, StreamInterruptedError) or "broke off" in str(raised.value)
+    assert not isinstance(raised.value, APITimeoutError) or "processing" in str(raised.value)
+
+
+async def _asked(url: str, key: Any) -> None:
+    async with AsyncMnemosyne(key, url) as client:
+        await client.collections.get("c1")
+
+
+@pytest.mark.parametrize("kind", ["function", "coroutine", "synchronous client"])
+def test_a_function_gives_the_key_before_each_attempt(gateway: StandIn, kind: str):
+    """As of a user's token that expires meanwhile."""
+    gateway.replies(BUSY, FOUND)
+    tokens = iter(("first", "second"))
+
+    async def renewed() -> str:
+        return next(tokens)
+
+    if kind == "synchronous client":
+        with Mnemosyne(lambda: next(tokens), gateway.url) as client:
+            client.collections.get("c1")
+    else:
+        ran(_asked(gateway.url, renewed if kind == "coroutine" else lambda: next(tokens)))
+    said = [request.headers["authorization"] for request in gateway.requests]
+    assert said == ["Bearer first", "Bearer second"]
+
+
+async def _coroutine() -> str:
+    return KEY
+
+
+@pytest.mark.parametrize(
+    "given", [lambda: None, lambda: "", lambda: f"{KEY} x", lambda: f"{KEY}\n.", _coroutine]
+)
+def test_what_a_function_gives_that_is_no_key_is_not_sent_and_not_shown(gateway: StandIn, given: Any):
+    """Nor is a coroutine, by the client that cannot await it."""
+    with Mnemosyne(given, gateway.url) as client, pytest.raises(ConfigurationError) as raised:
+        client.collections.get("c1")
+    assert KEY not in shown(raised.value)
+    assert gateway.requests == []
+
+
+def test_what_a_function_raises_is_raised_as_it_is_and_once(gateway: StandIn):
+    asked = []
+
+    def fails() -> str:
+        asked.append(1)
+        raise ConnectionResetError("the identity provider")
+
+    with Mnemosyne(fails, gateway.url) as client, pytest.raises(ConnectionResetError):
+        client.collections.get("c1")
+    assert (asked, gateway.requests) == ([1], [])

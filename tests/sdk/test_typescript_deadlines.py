@@ -1,0 +1,46 @@
+"""The TypeScript SDK ends what takes too long, and no sooner. Who asks is a key that nobody has to know."""
+
+from tests.sdk.test_typescript_forms import GET, WAIT, WHOLE
+from tests.sdk.test_typescript_streams import ASK, DELTA, DONE_BYTES, event
+from tests.sdk.typescript_package import Package
+from tests.stand_in import Reply, StandIn
+
+ANSWER = Reply(json={"response": "r", "metadata": {}})
+COMMENTS: list[bytes | float] = [0.05, b": still here\n\n"] * 400
+
+
+def test_a_document_that_became_ready_at_the_very_end_is_ready(typescript: Package, gateway: StandIn):
+    """It is looked at at once, after half a second, and at the end of the second that there is."""
+    processing = Reply(json={"id": "d", "status": "processing"})
+    gateway.replies(*[processing] * 3, Reply(json={"id": "d", "status": "completed"}, delay=0.3))
+    wait = {**WAIT, "args": ["d", {"timeout": 1000}]}
+    # (The first call of a process takes longer than others.)
+    _, ready = typescript.results({"baseUrl": gateway.url}, GET, wait)
+    assert (ready["value"]["status"], ready["asked"]) == ("completed", 3)
+
+
+def test_a_stream_that_is_done_does_not_wait_for_a_server_that_stays(typescript: Package, gateway: StandIn):
+    gateway.replies(Reply(chunks=[event(DELTA), DONE_BYTES, *COMMENTS]))
+    (result,) = typescript.results({"baseUrl": gateway.url}, ASK)
+    assert (len(result["value"]["chunks"]), "error" in result["value"]) == (2, False)
+    assert gateway.left.wait(5)
+
+
+def test_a_whole_answer_has_three_minutes_unless_somebody_said(typescript: Package, gateway: StandIn):
+    gateway.replies(ANSWER)
+    own = {**WHOLE, "args": [*WHOLE["args"], {"timeout": 7_000}]}
+    for client, waits in (({}, [180_000, 7_000]), ({"timeout": 8_000}, [8_000, 7_000])):
+        found = typescript.calls({"baseUrl": gateway.url, **client}, WHOLE, own, hurried=True)
+        assert ["error" in result for result in found["results"]] == [False, False]
+        assert found["waits"] == waits
+
+
+def test_a_key_that_does_not_come_ends_with_its_call(typescript: Package, gateway: StandIn):
+    client = {"baseUrl": gateway.url, "hangs": True}
+    late, aborted = typescript.results(
+        client, {**GET, "args": ["d", {"timeout": 200}]}, {**GET, "aborted": True}
+    )
+    assert (late["error"]["name"], late["asked"]) == ("APITimeoutError", 0)
+    assert late["error"]["message"] == "apiKey gave no key within 200 ms."
+    assert aborted["error"]["message"] == "enough"
+    assert gateway.requests == []

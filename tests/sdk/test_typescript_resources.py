@@ -1,0 +1,91 @@
+"""What the TypeScript SDK's resources promise beyond a call: pages, kinds of files, deletions that say what
+is so. Who asks is a key that nobody has to know."""
+
+import re
+import socket
+
+from tests.sdk.test_typescript_calls import DELETE, refusal
+from tests.sdk.typescript_package import Package, Row
+from tests.stand_in import Reply, StandIn
+
+
+def test_sessions_and_their_messages_go_on_while_a_page_is_full(typescript: Package, gateway: StandIn):
+    rows = [{"id": f"s{number}"} for number in range(5)]
+    gateway.replies(
+        Reply(json=rows[:2]), Reply(json=rows[2:4]), Reply(json=rows[4:]),
+        Reply(json=rows[:2]), Reply(json=[]), Reply(json=rows),
+    )  # fmt: skip
+    listing: Row = {"call": "chat.sessions.list", "args": [{"limit": 2}], "all": -1}
+    messages: Row = {"call": "chat.sessions.messages", "args": ["s", {"limit": 2, "offset": 4}], "all": -1}
+    every, told, page = typescript.results(
+        {"baseUrl": gateway.url}, listing, messages, {"call": "chat.sessions.list"}
+    )
+    assert every["value"] == {"items": [row["id"] for row in rows], "plain": True}
+    assert told["value"]["items"] == ["s0", "s1"]
+    assert (page["value"]["items"], page["value"]["pagination"]) == (rows, None)
+    assert [request.path for request in gateway.requests] == [
+        *(f"/chat/sessions?limit=2&offset={offset}" for offset in (0, 2, 4)),
+        *(f"/chat/sessions/s/messages?limit=2&offset={offset}" for offset in (4, 6)),
+        "/chat/sessions?limit=20&offset=0",
+    ]
+
+
+def test_what_a_file_is_goes_with_it(typescript: Package, gateway: StandIn):
+    """By what is said, else by what the file says, else by its name."""
+    gateway.replies(Reply(json={"id": "d"}))
+    table: list[tuple[Row, Row, str]] = [
+        ({"kind": "file", "name": "kiln.md"}, {}, "text/markdown"),
+        ({"kind": "named", "name": "kiln.PDF"}, {}, "application/pdf"),
+        ({"kind": "bytes"}, {"filename": "a.docx"}, "application/vnd.openxmlformats-officedocument."),
+        ({"kind": "blob"}, {"filename": "a.md"}, "text/plain"),
+        ({"kind": "blob"}, {"filename": "a.md", "contentType": "text/x-a"}, "text/x-a"),
+        ({"kind": "bytes"}, {"filename": "a.constructor"}, "application/octet-stream"),
+    ]
+    steps: list[Row] = [
+        {"call": "documents.create", "args": [{"collectionId": "c", **said}], "file": {**file, "text": "hot"}}
+        for file, said, _ in table
+    ]
+    typescript.results({"baseUrl": gateway.url}, *steps)
+    for request, (_, _, kind) in zip(gateway.requests, table, strict=True):
+        found = re.search(rb'filename="[^\r]*\r\nContent-Type: ([^\r]*)', request.body)
+        assert found
+        assert found[1].decode().startswith(kind)
+
+
+def test_a_deletion_that_finds_nothing_says_so_where_nothing_was_done_before(
+    typescript: Package, gateway: StandIn
+):
+    """After an attempt that reached nobody, and after 408; not after one that may have been done."""
+    missing = refusal(404, "collection_not_found")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        nowhere = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        gateway.replies(missing)
+        found = typescript.run(
+            "driver.mjs",
+            {
+                "client": {"apiKey": "k", "baseUrl": gateway.url},
+                "steps": [DELETE], "hurried": True, "refused": nowhere,
+            },
+        )  # fmt: skip
+    (refused,) = found["results"]
+    assert (refused["asked"], refused["error"]["name"]) == (2, "NotFoundError")
+    with StandIn() as other:
+        other.replies(Reply(status=408, json={}), missing, Reply(status=502, json={}), missing)
+        late, perhaps = typescript.results({"baseUrl": other.url}, DELETE, DELETE, hurried=True)
+    assert late["error"]["name"] == "NotFoundError"
+    assert "error" not in perhaps
+
+
+def test_how_far_a_document_is_and_where_its_original_is(typescript: Package, gateway: StandIn):
+    gateway.replies(
+        Reply(json={"id": "d", "status": "processing", "step": "embedding", "chunk_count": 0}),
+        Reply(json={"url": "http://x/o", "expires_at": "2026-11-14T10:30:00Z"}),
+    )
+    far, link = typescript.results(
+        {"baseUrl": gateway.url},
+        {"call": "documents.status", "args": ["d"]}, {"call": "documents.url", "args": ["d"]},
+    )  # fmt: skip
+    assert (far["value"]["step"], far["value"]["chunkCount"]) == ("embedding", 0)
+    assert link["value"] == {"url": "http://x/o", "expiresAt": "2026-11-14T10:30:00Z"}
+    assert [request.path for request in gateway.requests] == ["/documents/d/status", "/documents/d/url"]
