@@ -1,0 +1,69 @@
+"""The README's curl lines, by curl itself and in their order, on the real stack: each is answered well."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from local.tools import ROOT
+from tests.conftest import People
+from tests.isolation.test_documents import collection
+from tests.isolation.test_keys import make
+
+TOKEN_OF_TOMAS = "$(.venv/bin/python -m local token --user tomas@halden.example)"
+# A line that goes on ends with a backslash.
+COMMAND = re.compile(r"^    curl (?:.*\\\n)*.*\n", re.MULTILINE)
+
+
+def commands() -> list[str]:
+    """All but those of large files, which need a bucket (tests/functions/test_uploads.py)."""
+    found = COMMAND.findall((ROOT / "README.md").read_text())
+    return [command for command in found if "$SAID" not in command]
+
+
+def curl() -> str:
+    if found := shutil.which("curl"):
+        return found
+    if os.environ.get("CI"):
+        pytest.fail("CI has no curl: .ci/run installs it")
+    pytest.skip("no curl on this machine")
+
+
+def test_every_line_is_answered(people: People, tmp_path: Path, no_jobs: None):
+    """ann's, with a key of hers; where the README says $ADMIN, ada's."""
+    stack, home = people.ann.stack, collection(people.ann)
+    scopes = ["documents:write", "collections:manage", "retrievals:read"]
+    told = {
+        "http://127.0.0.1:54321": stack.url,
+        TOKEN_OF_TOMAS: people.ann.token(),
+        '"collection_id": "..."': f'"collection_id": "{home}"',
+        "collection_id=...": f"collection_id={home}",
+        "ws_…": f"ws_{home}",
+    }
+    environment = {
+        "PATH": f"{Path(curl()).parent}:{os.environ['PATH']}",
+        "KEY": make(people.ann, scopes=scopes)["key"],
+        "TOKEN": people.ann.token(),
+        "ADMIN": people.ada.token(),
+        "SUPABASE_ANON_KEY": stack.anon_key,
+    }
+    (tmp_path / "guide.md").write_text("# The kiln\n\nThe kiln is fired for nine hours.")
+    asked = commands()
+    assert len(asked) > 12
+    for command in asked:
+        line = command.strip().replace("curl ", "curl --fail-with-body ", 1)
+        for written, meant in told.items():
+            line = line.replace(written, meant)
+        done = subprocess.run(
+            ["bash", "-c", line],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env=environment,
+            timeout=60,
+        )
+        assert done.returncode == 0, f"{command}{done.stdout}{done.stderr}"
