@@ -86,7 +86,7 @@ export class Library {
     list(byId("collections"), ...choices.map((row) => this.#choice(row)));
     this.#on.chosen(collection, changed);
     this.#documents = [];
-    byId("documents-section").hidden = collection === null && this.#collections.length > 0 && this.#collections.length !== 1;
+    byId("documents-section").hidden = this.#target === null && this.#collections.length > 0;
     await this.#more(++this.#turn);
   }
 
@@ -140,8 +140,9 @@ export class Library {
       const query = `collection_id=${collection.id}&limit=${PAGE}&offset=${this.#documents.length}`;
       const page = await this.#api.get(`/api/v1/documents?${query}`);
       if (turn !== this.#turn) return;
+      if (!this.#documents.length) show(byId("documents"));
       this.#documents.push(...page.data);
-      byId("documents").append(...(this.#documents.length === page.data.length ? (show(byId("documents")), page.data) : page.data).map((row) => this.#row(row)));
+      byId("documents").append(...page.data.map((row) => this.#row(row)));
       byId("documents-count").textContent =
         page.pagination.total > this.#documents.length
           ? `${this.#documents.length.toLocaleString("en")} of ${count(page.pagination.total, "document")}`
