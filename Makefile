@@ -4,12 +4,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 export SUPABASE_TELEMETRY_DISABLED := 1
 
-.PHONY: help demo serve test check format migration openapi package sdk bench eval clean
+.PHONY: help demo serve test test-postgres test-long mutants check format migration openapi package sdk bench eval clean
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
 	@echo "make serve      the stack on port 54321, with tokens and curl lines to paste, until Ctrl-C"
-	@echo "make test       every test"
+	@echo "make test       the tests, on Postgres 18: before every commit"
+	@echo "make test-postgres      the tests that depend on the version of Postgres, on 16 and 18"
+	@echo "make test-long  the tests that take minutes: random kills, large snapshots, the fuzzer at full width"
+	@echo "make mutants    plants defects one at a time, and checks that a test fails"
 	@echo "make check      format, lint, types, tests: what CI runs"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make openapi    writes openapi/, what each function says of itself; a test compares it"
@@ -26,8 +29,21 @@ demo: .venv/ready node_modules/ready
 serve: .venv/ready node_modules/ready
 	@$(BIN)/python -m local serve
 
+# One process runs all tests of a module, so that they share what the module creates.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+
 test: .venv/ready-dev node_modules/ready
-	@$(BIN)/python -m pytest -n 2
+	@$(PYTEST)
+
+test-postgres: .venv/ready-dev node_modules/ready
+	@$(PYTEST) -m "postgres and not long" --postgres 16
+	@$(PYTEST) -m "postgres and not long" --postgres 18
+
+test-long: .venv/ready-dev node_modules/ready
+	@$(PYTEST) -m long
+
+mutants: .venv/ready-dev node_modules/ready
+	@$(BIN)/python -m tests.mutation --jobs 2
 
 check: .venv/ready-dev node_modules/ready
 	$(BIN)/ruff format --check .
@@ -35,7 +51,7 @@ check: .venv/ready-dev node_modules/ready
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
 
 format: .venv/ready-dev
 	$(BIN)/ruff check --fix .

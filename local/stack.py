@@ -124,8 +124,9 @@ class Stack:
         drop_to = os.environ.get("RAG_LOCAL_POSTGRES_USER")
         return Postgres.at(self.folder, state.postgres_version, state.postgres_port, state.password, drop_to)
 
-    def database_url(self, user: str = "postgres", database: str = "postgres") -> str:
-        return self.postgres.url(database, user)
+    def database_url(self, user: str = "postgres", database: str | None = None) -> str:
+        """A connection URL of the stack's own database, or of another one of its Postgres."""
+        return self.postgres.url(database or "postgres", user)
 
     def require_up(self) -> None:
         """Raises StackError when it is not."""
@@ -236,9 +237,7 @@ class Stack:
 
         # The gateway needs a second to import and to load its model: it does so while the database starts.
         self._spawn("gateway", self._gateway_command(), self._gateway_environment())
-        self._remember("postgres", self.postgres.start(durable=durable))
-        self.postgres.script(ROOT / "local" / "bootstrap.sql")
-        self.migrate("--include-seed" if seed else "")
+        self._start_database(durable=durable, seed=seed)
         self._spawn("postgrest", [postgrest_binary()], self._postgrest_environment())
 
         for name, address in (
@@ -247,6 +246,14 @@ class Stack:
         ):
             wait_until(partial(answers, address), state.children[name], logs / f"{name}.log")
         self._tell_the_database_its_model()
+
+    def _start_database(self, *, durable: bool, seed: bool) -> None:
+        self._remember("postgres", self.postgres.start(durable=durable))
+        self.postgres.script(ROOT / "local" / "bootstrap.sql")
+        self.migrate("--include-seed" if seed else "")
+
+    def _stop_database(self) -> None:
+        self.postgres.stop()
 
     def _make_keys(self) -> None:
         """The key pair of a new stack that signs with one, made as a project's owner would."""
@@ -337,7 +344,7 @@ class Stack:
         for name in ("worker", "gateway", "postgrest"):
             if child := self.state.children.pop(name, None):
                 child.stop()
-        self.postgres.stop()
+        self._stop_database()
         self.state.children.pop("postgres", None)
         self._save()
 

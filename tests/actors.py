@@ -177,7 +177,7 @@ def vector(seed: int, dimensions: int = 384) -> list[float]:
 class World:
     """Makes orgs and people, as a deployer does: with SQL, past row security."""
 
-    def __init__(self, stack: Stack, database: str = "postgres") -> None:
+    def __init__(self, stack: Stack, database: str | None = None) -> None:
         self.stack = stack
         self._connection = psycopg.connect(stack.database_url(database=database), autocommit=True)
         self._tiers: list[str] = []

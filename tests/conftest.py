@@ -1,72 +1,82 @@
-"""The real stack, once for each supported Postgres of the wheel; people made anew for every test.
+"""The real stack, one for each test process, and the people in it.
 
-What is asked of the database itself, and every attack on it, runs on both versions. What stands on that, the
-functions and the core's modules, runs on the newest; with --every-postgres on both.
+Every test runs on one version of Postgres: the newest, or the one that --postgres names.
 """
 
-import fcntl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TextIO
 
 import pytest
 
 from functions import documents
 from local import tokens
-from local.stack import DEFAULT_FOLDER, Stack
+from local.stack import Stack
 from shared.config import Settings
 from shared.embed import Embedder, local_embedder
 from shared.pipeline import Pipeline
 from tests.actors import Actor, Org, World, client
+from tests.databases import ProcessStack, Run
 from tests.functions.serving import made, served
 from tests.stand_in import StandIn
 from tests.storage_server import BUCKET, StorageServer
 from tests.uploading import Uploading
 
-NEWEST = 18
-ON_THE_NEWEST = {"functions", "playground", "sdk", "shared"}
+VERSIONS = (16, 18)
+RUN, LOCK, STACK = pytest.StashKey[Run](), pytest.StashKey[TextIO](), pytest.StashKey[ProcessStack]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--every-postgres", action="store_true", help="every test on every Postgres")
+    parser.addoption("--postgres", type=int, choices=VERSIONS, default=18, help="the Postgres to test on")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("every_postgres"):
-        return
-    chosen, left_out = list[pytest.Item](), list[pytest.Item]()
+def pytest_configure(config: pytest.Config) -> None:
+    if (worker := getattr(config, "workerinput", None)) is not None:
+        config.stash[RUN] = Run(Path(worker["run"]))
+    else:
+        config.stash[RUN], config.stash[LOCK] = Run.begin()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of pytest-xdist which run it belongs to."""
+    node.workerinput["run"] = str(node.config.stash[RUN].folder)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if LOCK in config.stash:
+        config.stash[RUN].remove()
+        config.stash[LOCK].close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        asked = getattr(item, "callspec", None)
-        older = asked is not None and asked.params.get("stack", NEWEST) != NEWEST
-        folder = item.path.relative_to(config.rootpath / "tests").parts[0]
-        (left_out if older and folder in ON_THE_NEWEST else chosen).append(item)
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = chosen
+        if "sql" in item.path.parts:
+            item.add_marker(pytest.mark.postgres)
 
 
 @pytest.fixture(scope="session")
-def _folder(worker_id: str) -> Iterator[Path]:
-    """A fixed one for each process of a test run, so that a run finds and stops what a killed one left;
-    and one test run at a time in a clone."""
-    folder = DEFAULT_FOLDER / f"tests-{worker_id}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield folder
-
-
-@pytest.fixture(scope="session", params=[NEWEST, 16], ids=["postgres18", "postgres16"])
-def stack(request: pytest.FixtureRequest, _folder: Path) -> Iterator[Stack]:
-    """A whole stack of that version."""
-    folder = _folder / f"postgres{request.param}"
-    Stack(folder).remove()
-    running = Stack(folder, postgres_version=request.param)
+def stack(request: pytest.FixtureRequest, worker_id: str) -> Iterator[Stack]:
+    """The stack of this process, of the Postgres version that was asked for."""
+    run = request.config.stash[RUN]
+    server = run.postgres(request.config.getoption("postgres"))
+    running = ProcessStack(run.folder / worker_id, server, f"tests_{worker_id}")
     try:
-        yield running.up(0, durable=False)
-    finally:
+        running.up(0, durable=False)
+        request.config.stash[STACK] = running
+        yield running
         client().close()
         client.cache_clear()
+    finally:
         running.remove()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _empty_database(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if STACK in request.config.stash:
+        request.config.stash[STACK].empty()
 
 
 @pytest.fixture(scope="session")

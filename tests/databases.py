@@ -1,0 +1,144 @@
+"""One Postgres for a test run; for each test process a database of its own, cloned from a template.
+
+The first process that needs a database starts Postgres and migrates the template with the supabase CLI. Every
+process then clones the template, and starts its own PostgREST and gateway for the clone.
+"""
+
+import fcntl
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+import psycopg
+from psycopg import sql
+
+from local import migrations
+from local.postgres import Postgres
+from local.stack import DEFAULT_FOLDER, Stack
+
+TEMPLATE = "template"
+RUNS = DEFAULT_FOLDER / "tests"
+# Schemas whose tables tests write to.
+WRITTEN = ("rag", "auth", "storage")
+
+
+class Run:
+    """The folder of one test run. An exclusive lock on it marks the run as alive."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def begin(cls) -> tuple["Run", TextIO]:
+        """A new run and its lock. Removes the folders and processes of runs that were killed."""
+        RUNS.mkdir(parents=True, exist_ok=True)
+        # Between the making of a folder and its lock, another run would take it for one that was killed.
+        with _locked(RUNS.with_suffix(".lock")):
+            for folder in RUNS.iterdir():
+                with (folder / "run.lock").open("a") as lock:
+                    if _try_to_lock(lock):
+                        cls(folder).remove()
+            folder = Path(tempfile.mkdtemp(dir=RUNS))
+            lock = (folder / "run.lock").open("a")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        return cls(folder), lock
+
+    def remove(self) -> None:
+        """Stop every process of the run and delete its folder."""
+        for state in sorted(self.folder.glob("*/stack.json"), key=lambda file: "postgres" in str(file)):
+            Stack(state.parent).remove()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def postgres(self, version: int) -> Postgres:
+        """The run's Postgres of that major version, with the migrated template. The first call starts it."""
+        server = Stack(self.folder / f"postgres{version}", postgres_version=version)
+        with _locked(self.folder / "postgres.lock"):
+            if not server.folder.exists():
+                server.postgres_only()
+                migrations.make_database(server.postgres, TEMPLATE)
+                migrations.apply_migrations(server, TEMPLATE)
+        return Stack(server.folder).postgres
+
+
+class ProcessStack(Stack):
+    """The stack of one test process: a database on the run's Postgres, a PostgREST and a gateway."""
+
+    def __init__(self, folder: Path, server: Postgres, database: str) -> None:
+        self._server = server
+        self._database = database
+        self._unchanging: list[str] = []
+        super().__init__(folder)
+        self.state.password = server.password
+        self.state.postgres_version = server.version
+
+    @property
+    def postgres(self) -> Postgres:
+        return self._server
+
+    def database_url(self, user: str = "postgres", database: str | None = None) -> str:
+        return self._server.url(database or self._database, user)
+
+    def _start_database(self, *, durable: bool, seed: bool) -> None:
+        if (postmaster := self._server.postmaster()) is not None:
+            self._remember("postgres", postmaster)
+        clone(self._server, self._database)
+        with self._as_superuser() as connection:
+            self._unchanging = [table for table in _tables(connection) if _has_rows(connection, table)]
+
+    def _stop_database(self) -> None:
+        migrations.drop_database(self._server, self._database)
+
+    def remove(self) -> None:
+        """Stop its processes, drop its database and delete its folder; Postgres goes on."""
+        self.down()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def empty(self) -> None:
+        """Delete the rows that tests wrote: the last module then meets as small a database as the first."""
+        with self._as_superuser() as connection:
+            tables = [table for table in _tables(connection) if table not in self._unchanging]
+            if written := [table for table in tables if _has_rows(connection, table)]:
+                # A transaction that a test left open would otherwise make this wait for ever.
+                connection.execute("set lock_timeout = '10s'")
+                connection.execute(f"truncate {', '.join(written)} cascade".encode())
+
+    def _as_superuser(self) -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(self._server.url(self._database), autocommit=True)
+
+
+def clone(server: Postgres, name: str) -> None:
+    """A database like the migrated template, owned as hosted projects have it."""
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        statement = sql.SQL("create database {} template {} owner postgres")
+        connection.execute(statement.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
+
+
+def _tables(connection: psycopg.Connection[tuple[object, ...]]) -> list[str]:
+    rows = connection.execute(
+        "select format('%%I.%%I', nspname, relname) from pg_class join pg_namespace as schema"
+        " on relnamespace = schema.oid where nspname = any (%s) and relkind = 'r'",
+        [list(WRITTEN)],
+    )
+    return [str(table) for (table,) in rows]
+
+
+def _has_rows(connection: psycopg.Connection[tuple[object, ...]], table: str) -> bool:
+    return connection.execute(f"select exists (select from {table})".encode()).fetchone() == (True,)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _try_to_lock(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
