@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -26,11 +25,17 @@ def pack(folder: Path = FOLDER) -> Path:
 
 
 def install(folder: Path, *scripts: Path) -> None:
-    """As its users have it: packed, and unpacked where these scripts, copied there, import it by its name."""
-    home = folder / "node_modules" / "@mnemosyne-ai"
-    with tarfile.open(pack(folder)) as tarball:
-        tarball.extractall(home, filter="data")
-    (home / "package").rename(home / "sdk")
+    """Install the package into the folder as its users do, and copy scripts there that import it by its name."""
+    _run(
+        "npm",
+        "install",
+        pack(folder),
+        "--offline",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+        f"--prefix={folder}",
+    )
     (folder / "package.json").write_text('{"type": "module"}')
     for script in scripts:
         shutil.copy(script, folder)

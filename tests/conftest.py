@@ -57,9 +57,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def stack(request: pytest.FixtureRequest, worker_id: str) -> Iterator[Stack]:
+def run(request: pytest.FixtureRequest) -> Run:
+    """The test run, whose folder all of its processes share."""
+    return request.config.stash[RUN]
+
+
+@pytest.fixture(scope="session")
+def stack(request: pytest.FixtureRequest, run: Run, worker_id: str) -> Iterator[Stack]:
     """The stack of this process, of the Postgres version that was asked for."""
-    run = request.config.stash[RUN]
     server = run.postgres(request.config.getoption("postgres"))
     running = ProcessStack(run.folder / worker_id, server, f"tests_{worker_id}")
     try:
@@ -98,7 +103,7 @@ def embedder() -> Embedder:
     return local_embedder()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def world(stack: Stack) -> Iterator[World]:
     made = World(stack)
     yield made
@@ -156,6 +161,17 @@ class People:
 
 @pytest.fixture
 def people(world: World) -> People:
+    """New people, for a test that writes."""
+    return _people(world)
+
+
+@pytest.fixture(scope="module")
+def shared_people(world: World) -> People:
+    """The same people for all tests of a module that only read."""
+    return _people(world)
+
+
+def _people(world: World) -> People:
     acme, bolt = world.org("Acme"), world.org("Bolt")
     return People(
         acme,

@@ -7,7 +7,7 @@ process then clones the template, and starts its own PostgREST and gateway for t
 import fcntl
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -51,6 +51,18 @@ class Run:
         for state in sorted(self.folder.glob("*/stack.json"), key=lambda file: "postgres" in str(file)):
             Stack(state.parent).remove()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def built(self, name: str, build: Callable[[Path], object]) -> Path:
+        """The folder of that name, which `build` fills once in a run for all of its processes."""
+        folder = self.folder / name
+        with _locked(self.folder / f"{name}.lock"):
+            if not folder.exists():
+                draft = folder.with_suffix(".draft")
+                shutil.rmtree(draft, ignore_errors=True)
+                draft.mkdir()
+                build(draft)
+                draft.rename(folder)
+        return folder
 
     def postgres(self, version: int) -> Postgres:
         """The run's Postgres of that major version, with the migrated template. The first call starts it."""

@@ -20,6 +20,7 @@ from local import package
 from local.stack import Stack
 from local.tools import ROOT, npm_program
 from tests.actors import vector
+from tests.databases import Run
 from tests.stand_in import Reply, StandIn
 
 RUNTIME = Path(__file__).with_name("lambda_runtime.py")
@@ -102,17 +103,19 @@ def packaged_in(folder: Path, *options: str) -> Package:
     """Build, package and unpack anew."""
     package.build(folder / "built")
     osls_package(folder / "built", *options)
-    made = Package(folder / "built" / ".serverless", folder / "unpacked")
+    made = _package_of(folder)
     with zipfile.ZipFile(made.archive) as archive:
         archive.extractall(made.root)
     return made
 
 
+def _package_of(folder: Path) -> Package:
+    return Package(folder / "built" / ".serverless", folder / "unpacked")
+
+
 @pytest.fixture(scope="session")
-def packaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Package]:
-    folder = tmp_path_factory.mktemp("lambda")
-    yield packaged_in(folder)
-    shutil.rmtree(folder)
+def packaged(run: Run) -> Package:
+    return _package_of(run.built("lambda", packaged_in))
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,25 @@
 """The SDKs as they are built, once for all tests."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.sdk.typescript_package import Package, compile_users, installed
+from tests.databases import Run
+from tests.sdk.typescript_package import Package, compile_users, install
 
 
 @pytest.fixture(scope="session")
-def typescript(tmp_path_factory: pytest.TempPathFactory) -> Package:
+def typescript(run: Run) -> Package:
     """The npm package, and a folder of scripts that import it by its name."""
-    return installed(tmp_path_factory.mktemp("typescript"))
+    return Package(run.built("typescript", install))
 
 
 @pytest.fixture(scope="session")
-def typescript_examples(typescript: Package) -> Package:
+def typescript_examples(run: Run) -> Package:
     """The same with the examples, compiled."""
-    compile_users(typescript)
-    return typescript
+
+    def build(folder: Path) -> None:
+        install(folder)
+        compile_users(Package(folder))
+
+    return Package(run.built("typescript-examples", build))

@@ -55,9 +55,8 @@ class Package:
         return found
 
 
-def installed(folder: Path) -> Package:
+def install(folder: Path) -> None:
     sdk_typescript.install(folder, *SCRIPTS.glob("*.mjs"))
-    return Package(folder)
 
 
 def compile_users(package: Package) -> None:
