@@ -53,6 +53,7 @@ class State:
     port: int = 0
     postgres_version: int = 18
     postgres_port: int = 0
+    database: str = "postgres"
     postgrest_port: int = 0
     children: dict[str, Child] = field(default_factory=dict)
 
@@ -126,7 +127,7 @@ class Stack:
 
     def database_url(self, user: str = "postgres", database: str | None = None) -> str:
         """A connection URL of the stack's own database, or of another one of its Postgres."""
-        return self.postgres.url(database or "postgres", user)
+        return self.postgres.url(database or self.state.database, user)
 
     def require_up(self) -> None:
         """Raises StackError when it is not."""
@@ -231,7 +232,7 @@ class Stack:
         state.port = port or free_port()
         if not port_is_free(state.port):
             raise StackError(f"port {state.port} is taken; choose another with --port, or stop who holds it")
-        state.postgres_port, state.postgrest_port = free_port(), free_port()
+        state.postgrest_port = free_port()
         self._make_keys()
         self._save()
 
@@ -248,6 +249,7 @@ class Stack:
         self._tell_the_database_its_model()
 
     def _start_database(self, *, durable: bool, seed: bool) -> None:
+        self.state.postgres_port = free_port()
         self._remember("postgres", self.postgres.start(durable=durable))
         self.postgres.script(ROOT / "local" / "bootstrap.sql")
         self.migrate("--include-seed" if seed else "")

@@ -66,7 +66,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 def stack(request: pytest.FixtureRequest, run: Run, worker_id: str) -> Iterator[Stack]:
     """The stack of this process, of the Postgres version that was asked for."""
     server = run.postgres(request.config.getoption("postgres"))
-    running = ProcessStack(run.folder / worker_id, server, f"tests_{worker_id}")
+    running = ProcessStack(run.folder / worker_id, server, f"{run.folder.name}_{worker_id}")
     try:
         running.up(0, durable=False)
         request.config.stash[STACK] = running

@@ -5,6 +5,7 @@ process then clones the template, and starts its own PostgREST and gateway for t
 """
 
 import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,9 +19,12 @@ from psycopg import sql
 from local import migrations
 from local.postgres import Postgres
 from local.stack import DEFAULT_FOLDER, Stack
+from local.tools import ROOT
 
+RUNNING_SERVER = os.environ.get("RAG_TEST_SERVER")
 TEMPLATE = "template"
 RUNS = DEFAULT_FOLDER / "tests"
+SEED = ROOT / "supabase" / "seed.sql"
 # Schemas whose tables tests write to.
 WRITTEN = ("rag", "auth", "storage")
 
@@ -65,14 +69,22 @@ class Run:
         return folder
 
     def postgres(self, version: int) -> Postgres:
-        """The run's Postgres of that major version, with the migrated template. The first call starts it."""
+        """The run's Postgres of that major version, with the migrated template. The first call starts it.
+
+        RAG_TEST_SERVER names the folder of one that runs already, for many short runs."""
+        if RUNNING_SERVER:
+            return Stack(Path(RUNNING_SERVER)).postgres
+        return self.start_server(version).postgres
+
+    def start_server(self, version: int) -> Stack:
+        """Postgres with the migrated template, unless it runs, as a stack without PostgREST and gateway."""
         server = Stack(self.folder / f"postgres{version}", postgres_version=version)
         with _locked(self.folder / "postgres.lock"):
             if not server.folder.exists():
                 server.postgres_only()
                 migrations.make_database(server.postgres, TEMPLATE)
                 migrations.apply_migrations(server, TEMPLATE)
-        return Stack(server.folder).postgres
+        return Stack(server.folder)
 
 
 class ProcessStack(Stack):
@@ -80,28 +92,30 @@ class ProcessStack(Stack):
 
     def __init__(self, folder: Path, server: Postgres, database: str) -> None:
         self._server = server
-        self._database = database
         self._unchanging: list[str] = []
         super().__init__(folder)
         self.state.password = server.password
         self.state.postgres_version = server.version
+        self.state.database = database
 
     @property
     def postgres(self) -> Postgres:
         return self._server
 
-    def database_url(self, user: str = "postgres", database: str | None = None) -> str:
-        return self._server.url(database or self._database, user)
-
     def _start_database(self, *, durable: bool, seed: bool) -> None:
+        self.state.postgres_port = self._server.port
         if (postmaster := self._server.postmaster()) is not None:
             self._remember("postgres", postmaster)
-        clone(self._server, self._database)
+        clone(self._server, self.state.database)
+        if RUNNING_SERVER:
+            # Its template was made by another checkout, which may lack migrations of this one.
+            migrations.apply_migrations(self, self.state.database)
         with self._as_superuser() as connection:
             self._unchanging = [table for table in _tables(connection) if _has_rows(connection, table)]
+            connection.execute(SEED.read_bytes())
 
     def _stop_database(self) -> None:
-        migrations.drop_database(self._server, self._database)
+        migrations.drop_database(self._server, self.state.database)
 
     def remove(self) -> None:
         """Stop its processes, drop its database and delete its folder; Postgres goes on."""
@@ -116,9 +130,10 @@ class ProcessStack(Stack):
                 # A transaction that a test left open would otherwise make this wait for ever.
                 connection.execute("set lock_timeout = '10s'")
                 connection.execute(f"truncate {', '.join(written)} cascade".encode())
+                connection.execute(SEED.read_bytes())
 
     def _as_superuser(self) -> psycopg.Connection[tuple[object, ...]]:
-        return psycopg.connect(self._server.url(self._database), autocommit=True)
+        return psycopg.connect(self._server.url(self.state.database), autocommit=True)
 
 
 def clone(server: Postgres, name: str) -> None:
