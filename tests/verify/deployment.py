@@ -1,0 +1,17 @@
+"""The test stack as the sweep sees a deployment."""
+
+from local.stack import Stack
+from verify.deployment import Deployment
+
+
+def deployment_of(stack: Stack, url: str | None = None) -> Deployment:
+    """The stack's own functions, or those at another address."""
+    return Deployment(
+        url=url or stack.url,
+        project_url=stack.url,
+        anon_key=stack.anon_key,
+        database_url=stack.database_url(),
+        signing_key=stack.signing_key,
+        metrics_token=stack.state.metrics_token,
+        worker_token=stack.state.worker_token,
+    )

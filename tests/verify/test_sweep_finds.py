@@ -1,0 +1,206 @@
+"""The sweep finds holes: each test plants one, and expects the finding that names it."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, get_args
+
+import pytest
+from fastapi import FastAPI
+
+from functions import collections, health
+from shared.callers import Authorization, Core, Visitor, _key_or_user
+from shared.pipeline import Pipeline
+from shared.types import Principal
+from tests.actors import World
+from tests.functions.serving import site
+from tests.verify.deployment import deployment_of
+from verify.deployment import Finding
+from verify.route_sweep import sweep_routes
+from verify.sql_sweep import sweep_functions, sweep_tables
+from verify.sweep import CONTROL
+
+
+def exactly(name: str) -> Callable[[str], bool]:
+    return lambda target: target == name
+
+
+def attacks_on(findings: list[Finding], target: str) -> set[str]:
+    assert {finding.target for finding in findings} <= {target}, findings
+    return {finding.attack for finding in findings}
+
+
+@contextmanager
+def schema_change(world: World, plant: str, restore: str, exposed: str | None = None) -> Iterator[None]:
+    """A change of the schema, undone at the end. `exposed`: what PostgREST learns of, and forgets."""
+    world.sql(plant)
+    try:
+        if exposed:
+            reload_schema(world, exposed, is_there=True)
+        yield
+    finally:
+        world.sql(restore)
+        if exposed:
+            reload_schema(world, exposed, is_there=False)
+
+
+def reload_schema(world: World, path: str, *, is_there: bool) -> None:
+    world.sql("notify pgrst, 'reload schema'")
+    actor = world.user()
+    until = time.monotonic() + 30
+    while (path in actor.request("GET", "/rest/v1/").json()["paths"]) is not is_there:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@contextmanager
+def extra_route(app: FastAPI, path: str, endpoint: Callable[..., object]) -> Iterator[None]:
+    """One more route of the app."""
+    before = list(app.router.routes)
+    app.get(path)(endpoint)
+    try:
+        yield
+    finally:
+        app.router.routes[:] = before
+
+
+def test_a_route_without_a_caller_is_found(core: Pipeline, world: World):
+    def endpoint(core: Core) -> dict[str, bool]:
+        return {"reachable": core.database.is_reachable()}
+
+    with extra_route(health.app, "/planted", endpoint), site(core) as url:
+        findings = sweep_routes(deployment_of(world.stack, url), only=exactly("GET /planted"))
+    found = attacks_on(findings, "GET /planted")
+    assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= found
+
+
+def test_a_route_for_which_no_request_is_generated_is_found(core: Pipeline, world: World):
+    def endpoint(caller: Visitor, code: Annotated[str, "what no schema says"]) -> None:
+        raise LookupError if code == "impossible" else ValueError
+
+    with extra_route(health.app, "/planted", endpoint), site(core) as url:
+        findings = sweep_routes(deployment_of(world.stack, url), only=exactly("GET /planted"))
+    assert CONTROL in attacks_on(findings, "GET /planted")
+
+
+def test_a_route_that_checks_no_scope_is_found(core: Pipeline, world: World):
+    def without_scope(core: Core, authorization: Authorization = None) -> Principal:
+        return _key_or_user(core, authorization)
+
+    (depends,) = get_args(collections.Reader)[1:]
+    with site(core) as url:
+        collections.app.dependency_overrides[depends.dependency] = without_scope
+        findings = sweep_routes(deployment_of(world.stack, url), only=exactly("GET /v1/collections"))
+    assert attacks_on(findings, "GET /v1/collections") == {"a key with one scope"}
+
+
+def test_a_route_that_is_not_described_is_found(core: Pipeline, world: World):
+    before = list(health.app.router.routes)
+    health.app.get("/hidden", include_in_schema=False)(lambda: None)
+    try:
+        findings = sweep_routes(deployment_of(world.stack), only=exactly(""))
+    finally:
+        health.app.router.routes[:] = before
+    assert attacks_on(findings, "/hidden") == {"description"}
+
+
+@pytest.mark.postgres
+def test_an_open_policy_is_found(world: World):
+    """The functions name the caller's orgs themselves: inside of the org the policy alone decides."""
+    plant = "create policy planted on rag.documents for select to authenticated using (true)"
+    with schema_change(world, plant, "drop policy planted on rag.documents"):
+        deployment = deployment_of(world.stack)
+        of_function = sweep_functions(deployment, exactly("rag_get_document"))
+        of_route = sweep_routes(deployment, only=exactly("GET /v1/documents/{document_id}"))
+    assert "a fellow member" in attacks_on(of_function, "rag_get_document")
+    assert "a fellow member" in attacks_on(of_route, "GET /v1/documents/{document_id}")
+
+
+@pytest.mark.postgres
+def test_memberships_that_let_everyone_in_are_found(world: World):
+    """A user without a membership belongs to every org."""
+    ((original,),) = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")
+    plant = (
+        "create or replace function rag.memberships() returns table (org_id uuid, role text) "
+        "language sql stable security definer set search_path = '' as $$ "
+        "select org_id, members.role from rag.members where user_id = auth.uid() "
+        "or not exists (select from rag.members where user_id = auth.uid()) $$"
+    )
+    with schema_change(world, plant, original):
+        deployment = deployment_of(world.stack)
+        reading = sweep_functions(deployment, exactly("rag_list_collections"))
+        deleting = sweep_functions(deployment, exactly("rag_delete_document"))
+        of_route = sweep_routes(deployment, only=exactly("GET /v1/documents/{document_id}"))
+    stranger = "a user without an org"
+    assert stranger in attacks_on(reading, "rag_list_collections")
+    assert stranger in attacks_on(of_route, "GET /v1/documents/{document_id}")
+    (deletion,) = (finding for finding in deleting if finding.attack == stranger)
+    assert "it changed chunks (-1 +0)" in deletion.detail
+
+
+@pytest.mark.postgres
+def test_a_bound_key_that_is_not_held_is_found(world: World):
+    ((original,),) = world.sql("select pg_get_functiondef('rag.bound_collection'::regproc)")
+    plant = (
+        "create or replace function rag.bound_collection() returns uuid language plpgsql stable "
+        "set search_path = '' as $$ begin return null; end $$"
+    )
+    with schema_change(world, plant, original):
+        findings = sweep_functions(deployment_of(world.stack), exactly("rag_get_document"))
+    assert "a key bound to another collection" in attacks_on(findings, "rag_get_document")
+
+
+@pytest.mark.postgres
+def test_a_grant_to_anon_is_found(world: World):
+    plant, restore = (
+        "grant execute on function public.rag_list_names() to anon",
+        "revoke execute on function public.rag_list_names() from anon",
+    )
+    with schema_change(world, plant, restore):
+        findings = sweep_functions(deployment_of(world.stack), exactly("rag_list_names"))
+    assert "privileges" in attacks_on(findings, "rag_list_names")
+    assert "the role anon may execute it" in {finding.detail for finding in findings}
+
+
+@pytest.mark.postgres
+def test_a_definer_function_that_reads_past_row_security_is_found(world: World):
+    plant = (
+        "create function public.rag_planted(document_id uuid) returns text "
+        "language sql stable security definer set search_path = '' "
+        "as $$ select content from rag.documents where id = document_id $$; "
+        "revoke all on function public.rag_planted(uuid) from public, anon, service_role; "
+        "grant execute on function public.rag_planted(uuid) to authenticated"
+    )
+    with schema_change(world, plant, "drop function public.rag_planted(uuid)", "/rpc/rag_planted"):
+        findings = sweep_functions(deployment_of(world.stack), exactly("rag_planted"))
+    found = attacks_on(findings, "rag_planted")
+    assert {"a member of another org", "a fellow member", "a key bound to another collection"} <= found
+    assert "no token" not in found
+
+
+@pytest.mark.postgres
+def test_a_view_in_the_exposed_schema_is_found(world: World):
+    plant = (
+        "create view public.rag_planted as select * from rag.documents; "
+        "grant select on public.rag_planted to authenticated"
+    )
+    with schema_change(world, plant, "drop view public.rag_planted", "/rag_planted"):
+        findings = sweep_tables(deployment_of(world.stack), exactly("rag_planted"))
+    assert "GET by an admin of another org" in attacks_on(findings, "table public.rag_planted")
+
+
+@pytest.mark.postgres
+def test_a_sweep_leaves_nothing(world: World):
+    """Neither orgs and people, nor counters of theirs."""
+    tables = (
+        "rag.orgs",
+        "rag.tiers",
+        "auth.users",
+        "rag.rate_limits",
+        "rag.measures",
+        "rag.query_embeddings",
+    )
+    count = "select " + ", ".join(f"(select count(*) from {table})" for table in tables)
+    before = world.sql(count)
+    sweep_functions(deployment_of(world.stack), exactly("rag_hit"))
+    assert world.sql(count) == before

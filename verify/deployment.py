@@ -1,0 +1,44 @@
+"""Addresses and keys of the deployment under attack, and a finding."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.sign import Signer
+
+ISSUER_PATH = "/auth/v1"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """`url` serves every function; `project_url` is the Supabase project, with PostgREST below /rest/v1.
+
+    `signing_key` is the HS256 secret or the private JWK of the project. `database_url` must name a role that
+    row security does not bind. Without an operator's token the routes that need it are only attacked.
+    """
+
+    url: str
+    project_url: str
+    anon_key: str
+    database_url: str = field(repr=False)
+    signing_key: str | Mapping[str, Any] = field(repr=False)
+    metrics_token: str | None = field(default=None, repr=False)
+    worker_token: str | None = field(default=None, repr=False)
+    audience: str = "authenticated"
+
+    @property
+    def signer(self) -> Signer:
+        key = self.signing_key if isinstance(self.signing_key, str) else dict(self.signing_key)
+        return Signer(key, f"{self.project_url}{ISSUER_PATH}", self.audience)
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """A route, SQL function or table; the attack on it; and what the response or the database showed."""
+
+    target: str
+    attack: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.target}: {self.attack}: {self.detail}"

@@ -1,0 +1,118 @@
+"""Every function and table of the database, as a target for calls straight through PostgREST."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from verify import examples
+from verify.actors import Cast
+from verify.objects import Values
+from verify.requests import Request, sql_value
+
+ROLES = ("anon", "authenticated", "service_role", "rag_worker")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str
+    kind: str
+    has_default: bool
+
+
+@dataclass(frozen=True)
+class SqlFunction:
+    """A function of the exposed schema, and the roles that may execute it."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    roles: frozenset[str]
+
+    def request(self, values: Values, *, optional: bool) -> Request:
+        """A valid call about the objects that the values name."""
+        known = {parameter.name for parameter in self.parameters}
+        arguments = {
+            parameter.name: sql_value(parameter.name, parameter.kind, values)
+            for parameter in self.parameters
+            if not parameter.has_default or (optional and parameter.name in values)
+        }
+        if self.name in examples.ARGUMENTS:
+            more = examples.ARGUMENTS[self.name](values)
+            arguments |= {name: value for name, value in more.items() if name in known}
+        return Request("POST", f"/rest/v1/rpc/{self.name}", body=arguments)
+
+
+def sql_functions(cast: Cast) -> list[SqlFunction]:
+    """All functions of schema public but those of extensions and triggers."""
+    rows = cast.sql(
+        "select proname, proargnames, "
+        "array(select format_type(kind, null) from unnest(proargtypes) as kind), pronargdefaults, "
+        "array(select rolname::text from pg_roles where rolname = any (%s) "
+        "and has_function_privilege(rolname, pg_proc.oid, 'execute')) "
+        "from pg_proc where pronamespace = 'public'::regnamespace and prorettype <> 'trigger'::regtype "
+        "and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e') order by proname",
+        list(ROLES),
+    )
+    found = []
+    for name, names, kinds, defaults, roles in rows:
+        first_default = len(kinds) - defaults
+        parameters = tuple(
+            Parameter(names[place] if names else f"${place}", kind, place >= first_default)
+            for place, kind in enumerate(kinds)
+        )
+        found.append(SqlFunction(name, parameters, frozenset(roles)))
+    return found
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or view, and what PostgREST is asked for it."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"table {self.schema}.{self.name}"
+
+    @property
+    def is_exposed(self) -> bool:
+        return self.schema == "public"
+
+    def requests(self, org_id: str) -> Iterator[tuple[str, Request]]:
+        """Requests for it, with a description: in the exposed schema, and in its own."""
+        profile = {"Accept-Profile": self.schema, "Content-Profile": self.schema}
+        for headers, place in (({}, ""), (profile, f" in schema {self.schema}")):
+            yield f"GET{place}", Request("GET", f"/rest/v1/{self.name}", headers=headers)
+            if self.schema != "rag":
+                continue  # The table is not the product's: nothing is written to it.
+            only = {"org_id": f"eq.{org_id}"}
+            address = f"/rest/v1/{self.name}"
+            yield f"POST{place}", Request("POST", address, body={"org_id": org_id}, headers=headers)
+            yield (
+                f"PATCH{place}",
+                Request("PATCH", address, only, {"created_at": "2026-01-01"}, headers=headers),
+            )
+            yield f"DELETE{place}", Request("DELETE", address, only, headers=headers)
+
+
+def internal_requests(function: str) -> Iterator[tuple[str, Request]]:
+    """Calls of a function of the schema that is not exposed, with and without the schema's name."""
+    for headers, place in (({}, ""), ({"Content-Profile": "rag"}, " in schema rag")):
+        yield f"POST{place}", Request("POST", f"/rest/v1/rpc/{function}", body={}, headers=headers)
+
+
+def tables(cast: Cast) -> list[Table]:
+    """The tables and views of the product's schema, of Supabase's, and of the exposed one."""
+    rows = cast.sql(
+        "select nspname, relname from pg_class join pg_namespace as schema on schema.oid = relnamespace "
+        "where nspname in ('rag', 'auth', 'storage', 'public') and relkind in ('r', 'p', 'v', 'm', 'f') "
+        "and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e') order by 1, 2"
+    )
+    return [Table(schema, name) for schema, name in rows]
+
+
+def internal_functions(cast: Cast) -> list[str]:
+    """The names of the functions of the schema that is not exposed."""
+    rows = cast.sql(
+        "select proname from pg_proc where pronamespace = 'rag'::regnamespace "
+        "except select proname from pg_proc where pronamespace = 'public'::regnamespace order by 1"
+    )
+    return [name for (name,) in rows]

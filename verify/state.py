@@ -1,0 +1,80 @@
+"""Digest of every row of the victim's, read past row security."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from verify.actors import Cast
+
+# Counters that also a refused request moves.
+COUNTERS = ("rate_limits", "request_counts", "calls", "measures")
+# api_keys.last_used_at: a key whose request is refused was used.
+VOLATILE_COLUMNS = ("last_used_at",)
+OWNER_COLUMNS = ("owner_id", "user_id", "caller_id")
+
+Rows = Counter[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Whose rows count: the whole org's, or only those of one owner, or of one collection."""
+
+    owner_id: str | None = None
+    collection_id: str | None = None
+
+
+class State:
+    """Reads the rows of the victim org from every table of the schema."""
+
+    def __init__(self, cast: Cast) -> None:
+        self._cast = cast
+        self._columns: dict[str, set[str]] = {}
+        for table, column in cast.sql(
+            "select relname, attname from pg_class "
+            "join pg_attribute on attrelid = pg_class.oid and attnum > 0 "
+            "where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p') and not attisdropped"
+        ):
+            if table not in COUNTERS:
+                self._columns.setdefault(table, set()).add(column)
+
+    def rows(self, extent: Extent) -> Rows:
+        """(table, digest) of each row."""
+        selects: list[str] = []
+        parameters: list[object] = []
+        for table, columns in self._columns.items():
+            condition, more = self._condition(table, columns, extent)
+            if condition:
+                is_volatile = columns & set(VOLATILE_COLUMNS)
+                row = f"(to_jsonb(t) - array{list(VOLATILE_COLUMNS)})" if is_volatile else "t"
+                selects.append(f"select '{table}', md5({row}::text) from rag.{table} as t where {condition}")  # noqa: S608
+                parameters += more
+        return Counter(
+            (table, digest) for table, digest in self._cast.sql(" union all ".join(selects), *parameters)
+        )
+
+    def _condition(self, table: str, columns: set[str], extent: Extent) -> tuple[str, Sequence[object]]:
+        cast = self._cast
+        if extent.owner_id:
+            owned = "owner_id" in columns
+            return ("owner_id = %s", [extent.owner_id]) if owned else ("", [])
+        if extent.collection_id:
+            column = "id" if table == "collections" else "collection_id"
+            return (f"{column} = %s", [extent.collection_id]) if column in columns else ("", [])
+        if table == "orgs":
+            return "id = %s", [cast.org_id]
+        if "org_id" in columns:
+            return "org_id = %s", [cast.org_id]
+        people = [cast.admin.id, cast.member.id, cast.fellow.id]
+        owners = [f"{column} = any (%s::uuid[])" for column in OWNER_COLUMNS if column in columns]
+        return " or ".join(owners), [people] * len(owners)
+
+
+def difference(before: Rows, after: Rows) -> str:
+    """The tables whose rows differ, with how many rows went and came; empty when none do."""
+    gone, new = before - after, after - before
+    tables = sorted({table for table, _ in (gone + new)})
+    return ", ".join(
+        f"{table} (-{sum(count for (name, _), count in gone.items() if name == table)}"
+        f" +{sum(count for (name, _), count in new.items() if name == table)})"
+        for table in tables
+    )

@@ -1,0 +1,141 @@
+"""Attacks and positive controls on one target at a time, over objects that are renewed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import httpx
+
+from verify import attacks, examples
+from verify.actors import Cast, cast_of
+from verify.attacks import Attack, Group
+from verify.deployment import Deployment, Finding
+from verify.objects import Objects, Owner, Values
+from verify.requests import Request
+from verify.state import Extent, Rows, State, difference
+
+TIMEOUT_SECONDS = 120
+CONTROL = "positive control"
+# Of requests that no caller may send like this, and of parts of the product that are switched off.
+INVALID = {400, 422, 501, 503}
+
+
+class Target(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def request(self, values: Values, *, optional: bool) -> Request: ...
+
+
+@dataclass(frozen=True)
+class Control:
+    """The rightful caller whose request succeeds, whether it shows or changes anything of the victim's, and
+    the responses to callers whose request fails."""
+
+    caller: str = ""
+    has_effect: bool = False
+    answers: tuple[str, ...] = ()
+
+
+class Sweep:
+    """Attacks on targets behind one address. The victim's objects are renewed when one of them is gone."""
+
+    def __init__(self, cast: Cast, client: httpx.Client, base: str, headers: Mapping[str, str]) -> None:
+        self.cast = cast
+        self.owner = Owner(cast, client)
+        self._state = State(cast)
+        self._client, self._base, self._headers = client, base, headers
+        self.objects: Objects
+        self.renew()
+
+    def renew(self) -> None:
+        self.objects = self.owner.create()
+        self._baseline = self._state.rows(Extent())
+
+    def renew_if_changed(self) -> None:
+        if self._baseline - self._state.rows(Extent()):
+            self.renew()
+
+    def changes(self) -> str:
+        """The tables whose rows differ from those after the last renewal."""
+        return difference(self._baseline, self.rows())
+
+    def rows(self) -> Rows:
+        return self._state.rows(Extent())
+
+    def send(self, request: Request, headers: Mapping[str, str]) -> httpx.Response:
+        return request.send(self._client, self._base, {**self._headers, **headers})
+
+    def attack(self, target: Target, group: Group, chosen: Sequence[Attack]) -> Iterator[Finding]:
+        """Each attack of the group that is chosen; and whether the victim's rows are as before."""
+        before = self._state.rows(group.extent)
+        for attack in chosen:
+            values = self.objects.private if attack.privately else self.objects.shared
+            # A signed link is a credential of its own, which the attacker does not have.
+            values = {**values, "link": self.objects.forged_link}
+            request = target.request(values, optional=attack.optional)
+            if not attack.optional and request.shape() == target.request(values, optional=True).shape():
+                continue  # No field may be left out: the attack was made.
+            response = self.send(request, attack.headers)
+            is_refused = self._is_refused_to_all(target, attack, response)
+            if wrong := attacks.fault(attack, group, request, response, is_refused=is_refused):
+                yield Finding(target.name, attack.name, wrong)
+            if response.is_success and (changed := difference(before, self._state.rows(group.extent))):
+                yield Finding(target.name, attack.name, f"it changed {changed}")
+                before = self._state.rows(group.extent)
+        if changed := difference(before, self._state.rows(group.extent)):
+            yield Finding(target.name, "attacks that were refused", f"one of them changed {changed}")
+
+    def _is_refused_to_all(self, target: Target, attack: Attack, response: httpx.Response) -> bool:
+        """Whether the victim org's admin gets the same status: then the request is at fault, or that part of
+        the product is switched off. Where that is so of the whole target, its positive control fails."""
+        if response.status_code not in INVALID:
+            return False
+        request = target.request(self.objects.shared, optional=attack.optional)
+        rightful = self.send(request, bearer(self.cast.token(self.cast.admin)))
+        return rightful.status_code == response.status_code
+
+    def control(self, target: Target, callers: Mapping[str, Mapping[str, str]]) -> Control:
+        """The first rightful caller whose request has an effect, or else the first whose request succeeds."""
+        control = Control()
+        for name, headers in callers.items():
+            response, effect = self.effect(target, headers)
+            if response.is_error and not any(code in response.text for code in examples.SWITCHED_OFF):
+                answer = f"{name}: {response.status_code} {response.text[:150]}"
+                control = replace(control, answers=(*control.answers, answer))
+            elif effect or response.is_error:
+                return Control(name, has_effect=True)
+            elif not control.caller:
+                control = replace(control, caller=name)
+        return control
+
+    def effect(self, target: Target, headers: Mapping[str, str]) -> tuple[httpx.Response, str]:
+        """The response, and what it shows or changes of the victim's. Objects that changed are renewed."""
+        before = self.rows()
+        request = target.request(self.objects.shared, optional=True)
+        response = self.send(request, headers)
+        markers, ids = (self.cast.marker, self.cast.private_marker), self.objects.ids - {self.cast.org_id}
+        effect = attacks.leak(response, request, markers, ids) or difference(before, self.rows())
+        self.renew_if_changed()
+        return response, effect if response.is_success else ""
+
+    def control_findings(self, target: Target, control: Control, *, needs_effect: bool) -> Iterator[Finding]:
+        """A rightful request must succeed, and show or change something of the victim's."""
+        if not control.caller:
+            detail = f"no rightful caller succeeds, add an example: {'; '.join(control.answers)}"
+            yield Finding(target.name, CONTROL, detail)
+        elif needs_effect and not control.has_effect:
+            detail = f"the request of {control.caller} shows and changes nothing, add an example"
+            yield Finding(target.name, CONTROL, detail)
+
+
+@contextmanager
+def open_sweep(deployment: Deployment, base: str, headers: Mapping[str, str]) -> Iterator[Sweep]:
+    with cast_of(deployment) as cast, httpx.Client(timeout=TIMEOUT_SECONDS) as client:
+        yield Sweep(cast, client, base, headers)
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header that carries a token."""
+    return {"Authorization": f"Bearer {token}"}
