@@ -12,7 +12,8 @@ help:
 	@echo "make test       the tests, on Postgres 18: before every commit"
 	@echo "make test-postgres      the tests that depend on the version of Postgres, on 16 and 18"
 	@echo "make test-long  the tests that take minutes: random kills, large snapshots, the fuzzer at full width"
-	@echo "make mutants    plants defects one at a time, and checks that a test fails"
+	@echo "make mutants    plants defects one at a time, and checks that a test fails (half an hour;"
+	@echo "                MUTANTS='--area graph' for one area, '--help' for the options)"
 	@echo "make check      format, lint, types, tests: what CI runs"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make openapi    writes openapi/, what each function says of itself; a test compares it"
@@ -43,7 +44,7 @@ test-long: .venv/ready-dev node_modules/ready
 	@$(PYTEST) -m long
 
 mutants: .venv/ready-dev node_modules/ready
-	@$(BIN)/python -m tests.mutation --jobs 2
+	@$(BIN)/python -m tests.mutation --jobs 2 $(MUTANTS)
 
 check: .venv/ready-dev node_modules/ready
 	$(BIN)/ruff format --check .

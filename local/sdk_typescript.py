@@ -25,7 +25,7 @@ def pack(folder: Path = FOLDER) -> Path:
 
 
 def install(folder: Path, *scripts: Path) -> None:
-    """Install the package into the folder as its users do, and copy scripts there that import it by its name."""
+    """Install the package into the folder as users do, and copy scripts there that import it by its name."""
     _run(
         "npm",
         "install",

@@ -167,8 +167,11 @@ def people(world: World) -> People:
 
 @pytest.fixture(scope="module")
 def shared_people(world: World) -> People:
-    """The same people for all tests of a module that only read."""
-    return _people(world)
+    """The same people for all tests of a module that only read, with room for more requests than usual."""
+    people = _people(world)
+    for org in (people.acme, people.bolt):
+        world.tier(org, rag=10**6, api=10**6)
+    return people
 
 
 def _people(world: World) -> People:

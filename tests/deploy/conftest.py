@@ -82,10 +82,10 @@ def _slug(function: Mapping[str, str]) -> str:
     return function["FunctionName"].removeprefix("rag-dev-")
 
 
-def osls_package(folder: Path, *options: str) -> None:
+def osls_package(folder: Path, *options: str, target: str | Path = ".serverless") -> None:
     """Run the real osls in the built folder, as the README says."""
     done = subprocess.run(
-        [npm_program("osls"), "package", "--package", ".serverless", *options],
+        [npm_program("osls"), "package", "--package", target, *options],
         cwd=folder,
         env={
             "PATH": os.environ["PATH"],
@@ -118,12 +118,51 @@ def packaged(run: Run) -> Package:
     return _package_of(run.built("lambda", packaged_in))
 
 
+class Runtime:
+    """A bare Python with the libraries of the zip, which forks for each call. Use as a context manager."""
+
+    # What takes a second to import and is not this project's.
+    LIBRARIES = ("fastapi", "httpx", "jose.jwt", "mangum", "slowapi")
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._folder = folder
+        self._calls = 0
+        self._process = subprocess.Popen(
+            # -I and -S: no site-packages, no variables, nothing of this project but the zip.
+            [runtime_python(), "-I", "-S", RUNTIME, str(root), *self.LIBRARIES],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={},
+            text=True,
+        )
+
+    def __enter__(self) -> "Runtime":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=60)
+
+    def run(
+        self, handler: str, events: Sequence[Any], environment: Mapping[str, str]
+    ) -> "subprocess.CompletedProcess[str]":
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._calls += 1
+        output = self._folder / str(self._calls)
+        job = {"handler": handler, "events": events, "environment": environment, "output": str(output)}
+        self._process.stdin.write(f"{json.dumps(job)}\n")
+        self._process.stdin.flush()
+        status = int(self._process.stdout.readline())
+        printed, complaints = (output.with_suffix(f".{name}").read_text() for name in ("stdout", "stderr"))
+        return subprocess.CompletedProcess([handler], status, printed, complaints)
+
+
 @dataclass(frozen=True)
 class Lambda:
     """The unpacked zip, run as Lambda would: a bare Python, and what the deployer set."""
 
     package: Package
-    python: str
+    runtime: Runtime
     deployer: Mapping[str, str]
 
     def environment(self, slug: str) -> dict[str, str]:
@@ -141,21 +180,8 @@ class Lambda:
     ) -> "subprocess.CompletedProcess[str]":
         """Import the function's handler and give it these events, whatever comes of it."""
         environment: dict[str, str | None] = {**self.environment(slug), **changes}
-        given = {
-            "root": str(self.package.root),
-            "handler": handler or self.package.functions[slug]["Handler"],
-            "events": events,
-        }
-        return subprocess.run(
-            # -I and -S: no site-packages, no variables, nothing of this project but the zip.
-            [self.python, "-I", "-S", RUNTIME],
-            input=json.dumps(given),
-            env={name: value for name, value in environment.items() if value is not None},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        given = {name: value for name, value in environment.items() if value is not None}
+        return self.runtime.run(handler or self.package.functions[slug]["Handler"], events, given)
 
     def told(self, slug: str, *events: Any, handler: str | None = None) -> dict[str, Any]:
         done = self.start(slug, events, handler=handler)
@@ -202,10 +228,18 @@ def gateway() -> Iterator[StandIn]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def runtime(packaged: Package, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
+    with Runtime(packaged.root, tmp_path_factory.mktemp("calls")) as running:
+        yield running
+
+
 @pytest.fixture
-def deployed(packaged: Package, stack: Stack, embeddings: StandIn, gateway: StandIn) -> Lambda:
+def deployed(
+    packaged: Package, runtime: Runtime, stack: Stack, embeddings: StandIn, gateway: StandIn
+) -> Lambda:
     """The zip deployed beside the test stack."""
-    return Lambda(packaged, runtime_python(), deployer_of(stack, embeddings, gateway))
+    return Lambda(packaged, runtime, deployer_of(stack, embeddings, gateway))
 
 
 def deployer_of(stack: Stack, embeddings: StandIn, gateway: StandIn) -> dict[str, str]:

@@ -27,15 +27,16 @@ def workflow(name: str) -> dict[Any, Any]:
     return {"on" if key is True else key: value for key, value in read.items()}
 
 
-CHECK, DEPLOY = workflow("check"), workflow("deploy-database")
+CHECK, DEPLOY, NIGHTLY = workflow("check"), workflow("deploy-database"), workflow("nightly")
 
 
 @pytest.fixture
 def project(stack: Stack) -> Iterator[str]:
     """The address of a database that has what a hosted project has, and nothing of ours."""
-    migrations.make_database(stack.postgres, "deployed")
-    yield stack.database_url(database="deployed")
-    migrations.drop_database(stack.postgres, "deployed")
+    name = f"{stack.state.database}_deployed"
+    migrations.make_database(stack.postgres, name)
+    yield stack.database_url(database=name)
+    migrations.drop_database(stack.postgres, name)
 
 
 def has_schema(url: str) -> bool:
@@ -43,16 +44,32 @@ def has_schema(url: str) -> bool:
         return connection.execute("select from pg_namespace where nspname = 'rag'").fetchone() is not None
 
 
-def test_a_push_and_a_pull_request_run_make_check():
+def commands(job: dict[str, Any]) -> list[str]:
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def test_a_push_and_a_pull_request_run_make_check_on_two_pythons_and_both_postgres():
     assert {"push", "pull_request", "workflow_call"} == set(CHECK["on"])
-    (job,) = CHECK["jobs"].values()
-    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    check, postgres = CHECK["jobs"]["check"], CHECK["jobs"]["postgres"]
+    assert set(CHECK["jobs"]) == {"check", "postgres"}
+    assert commands(check) == [".ci/run"]
+    assert commands(postgres) == ["make test-postgres"]
+    # The oldest that the README names as Debian's, and a newer one.
+    oldest, newest = check["strategy"]["matrix"]["python"]
+    assert oldest == "3.11.2"
+    assert int(newest.split(".")[1]) > 11
     assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("exec make check")
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
+def test_the_long_tests_run_every_night():
+    assert set(NIGHTLY["on"]) == {"workflow_dispatch", "schedule"}
+    (job,) = NIGHTLY["jobs"].values()
+    assert commands(job)[-1] == "make test-long"
+
+
 def test_workflows_may_only_read():
-    for found in (CHECK, DEPLOY):
+    for found in (CHECK, DEPLOY, NIGHTLY):
         assert found["permissions"] == {"contents": "read"}
         assert not [job for job in found["jobs"].values() if "permissions" in job]
 

@@ -105,6 +105,7 @@ def test_a_folder_is_found_and_sent_once(people: People, world: World, folder: P
 def test_a_changed_file_replaces_and_a_gone_one_stays_unless_pruned(
     people: People, world: World, folder: Path
 ):
+    (folder / "notes").write_text("The glaze is blue.")
     bring(people.ann, folder)
     other = folder.parent / "other" / "wheel.md"
     other.parent.mkdir()
@@ -114,7 +115,7 @@ def test_a_changed_file_replaces_and_a_gone_one_stays_unless_pruned(
 
     (folder / "kiln.md").write_text("The kiln is opened after three days.")
     (folder / "deep" / "prices.csv").rename(folder / "costs.csv")
-    assert "1 completed, 1 unchanged, 1 with content that is there already" in bring(people.ann, folder)
+    assert "1 completed, 2 unchanged, 1 with content that is there already" in bring(people.ann, folder)
     second = documents(world, people)
     assert second["shelf/kiln.md"][0] == first["shelf/kiln.md"][0]
     assert second["shelf/kiln.md"][2] > first["shelf/kiln.md"][2]
@@ -125,11 +126,14 @@ def test_a_changed_file_replaces_and_a_gone_one_stays_unless_pruned(
     assert "opened after three days" in texts
     assert "opened after a whole day" not in texts
 
+    # An empty file is passed over, but it is not gone.
+    (folder / "notes").write_bytes(b"")
     printed = bring(people.ann, folder, "--prune")
     assert "1 completed, 2 unchanged, " in printed
     assert "1 of files that are gone, deleted" in printed
     # What another folder brought, and what was not brought from one, stays.
     assert set(documents(world, people)) == {
+        "shelf/notes",
         "shelf/kiln.md",
         "shelf/deep/kiln.pdf",
         "shelf/costs.csv",

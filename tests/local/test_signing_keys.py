@@ -123,21 +123,23 @@ def test_supabase_js_works_unmodified(town: Town):
     assert result["matchError"] is None
 
 
-@pytest.mark.parametrize("fault", [*BAD_TOKENS, *BAD_USERS, *CONFUSED])
-def test_over_http_with_a_token_that_is_none(town: Town, fault: str):
-    made = {**BAD_TOKENS, **BAD_USERS, **CONFUSED}[fault](town.ann)
-    for door in DOORS:
-        answer = town.ann.post(door, {"query_text": "kettle"}, token=made)
-        assert answer.status_code == 401, answer.text
-        assert answer.json()["error"]["code"] == "unauthorized"
-        assert "Kettle" not in answer.text
+def test_over_http_with_a_token_that_is_none(subtests: pytest.Subtests, town: Town):
+    for fault in [*BAD_TOKENS, *BAD_USERS, *CONFUSED]:
+        with subtests.test(fault=fault):
+            made = {**BAD_TOKENS, **BAD_USERS, **CONFUSED}[fault](town.ann)
+            for door in DOORS:
+                answer = town.ann.post(door, {"query_text": "kettle"}, token=made)
+                assert answer.status_code == 401, answer.text
+                assert answer.json()["error"]["code"] == "unauthorized"
+                assert "Kettle" not in answer.text
 
 
-@pytest.mark.parametrize("fault", [*BAD_TOKENS, *CONFUSED])
-def test_straight_through_postgrest_with_a_token_that_is_none(town: Town, fault: str):
-    made = {**BAD_TOKENS, **CONFUSED}[fault](town.ann)
-    answer = town.ann.rpc("rag_match", {"query_vector": vector(1)}, token=made)
-    assert answer.status_code == 401, answer.text
+def test_straight_through_postgrest_with_a_token_that_is_none(subtests: pytest.Subtests, town: Town):
+    for fault in [*BAD_TOKENS, *CONFUSED]:
+        with subtests.test(fault=fault):
+            made = {**BAD_TOKENS, **CONFUSED}[fault](town.ann)
+            answer = town.ann.rpc("rag_match", {"query_vector": vector(1)}, token=made)
+            assert answer.status_code == 401, answer.text
 
 
 def test_hs256_is_refused_even_with_the_secret_that_the_stack_would_have(town: Town):

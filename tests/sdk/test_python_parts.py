@@ -40,37 +40,48 @@ def test_events_are_the_same_however_their_bytes_are_cut():
     assert [data for byte in whole for data in decoder.feed(bytes([byte]))] == said
 
 
-@pytest.mark.parametrize(
-    ("request_", "status", "retry_after", "again"),
-    [
-        (READ, 503, None, True), (READ, 500, None, True), (READ, 408, None, True), (READ, 404, None, False),
-        (READ, 501, None, False), (READ, 429, 60.0, True), (READ, 429, 61.0, False),
-        (WRITE, 500, None, False), (WRITE, 503, None, False), (WRITE, 429, None, False),
-        (WRITE, 503, 2.0, True), (WRITE, 429, 2.0, True), (WRITE, 504, 2.0, False), (WRITE, 409, 2.0, False),
-        (KEYED, 500, None, True), (KEYED, 429, None, False), (KEYED, 429, 2.0, True),
-        (KEYED, 409, 2.0, True), (KEYED, 409, None, False), (KEYED, 409, 61.0, False),
-    ],
-)  # fmt: skip
-def test_what_is_done_perhaps_is_not_done_again_and_what_is_refused_is(
-    request_: Request, status: int, retry_after: float | None, again: bool
-):
-    wait = retries.wait_after_status(request_, status, retry_after, 0)
-    assert (wait is not None) is again
-    if wait is not None:
-        assert (retry_after or 0) <= wait <= (retry_after or 0) + 0.5
+def test_what_is_done_perhaps_is_not_done_again_and_what_is_refused_is(subtests: pytest.Subtests):
+    for request_, status, retry_after, again in [
+        (READ, 503, None, True),
+        (READ, 500, None, True),
+        (READ, 408, None, True),
+        (READ, 404, None, False),
+        (READ, 501, None, False),
+        (READ, 429, 60.0, True),
+        (READ, 429, 61.0, False),
+        (WRITE, 500, None, False),
+        (WRITE, 503, None, False),
+        (WRITE, 429, None, False),
+        (WRITE, 503, 2.0, True),
+        (WRITE, 429, 2.0, True),
+        (WRITE, 504, 2.0, False),
+        (WRITE, 409, 2.0, False),
+        (KEYED, 500, None, True),
+        (KEYED, 429, None, False),
+        (KEYED, 429, 2.0, True),
+        (KEYED, 409, 2.0, True),
+        (KEYED, 409, None, False),
+        (KEYED, 409, 61.0, False),
+    ]:
+        with subtests.test(request_=request_, status=status, retry_after=retry_after, again=again):
+            wait = retries.wait_after_status(request_, status, retry_after, 0)
+            assert (wait is not None) is again
+            if wait is not None:
+                assert (retry_after or 0) <= wait <= (retry_after or 0) + 0.5
 
 
-@pytest.mark.parametrize(
-    ("request_", "fault", "again"),
-    [(READ, GONE, True), (READ, httpx.ReadTimeout("slow"), True),
-     (READ, httpx.LocalProtocolError("x"), False),
-     (KEYED, GONE, True), (WRITE, GONE, False), (WRITE, httpx.ReadTimeout("slow"), False),
-     (WRITE, REFUSED, True)],
-)  # fmt: skip
-def test_after_a_fault_only_what_was_never_sent_or_may_be_done_twice_comes_again(
-    request_: Request, fault: httpx.RequestError, again: bool
-):
-    assert (retries.wait_after_fault(request_, fault, 0) is not None) is again
+def test_after_a_fault_only_what_was_never_sent_or_may_be_done_twice_comes_again(subtests: pytest.Subtests):
+    for request_, fault, again in [
+        (READ, GONE, True),
+        (READ, httpx.ReadTimeout("slow"), True),
+        (READ, httpx.LocalProtocolError("x"), False),
+        (KEYED, GONE, True),
+        (WRITE, GONE, False),
+        (WRITE, httpx.ReadTimeout("slow"), False),
+        (WRITE, REFUSED, True),
+    ]:
+        with subtests.test(request_=request_, fault=fault, again=again):
+            assert (retries.wait_after_fault(request_, fault, 0) is not None) is again
 
 
 def test_backing_off_doubles_up_to_a_bound():
@@ -92,61 +103,61 @@ def test_a_client_is_made_of_what_it_is_given_else_of_the_environment(monkeypatc
         assert KEY not in repr(given) + repr(vars(given)) + repr(given._transport.settings)
 
 
-@pytest.mark.parametrize("kind", [Mnemosyne, AsyncMnemosyne])
-@pytest.mark.parametrize(
-    ("key", "address", "named"),
-    [
-        ("", None, "MNEMOSYNE_API_KEY"), (f"{KEY}\nX: y", None, "api_key"), (f"{KEY}é", None, "api_key"),
-        (KEY, "ftp://rag.example", "base_url"), (KEY, "rag.example/v1", "base_url"),
-        (KEY, "https://", "base_url"), (KEY, "https://ann:pw@rag.example", "base_url"),
-        (KEY, "https://rag.example/v1?a=b", "base_url"), (KEY, "https://rag.example:x/v1", "base_url"),
-    ],
-)  # fmt: skip
 def test_what_no_client_can_be_made_of_is_named_and_the_key_is_not_shown(
-    monkeypatch: pytest.MonkeyPatch,
-    kind: type[Mnemosyne | AsyncMnemosyne],
-    key: str,
-    address: str | None,
-    named: str,
+    subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.delenv("MNEMOSYNE_API_KEY", raising=False)
-    with pytest.raises(errors.ConfigurationError, match=named) as raised:
-        kind(key, address)
-    assert KEY not in str(raised.value)
+    for kind in [Mnemosyne, AsyncMnemosyne]:
+        for key, address, named in [
+            ("", None, "MNEMOSYNE_API_KEY"),
+            (f"{KEY}\nX: y", None, "api_key"),
+            (f"{KEY}é", None, "api_key"),
+            (KEY, "ftp://rag.example", "base_url"),
+            (KEY, "rag.example/v1", "base_url"),
+            (KEY, "https://", "base_url"),
+            (KEY, "https://ann:pw@rag.example", "base_url"),
+            (KEY, "https://rag.example/v1?a=b", "base_url"),
+            (KEY, "https://rag.example:x/v1", "base_url"),
+        ]:
+            with subtests.test(kind=kind, key=key, address=address, named=named):
+                monkeypatch.delenv("MNEMOSYNE_API_KEY", raising=False)
+                with pytest.raises(errors.ConfigurationError, match=named) as raised:
+                    kind(key, address)
+                assert KEY not in str(raised.value)
 
 
-@pytest.mark.parametrize("id_", ["", ".", ".."])
-def test_an_id_leads_to_no_other_address(id_: str):
-    with pytest.raises(ValueError, match="id"):
-        path("documents", id_)
-    assert path("documents", "../collections/c1?x#y") == "/documents/..%2Fcollections%2Fc1%3Fx%23y"
+def test_an_id_leads_to_no_other_address(subtests: pytest.Subtests):
+    for id_ in ["", ".", ".."]:
+        with subtests.test(id_=id_):
+            with pytest.raises(ValueError, match="id"):
+                path("documents", id_)
+            assert path("documents", "../collections/c1?x#y") == "/documents/..%2Fcollections%2Fc1%3Fx%23y"
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "kind"),
-    [
+def test_each_status_is_an_error_of_its_own_which_a_process_can_hand_to_another(subtests: pytest.Subtests):
+    for status, code, kind in [
         (400, "invalid_request", errors.BadRequestError),
         (400, "invalid_field_value", errors.ValidationError),
-        (401, "invalid_api_key", errors.AuthenticationError), (403, "x", errors.PermissionDeniedError),
-        (404, "x", errors.NotFoundError), (405, "x", errors.BadRequestError),
-        (409, "x", errors.ConflictError), (413, "file_too_large", errors.PayloadTooLargeError),
+        (401, "invalid_api_key", errors.AuthenticationError),
+        (403, "x", errors.PermissionDeniedError),
+        (404, "x", errors.NotFoundError),
+        (405, "x", errors.BadRequestError),
+        (409, "x", errors.ConflictError),
+        (413, "file_too_large", errors.PayloadTooLargeError),
         (422, "x", errors.ValidationError),
-        (429, "rate_limit_exceeded", errors.RateLimitError), (503, "x", errors.InternalServerError),
-    ],
-)  # fmt: skip
-def test_each_status_is_an_error_of_its_own_which_a_process_can_hand_to_another(
-    status: int, code: str, kind: type[errors.APIError]
-):
-    body = {"error": {"type": "t", "code": code, "message": f"No, {KEY}.", "details": {"a": 1}}}
-    headers = {"x-request-id": "r-1", "retry-after": "7"}
-    asked = httpx.Request("GET", "http://x", headers={"Authorization": f"Bearer {KEY}"})
-    error = errors.of_response(httpx.Response(status, headers=headers, json=body, request=asked))
-    assert type(error) is kind
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301
-    for each in (error, again):
-        assert (each.status_code, each.code, each.details) == (status, code, {"a": 1})
-        assert (each.request_id, each.retry_after) == ("r-1", 7.0)
-        assert str(each) == f"No, [the API key]. (status {status}, code {code}, request r-1)"
+        (429, "rate_limit_exceeded", errors.RateLimitError),
+        (503, "x", errors.InternalServerError),
+    ]:
+        with subtests.test(status=status, code=code, kind=kind):
+            body = {"error": {"type": "t", "code": code, "message": f"No, {KEY}.", "details": {"a": 1}}}
+            headers = {"x-request-id": "r-1", "retry-after": "7"}
+            asked = httpx.Request("GET", "http://x", headers={"Authorization": f"Bearer {KEY}"})
+            error = errors.of_response(httpx.Response(status, headers=headers, json=body, request=asked))
+            assert type(error) is kind
+            again = pickle.loads(pickle.dumps(error))  # noqa: S301
+            for each in (error, again):
+                assert (each.status_code, each.code, each.details) == (status, code, {"a": 1})
+                assert (each.request_id, each.retry_after) == ("r-1", 7.0)
+                assert str(each) == f"No, [the API key]. (status {status}, code {code}, request r-1)"
 
 
 def test_models_are_frozen_typed_and_keep_what_a_newer_server_says():

@@ -32,6 +32,17 @@ def test_it_is_ready_whatever_came_in_between(gateway: StandIn):
     assert len(gateway.requests) == 7
 
 
+def test_the_next_request_comes_no_earlier_than_the_server_asks_for(
+    gateway: StandIn, monkeypatch: pytest.MonkeyPatch
+):
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    gateway.replies(Reply(status=429, json={}, headers={"Retry-After": "7", **ONCE}), PROCESSING, READY)
+    with Mnemosyne(KEY, gateway.url) as client:
+        client.documents.wait_until_ready("d1", timeout=60)
+    assert (pauses[0], len(gateway.requests)) == (7, 3)
+
+
 def test_a_server_that_is_gone_and_comes_back_is_waited_for():
     with StandIn() as first, ThreadPoolExecutor(1) as pool, Mnemosyne(KEY, first.url) as client:
         first.replies(PROCESSING)

@@ -2,6 +2,8 @@
 asks is a key that nobody has to know."""
 
 import re
+import time
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -152,6 +154,13 @@ def test_a_rate_limit_is_waited_for_as_long_as_it_says(typescript: Package, gate
     assert 7000 in found["waits"]
     assert (long["asked"], long["error"]["retryAfter"]) == (1, 3600)
     assert (no_room["asked"], no_room["error"]["name"]) == (1, "RateLimitError")
+
+
+def test_a_rate_limit_that_names_a_date_is_waited_for_until_then(typescript: Package, gateway: StandIn):
+    date = formatdate(time.time() + 20, usegmt=True)
+    gateway.replies(refusal(429, "rate_limit_exceeded", {"Retry-After": date}), FOUND)
+    (created,) = typescript.results({"baseUrl": gateway.url}, CREATE, hurried=True)
+    assert (created["asked"], created["value"]["id"]) == (2, "c")
 
 
 def test_a_deletion_whose_answer_was_lost_is_done(typescript: Package, gateway: StandIn):
