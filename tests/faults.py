@@ -35,8 +35,11 @@ def wait_for_postgrest(stack: Stack) -> None:
 
 
 def wait_for_waiters(stack: Stack, number: int) -> None:
-    """Until so many statements wait for a lock."""
-    count = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    """Until so many statements in the stack's database wait for a lock."""
+    count = """
+        select count(*) from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()
+    """
     deadline = time.monotonic() + 5
     with psycopg.connect(stack.database_url(), autocommit=True) as connection:
         while connection.execute(count).fetchone() != (number,):

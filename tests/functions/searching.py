@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,12 +30,17 @@ MENU = "The canteen serves lentil soup on Tuesdays and pancakes on Fridays. Brin
 
 @dataclass(frozen=True)
 class Workspace:
-    """Ann's: the id of the collection, and of its documents by their titles."""
+    """A collection as one actor uses it: its id and name, and the ids of its documents by title."""
 
     core: Pipeline
     actor: Actor
     id: str
+    name: str
     documents: dict[str, str]
+
+    def for_actor(self, actor: Actor) -> "Workspace":
+        """The same workspace, used by another member of its org."""
+        return replace(self, actor=actor)
 
     def search(self, q: str, **body: Any) -> Row:
         return ok(self.actor.post("/v1/search", {"workspaceId": self.id, "q": q, **body}))
@@ -55,8 +60,7 @@ class Workspace:
         return ok(self.actor.post("/v1/similar", {"workspaceId": self.id, "subject": subject, **body}))
 
     def put(self, title: str, text: str, *, collection: str | None = None, **fields: Any) -> str:
-        home = collection or f"workspace {self.actor.id}"
-        return put(self.core, self.actor, home, title, text, **fields)
+        return put(self.core, self.actor, collection or self.name, title, text, **fields)
 
 
 def ok(answer: Any) -> Row:
@@ -119,8 +123,13 @@ def workspace(core: Pipeline, actor: Actor) -> Workspace:
     documents = {
         title: put(core, actor, home, title, text, **fields) for title, (text, fields) in told.items()
     }
-    found = actor.rpc("rag_find_collection", {"name": home}).json()
-    return Workspace(core, actor, f"ws_{found[0]['id']}", documents)
+    return Workspace(core, actor, workspace_id(actor, home), home, documents)
+
+
+def workspace_id(actor: Actor, name: str) -> str:
+    """The id of the actor's collection of that name, as the search API writes it."""
+    (row,) = actor.rpc("rag_find_collection", {"name": name}).json()
+    return f"ws_{row['id']}"
 
 
 @contextmanager

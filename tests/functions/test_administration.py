@@ -217,9 +217,9 @@ def test_a_project_key_that_postgrest_refuses_is_told_to_an_admin(
 
 
 def test_a_database_without_our_schema_is_there_and_not_migrated(
-    settings: Settings, people: People, stack: Stack, caplog: pytest.LogCaptureFixture
+    settings: Settings, people: People, stack: Stack, worker_id: str, caplog: pytest.LogCaptureFixture
 ):
-    with bare(stack) as address:
+    with bare(stack, f"bare_{worker_id}") as address:
         for actor in (None, people.ada):
             changes = {"supabase_url": address, "supabase_jwt_issuer": settings.issuer}
             body = health(settings, actor, 503, **changes)
@@ -231,13 +231,13 @@ def test_a_database_without_our_schema_is_there_and_not_migrated(
 
 
 @contextmanager
-def bare(stack: Stack) -> Iterator[str]:
-    """The address of a project to which nobody has applied a migration."""
-    migrations.make_database(stack.postgres, "bare")
+def bare(stack: Stack, database: str) -> Iterator[str]:
+    """The address of a project whose database has no migration."""
+    migrations.make_database(stack.postgres, database)
     port = free_port()
     environment = {
         **stack._postgrest_environment(),
-        "PGRST_DB_URI": stack.database_url("authenticator", "bare"),
+        "PGRST_DB_URI": stack.database_url("authenticator", database),
         "PGRST_SERVER_PORT": str(port),
     }
     log = stack.folder / "logs" / "bare.log"
@@ -248,34 +248,36 @@ def bare(stack: Stack) -> Iterator[str]:
             yield address
     finally:
         child.stop()
-        migrations.drop_database(stack.postgres, "bare")
+        migrations.drop_database(stack.postgres, database)
 
 
-@pytest.mark.parametrize(
-    ("reply", "state"),
-    [
-        (Reply(json={"data": []}), "healthy"),
-        (Reply(json={}, status=404), "unknown"),
-        (Reply(json={}, status=402), "unhealthy"),
-        (Reply(json={}, status=429), "degraded"),
-        (Reply(json={"error": "the secret project"}, status=401), "unhealthy"),
-        (Reply(json={}, status=403), "unhealthy"),
-        (Reply(json={}, status=500), "unhealthy"),
-        (Reply(drop=True), "unhealthy"),
-    ],
-)
+GATEWAY_STATES: list[tuple[Reply, str]] = [
+    (Reply(json={"data": []}), "healthy"),
+    (Reply(json={}, status=404), "unknown"),
+    (Reply(json={}, status=402), "unhealthy"),
+    (Reply(json={}, status=429), "degraded"),
+    (Reply(json={"error": "the secret project"}, status=401), "unhealthy"),
+    (Reply(json={}, status=403), "unhealthy"),
+    (Reply(json={}, status=500), "unhealthy"),
+    (Reply(drop=True), "unhealthy"),
+]
+
+
 def test_the_gateway_is_asked_with_the_key_and_its_words_stay_inside(
-    settings: Settings, people: People, gateway: StandIn, no_jobs: None, reply: Reply, state: str
+    subtests: pytest.Subtests, settings: Settings, people: People, no_jobs: None
 ):
-    gateway.replies(reply)
-    body = health(settings, people.ada, lovable_api_key="sk-gateway", rag_gateway_url=f"{gateway.url}/v1")
-    assert body["services"]["gateway"] == state
-    assert body["status"] == ("healthy" if state in ("healthy", "unknown") else "degraded")
-    assert (gateway.requests[0].method, gateway.requests[0].path) == ("GET", "/v1/models")
-    assert gateway.requests[0].headers["authorization"] == "Bearer sk-gateway"
-    assert body["details"]["gateway"] == {"model": "google/gemini-2.5-flash", "source": "127.0.0.1"}
-    assert "secret project" not in str(body)
-    assert "sk-gateway" not in str(body)
+    for reply, state in GATEWAY_STATES:
+        with subtests.test(status=reply.status, drop=reply.drop, state=state), StandIn() as gateway:
+            gateway.replies(reply)
+            address = f"{gateway.url}/v1"
+            body = health(settings, people.ada, lovable_api_key="sk-gateway", rag_gateway_url=address)
+            assert body["services"]["gateway"] == state
+            assert body["status"] == ("healthy" if state in ("healthy", "unknown") else "degraded")
+            assert (gateway.requests[0].method, gateway.requests[0].path) == ("GET", "/v1/models")
+            assert gateway.requests[0].headers["authorization"] == "Bearer sk-gateway"
+            assert body["details"]["gateway"] == {"model": "google/gemini-2.5-flash", "source": "127.0.0.1"}
+            assert "secret project" not in str(body)
+            assert "sk-gateway" not in str(body)
 
 
 @pytest.mark.parametrize(

@@ -39,38 +39,40 @@ def unsigned(claims: dict[str, Any], **header: str) -> str:
     return f"{part({'typ': 'JWT', **header})}.{part(claims)}."
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_no_token_is_refused_everywhere(people: People, route: str):
-    refused(ask(people.ann, None, route))
+def test_no_token_is_refused_everywhere(subtests: pytest.Subtests, people: People):
+    for route in ROUTES:
+        with subtests.test(route=route):
+            refused(ask(people.ann, None, route))
 
 
-@pytest.mark.parametrize("authorization", ["", "Bearer", "Basic dXNlcjpwYXNz", "Bearer a.b.c", "Bearer x"])
-def test_a_header_that_holds_no_token_is_refused(people: People, authorization: str):
-    refused(ask(people.ann, authorization))
+def test_a_header_that_holds_no_token_is_refused(subtests: pytest.Subtests, people: People):
+    for authorization in ["", "Bearer", "Basic dXNlcjpwYXNz", "Bearer a.b.c", "Bearer x"]:
+        with subtests.test(authorization=authorization):
+            refused(ask(people.ann, authorization))
 
 
-@pytest.mark.parametrize(
-    "claims",
-    [
-        {"exp": 1_700_000_000},
-        {"exp": None},
-        {"exp": "tomorrow"},
-        {"nbf": 4_000_000_000},
-        {"aud": "somebody-else"},
-        {"aud": None},
-        {"iss": "https://evil.example/auth/v1"},
-        {"iss": None},
-        {"sub": None},
-        {"sub": "not-a-uuid"},
-        {"role": "anon"},
-        {"role": "service_role"},
-        {"role": None},
-    ],
-    ids=str,
-)
-def test_a_claim_that_is_wrong_or_missing_is_refused(people: People, claims: dict[str, Any]):
-    token = people.ann.token(**claims)
-    refused(ask(people.ann, f"Bearer {token}"), token, "evil.example")
+WRONG_CLAIMS: list[dict[str, Any]] = [
+    {"exp": 1_700_000_000},
+    {"exp": None},
+    {"exp": "tomorrow"},
+    {"nbf": 4_000_000_000},
+    {"aud": "somebody-else"},
+    {"aud": None},
+    {"iss": "https://evil.example/auth/v1"},
+    {"iss": None},
+    {"sub": None},
+    {"sub": "not-a-uuid"},
+    {"role": "anon"},
+    {"role": "service_role"},
+    {"role": None},
+]
+
+
+def test_a_claim_that_is_wrong_or_missing_is_refused(subtests: pytest.Subtests, people: People):
+    for claims in WRONG_CLAIMS:
+        with subtests.test(claims=claims):
+            token = people.ann.token(**claims)
+            refused(ask(people.ann, f"Bearer {token}"), token, "evil.example")
 
 
 def test_the_anon_key_is_no_user(people: People):

@@ -25,14 +25,9 @@ from tests.functions.conversing import (
     say,
     says,
 )
-from tests.functions.searching import OUTAGE, Workspace, put, workspace
+from tests.functions.searching import OUTAGE, Workspace
 from tests.functions.serving import platform_error
 from tests.stand_in import Reply, StandIn
-
-
-@pytest.fixture
-def home(core: Pipeline, people: People) -> Workspace:
-    return workspace(core, people.ann)
 
 
 @pytest.fixture
@@ -123,34 +118,29 @@ def test_too_little_is_said_and_not_invented(
     assert gateway.requests == []
 
 
-@pytest.mark.parametrize(
-    ("body", "temperature", "max_tokens"),
-    [
-        ({}, 0.5, 2000),
-        ({"preset": "concise"}, 0.3, 500),
-        ({"preset": "detailed"}, 0.5, 2000),
-        ({"preset": "research"}, 0.2, 4000),
-        ({"preset": "technical"}, 0.1, 3000),
-        ({"preset": "creative"}, 0.8, 2000),
-        ({"preset": "qna"}, 0.4, 4000),
-        ({"preset": "qna", "generation": {"temperature": 1, "max_tokens": 7}}, 1, 7),
-        ({"preset": "qna", "generation": {"temperature": 1, "max_tokens": None}}, 1, 4000),
-        ({"temperature": 0, "max_tokens": 8192, "generation": {"temperature": 1, "max_tokens": 7}}, 0, 8192),
-    ],
-    ids=str,
-)
+SETTINGS_OF_THE_MODEL: list[tuple[dict[str, Any], float, int]] = [
+    ({}, 0.5, 2000),
+    ({"preset": "concise"}, 0.3, 500),
+    ({"preset": "detailed"}, 0.5, 2000),
+    ({"preset": "research"}, 0.2, 4000),
+    ({"preset": "technical"}, 0.1, 3000),
+    ({"preset": "creative"}, 0.8, 2000),
+    ({"preset": "qna"}, 0.4, 4000),
+    ({"preset": "qna", "generation": {"temperature": 1, "max_tokens": 7}}, 1, 7),
+    ({"preset": "qna", "generation": {"temperature": 1, "max_tokens": None}}, 1, 4000),
+    ({"temperature": 0, "max_tokens": 8192, "generation": {"temperature": 1, "max_tokens": 7}}, 0, 8192),
+]
+
+
 def test_what_stands_on_top_goes_before_what_is_nested_and_that_before_the_preset(
-    settings: Settings,
-    home: Workspace,
-    gateway: StandIn,
-    body: dict[str, Any],
-    temperature: float,
-    max_tokens: int,
+    subtests: pytest.Subtests, settings: Settings, home: Workspace, gateway: StandIn
 ):
     with conversing(settings, gateway) as client:
-        answered(say(client, home.actor, **body))
-    told = request_of(gateway)
-    assert (told["temperature"], told["max_tokens"]) == (temperature, max_tokens)
+        for body, temperature, max_tokens in SETTINGS_OF_THE_MODEL:
+            with subtests.test(body=body):
+                answered(say(client, home.actor, **body))
+                told = request_of(gateway)
+                assert (told["temperature"], told["max_tokens"]) == (temperature, max_tokens)
 
 
 def test_the_model_and_how_it_writes_are_the_request_s(settings: Settings, home: Workspace, gateway: StandIn):
@@ -267,91 +257,85 @@ def test_200_messages_of_history_fit_the_budget(settings: Settings, home: Worksp
 
 
 def test_what_is_connected_is_told_to_the_model_and_to_nobody_else(
-    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+    settings: Settings, own_home: Workspace, gateway: StandIn
 ):
-    put(
-        core, home.actor, f"workspace {home.actor.id}", "Ledger", "The Ledger service is owned by Team Heron."
-    )
+    own_home.put("Ledger", "The Ledger service is owned by Team Heron.")
     question = "Who owns the Ledger service?"
     with conversing(settings, gateway) as client:
-        body = answered(say(client, home.actor, question))
+        body = answered(say(client, own_home.actor, question))
         told = request_of(gateway)["messages"][-1]["content"]
-        without = answered(say(client, home.actor, question, retrieval={"enable_graph": False}))
+        without = answered(say(client, own_home.actor, question, retrieval={"enable_graph": False}))
     assert "How what the documents name is connected" in told
     assert "is owned by" in told
     assert "How what the documents name is connected" not in request_of(gateway)["messages"][-1]["content"]
     assert "connected" not in json.dumps([body, without])
 
 
-@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid", "hierarchical", "graph"])
 def test_every_mode_finds_within_the_collection_and_the_filter(
-    settings: Settings, home: Workspace, mode: str
+    subtests: pytest.Subtests, settings: Settings, own_home: Workspace
 ):
-    put(home.core, home.actor, "elsewhere", "Other outage", OUTAGE)
-    workspace = f"workspace {home.actor.id}"
-    put(home.core, home.actor, workspace, "Tagged", OUTAGE, metadata={"category": "x"})
-    looking = {"mode": mode, "top_k": 3, "metadata_filter": {"category": "x"}, "rerank": False}
+    own_home.put("Other outage", OUTAGE, collection="elsewhere")
+    own_home.put("Tagged", OUTAGE, metadata={"category": "x"})
+    collection = own_home.id.replace("ws_", "col_")
     with conversing(settings, None) as client:
-        body = answered(
-            say(client, home.actor, collection_id=home.id.replace("ws_", "col_"), retrieval=looking)
-        )
-    assert [source["title"] for source in body["sources"]] == ["Tagged"]
-    assert body["metadata"]["retrieval_mode"] == mode
-    assert body["metadata"]["withheld"] is False
+        for mode in ["semantic", "keyword", "hybrid", "hierarchical", "graph"]:
+            with subtests.test(mode=mode):
+                retrieval = {"mode": mode, "top_k": 3, "metadata_filter": {"category": "x"}, "rerank": False}
+                answer = say(client, own_home.actor, collection_id=collection, retrieval=retrieval)
+                body = answered(answer)
+                assert [source["title"] for source in body["sources"]] == ["Tagged"]
+                assert body["metadata"]["retrieval_mode"] == mode
+                assert body["metadata"]["withheld"] is False
 
 
-def test_documents_of_one_type_are_found_where_that_is_asked_for(settings: Settings, home: Workspace):
-    said = {"document_type": "legal"}
-    put(home.core, home.actor, f"workspace {home.actor.id}", "Contract", OUTAGE, metadata=said)
+def test_documents_of_one_type_are_found_where_that_is_asked_for(settings: Settings, own_home: Workspace):
+    own_home.put("Contract", OUTAGE, metadata={"document_type": "legal"})
     with conversing(settings, None) as client:
-        body = answered(say(client, home.actor, retrieval={"document_type": "legal"}))
-        none = answered(say(client, home.actor, retrieval={"document_type": "table"}))
+        body = answered(say(client, own_home.actor, retrieval={"document_type": "legal"}))
+        none = answered(say(client, own_home.actor, retrieval={"document_type": "table"}))
     assert [source["title"] for source in body["sources"]] == ["Contract"]
     assert none["sources"] == []
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"message": "x" * 10_001}, "message"),
-        ({"message": " "}, "message"),
-        ({"message": "a\0"}, "message"),
-        ({"message": 7}, "message"),
-        ({"messages": []}, "messages"),
-        ({"messages": [{"role": "user", "content": "x" * 10_001}]}, "messages"),
-        ({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}, "messages"),
-        ({"messages": [{"role": "system", "content": "a"}]}, "messages"),
-        ({"messages": [{"role": "robot", "content": "a"}]}, "messages.0.role"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content"),
-        ({"messages": [{"role": "user", "content": "a"}] * 501}, "messages"),
-        (
-            {"messages": [{"role": "system", "content": "a" * 10_001}, {"role": "user", "content": "a"}]},
-            "messages",
-        ),
-        ({"message": "a", "messages": [{"role": "user", "content": "a"}]}, "messages"),
-        ({"message": "a", "preset": "poetic"}, "preset"),
-        ({"message": "a", "reasoning_mode": "deeper"}, "reasoning_mode"),
-        ({"message": "a", "temperature": 2.1}, "temperature"),
-        ({"message": "a", "max_tokens": 8193}, "max_tokens"),
-        ({"message": "a", "max_tokens": 0}, "max_tokens"),
-        ({"message": "a", "stream": "yes"}, "stream"),
-        ({"message": "a", "custom_instruction": "x" * 4_001}, "custom_instruction"),
-        ({"message": "a", "retrieval": {"top_k": 51}}, "retrieval.top_k"),
-        ({"message": "a", "retrieval": {"mode": "psychic"}}, "retrieval.mode"),
-        ({"message": "a", "retrieval": {"metadata_filter": {"a": "\0"}}}, "retrieval.metadata_filter"),
-        ({"message": "a", "generation": {"top_p": 2}}, "generation.top_p"),
-        ({"message": "a", "generation": {"presence_penalty": -2.1}}, "generation.presence_penalty"),
-    ],
-    ids=lambda value: str(value)[:60],
-)
-def test_a_field_that_cannot_be_is_named(
-    settings: Settings, people: People, body: dict[str, Any], field: str
-):
+BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"message": "x" * 10_001}, "message"),
+    ({"message": " "}, "message"),
+    ({"message": "a\0"}, "message"),
+    ({"message": 7}, "message"),
+    ({"messages": []}, "messages"),
+    ({"messages": [{"role": "user", "content": "x" * 10_001}]}, "messages"),
+    ({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}, "messages"),
+    ({"messages": [{"role": "system", "content": "a"}]}, "messages"),
+    ({"messages": [{"role": "robot", "content": "a"}]}, "messages.0.role"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content"),
+    ({"messages": [{"role": "user", "content": "a"}] * 501}, "messages"),
+    (
+        {"messages": [{"role": "system", "content": "a" * 10_001}, {"role": "user", "content": "a"}]},
+        "messages",
+    ),
+    ({"message": "a", "messages": [{"role": "user", "content": "a"}]}, "messages"),
+    ({"message": "a", "preset": "poetic"}, "preset"),
+    ({"message": "a", "reasoning_mode": "deeper"}, "reasoning_mode"),
+    ({"message": "a", "temperature": 2.1}, "temperature"),
+    ({"message": "a", "max_tokens": 8193}, "max_tokens"),
+    ({"message": "a", "max_tokens": 0}, "max_tokens"),
+    ({"message": "a", "stream": "yes"}, "stream"),
+    ({"message": "a", "custom_instruction": "x" * 4_001}, "custom_instruction"),
+    ({"message": "a", "retrieval": {"top_k": 51}}, "retrieval.top_k"),
+    ({"message": "a", "retrieval": {"mode": "psychic"}}, "retrieval.mode"),
+    ({"message": "a", "retrieval": {"metadata_filter": {"a": "\0"}}}, "retrieval.metadata_filter"),
+    ({"message": "a", "generation": {"top_p": 2}}, "generation.top_p"),
+    ({"message": "a", "generation": {"presence_penalty": -2.1}}, "generation.presence_penalty"),
+]
+
+
+def test_a_field_that_cannot_be_is_named(subtests: pytest.Subtests, settings: Settings, people: People):
     with conversing(settings, None) as client:
-        answer = post(client, people.ann, {"stream": False, **body})
-    error = platform_error(answer, 400)
-    assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_field_value")
-    assert error["details"]["field"] == field
+        for body, field in BAD_FIELDS:
+            with subtests.test(body=body):
+                error = platform_error(post(client, people.ann, {"stream": False, **body}), 400)
+                assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_field_value")
+                assert error["details"]["field"] == field
 
 
 def test_neither_form_of_a_message_is_a_missing_field(settings: Settings, people: People):
@@ -369,16 +353,21 @@ def test_nulls_are_as_good_as_nothing(settings: Settings, home: Workspace):
     assert body["metadata"]["preset"] == "detailed"
 
 
-@pytest.mark.parametrize(
-    ("field", "code"), [("session_id", "session_not_found"), ("collection_id", "collection_not_found")]
-)
-@pytest.mark.parametrize("value", [str(uuid4()), "no id"], ids=["nobody's", "none"])
+UNKNOWN_OBJECTS: list[tuple[str, str]] = [
+    ("session_id", "session_not_found"),
+    ("collection_id", "collection_not_found"),
+]
+
+
 def test_what_is_not_there_is_not_found(
-    settings: Settings, people: People, gateway: StandIn, field: str, code: str, value: str
+    subtests: pytest.Subtests, settings: Settings, people: People, gateway: StandIn
 ):
     with conversing(settings, gateway) as client:
-        error = platform_error(say(client, people.ann, **{field: value}), 404)
-    assert (error["type"], error["code"]) == ("not_found_error", code)
+        for field, code in UNKNOWN_OBJECTS:
+            for value in (str(uuid4()), "no id"):
+                with subtests.test(field=field, value=value):
+                    error = platform_error(say(client, people.ann, **{field: value}), 404)
+                    assert (error["type"], error["code"]) == ("not_found_error", code)
     assert gateway.requests == []
 
 
@@ -420,6 +409,16 @@ def test_what_a_planner_finds_easily_is_no_answer_to_the_question(settings: Sett
     assert (body["response"], body["metadata"]["withheld"]) == (INSUFFICIENT, True)
 
 
+def test_deep_reasoning_answers_when_half_of_the_parts_are_found(settings: Settings, home: Workspace):
+    queries = (QUESTION, "How do penguins sleep?")
+    plan = json.dumps({"steps": [{"description": query, "query": query} for query in queries]})
+    with StandIn() as model, conversing(settings, model) as client:
+        model.replies(says(plan), says('{"steps": []}'), says(ANSWER))
+        body = answered(say(client, home.actor, " ".join(queries), reasoning_mode="deep"))
+    assert body["metadata"]["sub_queries"] == list(queries)
+    assert (body["response"], body["metadata"]["withheld"]) == (ANSWER, False)
+
+
 def test_as_many_messages_as_may_be_are_kept(settings: Settings, core: Pipeline, home: Workspace):
     earlier = [{"role": ("user", "assistant")[number % 2], "content": "a"} for number in range(499)]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
@@ -429,7 +428,8 @@ def test_as_many_messages_as_may_be_are_kept(settings: Settings, core: Pipeline,
     assert len(kept(core, home.actor, answer["metadata"]["session_id"])) == 501
 
 
-def test_the_other_errors_of_the_contract(settings: Settings, core: Pipeline, home: Workspace):
+def test_the_other_errors_of_the_contract(settings: Settings, core: Pipeline, own_home: Workspace):
+    home = own_home
     other = core.database.call(home.actor.principal, "rag_create_collection", {"name": "other"})[0]["id"]
     with conversing(settings, None) as client:
         session = answered(say(client, home.actor, collection_id=home.id.removeprefix("ws_")))["metadata"]

@@ -39,43 +39,44 @@ ROLELESS = "Invalid request format: messages must contain 'role'."
 NO_USER = "There must be a user prompt since the latest assistant message."
 
 
-@pytest.mark.parametrize("name", [None, "kettles"])
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ({"messages": [{"content": "Hello"}]}, ROLELESS),
-        ({"messages": [{"role": None, "content": "Hello"}]}, ROLELESS),
-        ({"messages": [{"role": ["user"], "content": "Hello"}]}, ROLELESS),
-        ({"messages": [{"role": "user"}]}, "messages must contain 'content' for role 'user'."),
-        ({"messages": [{"role": "system", "content": None}]}, "must contain 'content' for role 'system'."),
-        ({"messages": [{"role": "user", "content": 7}]}, "'content' must be a text or a list of parts."),
-        ({"messages": [{"role": "user", "content": [7]}]}, "'content' must be a text or a list of parts."),
-        ({"messages": []}, "Invalid request format: messages: "),
-        ({"messages": None}, "Invalid request format: messages: "),
-        ({"messages": "Hello"}, "Invalid request format: messages: "),
-        ({"messages": ["Hello"]}, "Invalid request format: messages.0: "),
-        ({"temperature": 2.1}, "Invalid request format: temperature: "),
-        ({"temperature": "hot"}, "Invalid request format: temperature: "),
-        ({"temperature": True}, "Invalid request format: temperature: "),
-        ({"top_k": 0}, "Invalid request format: top_k: "),
-        ({"top_k": 101}, "Invalid request format: top_k: "),
-        ({"top_k": 1.5}, "Invalid request format: top_k: "),
-        ({"max_tokens": 0}, "Invalid request format: max_tokens: "),
-        ({"stream": "yes"}, "Invalid request format: stream: "),
-        ({"stop": [7]}, "Invalid request format: stop"),
-        ({"index_name": 7}, "Invalid request format: index_name: "),
-        ({"index_name": ""}, "Invalid request format: index_name: "),
-        ({"model": {}}, "Invalid request format: model: "),
-        ({"tools": "all"}, "Invalid request format: tools: "),
-    ],
-)  # fmt: skip
+BAD_REQUESTS: list[tuple[Any, str]] = [
+    ({"messages": [{"content": "Hello"}]}, ROLELESS),
+    ({"messages": [{"role": None, "content": "Hello"}]}, ROLELESS),
+    ({"messages": [{"role": ["user"], "content": "Hello"}]}, ROLELESS),
+    ({"messages": [{"role": "user"}]}, "messages must contain 'content' for role 'user'."),
+    ({"messages": [{"role": "system", "content": None}]}, "must contain 'content' for role 'system'."),
+    ({"messages": [{"role": "user", "content": 7}]}, "'content' must be a text or a list of parts."),
+    ({"messages": [{"role": "user", "content": [7]}]}, "'content' must be a text or a list of parts."),
+    ({"messages": []}, "Invalid request format: messages: "),
+    ({"messages": None}, "Invalid request format: messages: "),
+    ({"messages": "Hello"}, "Invalid request format: messages: "),
+    ({"messages": ["Hello"]}, "Invalid request format: messages.0: "),
+    ({"temperature": 2.1}, "Invalid request format: temperature: "),
+    ({"temperature": "hot"}, "Invalid request format: temperature: "),
+    ({"temperature": True}, "Invalid request format: temperature: "),
+    ({"top_k": 0}, "Invalid request format: top_k: "),
+    ({"top_k": 101}, "Invalid request format: top_k: "),
+    ({"top_k": 1.5}, "Invalid request format: top_k: "),
+    ({"max_tokens": 0}, "Invalid request format: max_tokens: "),
+    ({"stream": "yes"}, "Invalid request format: stream: "),
+    ({"stop": [7]}, "Invalid request format: stop"),
+    ({"index_name": 7}, "Invalid request format: index_name: "),
+    ({"index_name": ""}, "Invalid request format: index_name: "),
+    ({"model": {}}, "Invalid request format: model: "),
+    ({"tools": "all"}, "Invalid request format: tools: "),
+]  # fmt: skip
+
+
 def test_a_request_that_is_none_is_refused_with_400(
-    people: People, local: TestClient, name: str | None, body: Any, said: str
+    subtests: pytest.Subtests, people: People, local: TestClient
 ):
-    answer = ask(local, people.ann, **{"index_name": name, **body})
-    assert answer.status_code == 400, answer.text
-    assert said in answer.json()["detail"]
-    assert answer.json()["error"]["message"] == answer.json()["detail"]
+    for name in [None, "kettles"]:
+        for body, said in BAD_REQUESTS:
+            with subtests.test(name=name, body=body):
+                answer = ask(local, people.ann, **{"index_name": name, **body})
+                assert answer.status_code == 400, answer.text
+                assert said in answer.json()["detail"]
+                assert answer.json()["error"]["message"] == answer.json()["detail"]
 
 
 def test_a_request_without_messages_or_without_the_form_of_json_is_refused(people: People, local: TestClient):
@@ -89,22 +90,23 @@ def test_a_request_without_messages_or_without_the_form_of_json_is_refused(peopl
         assert answer.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    "messages",
-    [
-        [{"role": "system", "content": "Be brief."}],
-        [user(), {"role": "assistant", "content": "At 100 degrees."}],
-        [user(" \n")],
-        [user("")],
-        [user([])],
-    ],
-)
+NO_QUESTIONS: list[Any] = [
+    [{"role": "system", "content": "Be brief."}],
+    [user(), {"role": "assistant", "content": "At 100 degrees."}],
+    [user(" \n")],
+    [user("")],
+    [user([])],
+]
+
+
 def test_an_index_is_asked_nothing_without_a_question(
-    people: People, core: Pipeline, local: TestClient, messages: Any
+    subtests: pytest.Subtests, people: People, core: Pipeline, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
-    answer = ask(local, people.ann, messages, index_name="kettles")
-    assert (answer.status_code, answer.json()["detail"]) == (400, NO_USER)
+    for messages in NO_QUESTIONS:
+        with subtests.test(messages=messages):
+            answer = ask(local, people.ann, messages, index_name="kettles")
+            assert (answer.status_code, answer.json()["detail"]) == (400, NO_USER)
 
 
 def test_a_megabyte_is_taken_and_more_is_413(people: People, settings: Settings):
@@ -128,12 +130,13 @@ def test_a_long_question_with_odd_characters_is_asked_all_the_same(
     assert local.post(PATH, content=raw, headers=headers).status_code == 200
 
 
-@pytest.mark.parametrize("text", ["\u200b", "?", "\u202e\u202c", "E-42", "\ufffd", "'; drop table x; --"])
 def test_a_question_of_odd_characters_is_no_fault(
-    people: People, core: Pipeline, local: TestClient, text: str
+    subtests: pytest.Subtests, people: People, core: Pipeline, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
-    assert ask(local, people.ann, [user(text)], index_name="kettles").status_code in (200, 400)
+    for text in ["\u200b", "?", "\u202e\u202c", "E-42", "\ufffd", "'; drop table x; --"]:
+        with subtests.test(text=text):
+            assert ask(local, people.ann, [user(text)], index_name="kettles").status_code in (200, 400)
 
 
 def test_a_question_is_cut_to_what_an_embedding_service_reads(

@@ -69,14 +69,21 @@ def test_what_was_said_is_read_with_what_it_was_written_from(core: Pipeline, peo
     ]
 
 
-@pytest.mark.parametrize(
-    "details", [{}, {"sources": [], "usage": None}, {"sources": 7, "usage": "x"}, {"sources": [1]}], ids=str
-)
-def test_details_of_another_form_are_not_shown(core: Pipeline, people: People, details: Row):
+OTHER_DETAILS: list[Row] = [
+    {},
+    {"sources": [], "usage": None},
+    {"sources": 7, "usage": "x"},
+    {"sources": [1]},
+]
+
+
+def test_details_of_another_form_are_not_shown(subtests: pytest.Subtests, core: Pipeline, people: People):
     """As a member may keep them, past the routes."""
-    session = kept(core, people.ann, Message("assistant", "So.", details))
-    (row,) = got(people.ann, f"{PATH}/{session}/messages")
-    assert set(row) == {"id", "session_id", "role", "content", "created_at"}
+    for details in OTHER_DETAILS:
+        with subtests.test(details=details):
+            session = kept(core, people.ann, Message("assistant", "So.", details))
+            (row,) = got(people.ann, f"{PATH}/{session}/messages")
+            assert set(row) == {"id", "session_id", "role", "content", "created_at"}
 
 
 def test_a_session_is_deleted(core: Pipeline, people: People):
@@ -88,20 +95,22 @@ def test_a_session_is_deleted(core: Pipeline, people: People):
     assert got(people.ann) == []
 
 
-@pytest.mark.parametrize("session", [NOBODYS, "none", "msg_1", f"{NOBODYS}x", "%00"])
-def test_what_is_no_session_is_not_there(people: People, session: str):
-    for method, path in (("GET", f"{PATH}/{session}/messages"), ("DELETE", f"{PATH}/{session}")):
-        found = error(people.ann.request(method, path), 404)
-        assert (found["type"], found["code"]) == ("not_found_error", "session_not_found")
+def test_what_is_no_session_is_not_there(subtests: pytest.Subtests, people: People):
+    for session in [NOBODYS, "none", "msg_1", f"{NOBODYS}x", "%00"]:
+        with subtests.test(session=session):
+            for method, path in (("GET", f"{PATH}/{session}/messages"), ("DELETE", f"{PATH}/{session}")):
+                found = error(people.ann.request(method, path), 404)
+                assert (found["type"], found["code"]) == ("not_found_error", "session_not_found")
 
 
-@pytest.mark.parametrize("page", ["limit=0", "limit=101", "limit=x", "offset=-1", f"offset={2**31}"])
-def test_a_page_that_nobody_gets_is_refused(people: People, page: str):
-    found = error(people.ann.request("GET", f"{PATH}?{page}"), 400)
-    assert (found["type"], found["code"]) == ("invalid_request_error", "invalid_field_value")
-    if page != "limit=101":
-        assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?{page}"), 400)
-    assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?limit=1001"), 400)
+def test_a_page_that_nobody_gets_is_refused(subtests: pytest.Subtests, people: People):
+    for page in ["limit=0", "limit=101", "limit=x", "offset=-1", f"offset={2**31}"]:
+        with subtests.test(page=page):
+            found = error(people.ann.request("GET", f"{PATH}?{page}"), 400)
+            assert (found["type"], found["code"]) == ("invalid_request_error", "invalid_field_value")
+            if page != "limit=101":
+                assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?{page}"), 400)
+            assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?limit=1001"), 400)
 
 
 def test_a_key_needs_chat_read(core: Pipeline, people: People):

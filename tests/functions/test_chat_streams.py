@@ -13,7 +13,6 @@ from functions import chat
 from shared.config import Settings
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT
-from tests.conftest import People
 from tests.functions.chatting import DONE, piece, sent
 from tests.functions.conversing import (
     ANSWER,
@@ -29,16 +28,11 @@ from tests.functions.conversing import (
     text_of,
     told,
 )
-from tests.functions.searching import Workspace, workspace
+from tests.functions.searching import Workspace
 from tests.functions.serving import live, made, platform_error
 from tests.stand_in import Reply, StandIn
 
 PIECES = ("Stripe webhook ", "retries piled up ", "in the queue.")
-
-
-@pytest.fixture
-def home(core: Pipeline, people: People) -> Workspace:
-    return workspace(core, people.ann)
 
 
 def types_of(chunks: list[Row]) -> list[str]:

@@ -75,25 +75,27 @@ def test_what_is_not_said_is_the_deployment_s(people: People):
     }
 
 
-@pytest.mark.parametrize(
-    ("config", "key", "size", "overlap"),
-    [
-        ({}, None, 128, 12),
-        ({"chunk_size": 8000, "chunk_overlap": 4000}, None, 256, 128),
-        ({}, "sk-none", 512, 50),
-        ({"chunk_size": 8000, "chunk_overlap": 4000}, "sk-none", 8000, 4000),
-    ],
-)
-def test_the_config_says_what_is_done(
-    settings: Settings, people: People, config: Row, key: str | None, size: int, overlap: int
-):
-    """By whatever embeds here; nothing of it is loaded."""
-    with made(settings, openai_api_key=key) as core, served(collections.app, core) as app:
-        answer = app.post(PATH, json={"name": "docs", "config": config}, headers=people.ann.headers())
-        shown = answer.json()["config"]
-        assert (shown["chunk_size"], shown["chunk_overlap"]) == (size, overlap)
-        listed = app.get(PATH, headers=people.ann.headers()).json()
-        assert listed["data"][0]["config"] == shown
+CONFIGS: list[tuple[Row, str | None, int, int]] = [
+    ({}, None, 128, 12),
+    ({"chunk_size": 8000, "chunk_overlap": 4000}, None, 256, 128),
+    ({}, "sk-none", 512, 50),
+    ({"chunk_size": 8000, "chunk_overlap": 4000}, "sk-none", 8000, 4000),
+]
+
+
+def test_the_config_says_what_is_done(subtests: pytest.Subtests, settings: Settings, world: World):
+    """The key selects the model; the model is never called."""
+    for config, key, size, overlap in CONFIGS:
+        with (
+            subtests.test(config=config, key=key),
+            made(settings, openai_api_key=key) as core,
+            served(collections.app, core) as app,
+        ):
+            headers = world.user(world.org()).headers()
+            answer = app.post(PATH, json={"name": "docs", "config": config}, headers=headers)
+            shown = answer.json()["config"]
+            assert (shown["chunk_size"], shown["chunk_overlap"]) == (size, overlap)
+            assert app.get(PATH, headers=headers).json()["data"][0]["config"] == shown
 
 
 def test_lists_come_in_pages_in_any_order(people: People):
@@ -215,62 +217,71 @@ def test_another_model_than_the_one_that_embeds_is_refused(people: People):
     assert names(people.ann) == []
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "field"),
-    [
-        ({}, "missing_required_field", "name"),
-        ({"name": ""}, "invalid_field_value", "name"),
-        ({"name": " "}, "invalid_field_value", "name"),
-        ({"name": 7}, "invalid_field_value", "name"),
-        ({"name": "x" * 256}, "invalid_field_value", "name"),
-        ({"name": "x", "description": "y" * 2001}, "invalid_field_value", "description"),
-        ({"name": "x", "metadata": [1]}, "invalid_field_value", "metadata"),
-        ({"name": "x", "metadata": {"a": "b" * 10_000}}, "invalid_field_value", "metadata"),
-        ({"name": "x", "config": {"chunk_size": 10}}, "invalid_field_value", "config.chunk_size"),
-        ({"name": "x", "config": {"chunk_size": "512"}}, "invalid_field_value", "config.chunk_size"),
-        ({"name": "x", "config": {"chunk_size": 100, "chunk_overlap": 100}}, "invalid_field_value", "config"),
-        ({"name": "x", "org_id": "acme"}, "invalid_field_value", "org_id"),
-    ],
-)
-def test_what_cannot_be_a_collection_is_refused_by_field(people: People, body: Row, code: str, field: str):
-    refused = error(people.ann.request("POST", PATH, body), 400)
-    assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
-    assert refused["details"] == {"field": field}
-    assert names(people.ann) == []
+BAD_FIELDS: list[tuple[Row, str, str]] = [
+    ({}, "missing_required_field", "name"),
+    ({"name": ""}, "invalid_field_value", "name"),
+    ({"name": " "}, "invalid_field_value", "name"),
+    ({"name": 7}, "invalid_field_value", "name"),
+    ({"name": "x" * 256}, "invalid_field_value", "name"),
+    ({"name": "x", "description": "y" * 2001}, "invalid_field_value", "description"),
+    ({"name": "x", "metadata": [1]}, "invalid_field_value", "metadata"),
+    ({"name": "x", "metadata": {"a": "b" * 10_000}}, "invalid_field_value", "metadata"),
+    ({"name": "x", "config": {"chunk_size": 10}}, "invalid_field_value", "config.chunk_size"),
+    ({"name": "x", "config": {"chunk_size": "512"}}, "invalid_field_value", "config.chunk_size"),
+    ({"name": "x", "config": {"chunk_size": 100, "chunk_overlap": 100}}, "invalid_field_value", "config"),
+    ({"name": "x", "org_id": "acme"}, "invalid_field_value", "org_id"),
+]
 
 
-@pytest.mark.parametrize("metadata", NO_METADATA)
-def test_metadata_that_json_does_not_know_are_refused_by_field(people: People, metadata: str):
-    made = create(people.ann)
-    for method, path in (("POST", PATH), ("PATCH", f"{PATH}/{made['id']}")):
-        refused = error(people.ann.raw(method, path, f'{{"name": "x", "metadata": {metadata}}}'), 400)
-        assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
-    assert listed(people.ann)["data"] == [made]
+def test_what_cannot_be_a_collection_is_refused_by_field(subtests: pytest.Subtests, world: World):
+    for body, code, field in BAD_FIELDS:
+        with subtests.test(body=body):
+            ann = world.user(world.org())
+            refused = error(ann.request("POST", PATH, body), 400)
+            assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
+            assert refused["details"] == {"field": field}
+            assert names(ann) == []
 
 
-@pytest.mark.parametrize("hidden", [r"a\u0000b", r"a\ud800b"])
-def test_a_description_that_no_database_stores_is_refused_by_field(people: People, hidden: str):
-    refused = error(people.ann.raw("POST", PATH, f'{{"name": "x", "description": "{hidden}"}}'), 400)
-    assert refused["details"] == {"field": "description"}
+def test_metadata_that_json_does_not_know_are_refused_by_field(subtests: pytest.Subtests, world: World):
+    for metadata in NO_METADATA:
+        with subtests.test(metadata=metadata):
+            ann = world.user(world.org())
+            made = create(ann)
+            for method, path in (("POST", PATH), ("PATCH", f"{PATH}/{made['id']}")):
+                refused = error(ann.raw(method, path, f'{{"name": "x", "metadata": {metadata}}}'), 400)
+                assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
+            assert listed(ann)["data"] == [made]
 
 
-@pytest.mark.parametrize("name", [r"a\u202eb", r"a\u0000b", r"\ud800"])
-def test_a_name_that_hides_something_is_refused(people: People, name: str):
-    answer = people.ann.raw("POST", PATH, f'{{"name": "{name}"}}')
-    assert error(answer, 400)["type"] == "invalid_request_error"
+def test_a_description_that_no_database_stores_is_refused_by_field(subtests: pytest.Subtests, people: People):
+    for hidden in [r"a\u0000b", r"a\ud800b"]:
+        with subtests.test(hidden=hidden):
+            refused = error(people.ann.raw("POST", PATH, f'{{"name": "x", "description": "{hidden}"}}'), 400)
+            assert refused["details"] == {"field": "description"}
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "offset=-1", "sort_by=id", "order=up"])
-def test_a_page_that_nobody_gets_is_refused_by_field(people: People, query: str):
-    refused = error(people.ann.request("GET", f"{PATH}?{query}"), 400)
-    assert refused["details"] == {"field": query.split("=", maxsplit=1)[0]}
+def test_a_name_that_hides_something_is_refused(subtests: pytest.Subtests, people: People):
+    for name in [r"a\u202eb", r"a\u0000b", r"\ud800"]:
+        with subtests.test(name=name):
+            answer = people.ann.raw("POST", PATH, f'{{"name": "{name}"}}')
+            assert error(answer, 400)["type"] == "invalid_request_error"
 
 
-@pytest.mark.parametrize("unknown", [NOBODYS, "col_abc123", "x", "00000000-0000-0000-0000-000000000000"])
-@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-def test_what_is_not_there_is_not_found(people: People, method: str, unknown: str):
-    body = {"name": "x"} if method == "PATCH" else None
-    assert error(people.ann.request(method, f"{PATH}/{unknown}", body), 404)["code"] == "collection_not_found"
+def test_a_page_that_nobody_gets_is_refused_by_field(subtests: pytest.Subtests, people: People):
+    for query in ["limit=0", "limit=101", "limit=x", "offset=-1", "sort_by=id", "order=up"]:
+        with subtests.test(query=query):
+            refused = error(people.ann.request("GET", f"{PATH}?{query}"), 400)
+            assert refused["details"] == {"field": query.split("=", maxsplit=1)[0]}
+
+
+def test_what_is_not_there_is_not_found(subtests: pytest.Subtests, people: People):
+    for unknown in [NOBODYS, "col_abc123", "x", "00000000-0000-0000-0000-000000000000"]:
+        for method in ["GET", "PATCH", "DELETE"]:
+            with subtests.test(method=method, unknown=unknown):
+                body = {"name": "x"} if method == "PATCH" else None
+                answer = people.ann.request(method, f"{PATH}/{unknown}", body)
+                assert error(answer, 404)["code"] == "collection_not_found"
 
 
 def test_a_tier_has_room_for_so_many(people: People, world: World):

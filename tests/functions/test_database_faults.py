@@ -1,6 +1,6 @@
 """When the database fails: PostgREST down or restarting, Postgres restarted, too slow, without a connection.
 
-On a stack of its own, of each Postgres, since everybody else's must go on.
+The tests have a stack of their own, because they stop its processes.
 """
 
 import threading
@@ -24,15 +24,15 @@ from shared.types import Query
 from tests.actors import Actor, World
 from tests.faults import start_postgres, start_postgrest, wait_for_waiters
 
+pytestmark = pytest.mark.postgres
 POOL = 3
 
 
-@pytest.fixture(params=[18, 16], ids=["postgres18", "postgres16"])
-def fragile(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack whose PostgREST has three connections and waits a second for one; each test's own, since what
-    one has stopped leaves broken connections behind."""
+@pytest.fixture(scope="module")
+def own_stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack whose PostgREST has three connections and waits a second for a free one."""
     folder: Path = tmp_path_factory.mktemp("fragile")
-    stack = Stack(folder, postgres_version=request.param)
+    stack = Stack(folder, postgres_version=request.config.getoption("postgres"))
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PGRST_DB_POOL", str(POOL))
         environment.setenv("PGRST_DB_POOL_ACQUISITION_TIMEOUT", "1")
@@ -41,6 +41,15 @@ def fragile(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             yield stack.up(0, durable=False)
         finally:
             stack.remove()
+
+
+@pytest.fixture
+def fragile(own_stack: Stack) -> Iterator[Stack]:
+    """The stack. Its PostgREST is new after each test, because a test breaks connections to Postgres."""
+    yield own_stack
+    own_stack.state.children["postgrest"].stop()
+    start_postgrest(own_stack)
+    assert httpx.get(f"{own_stack.url}/health").status_code == 200
 
 
 @pytest.fixture

@@ -170,14 +170,26 @@ def test_an_address_is_taken_in_at_once(people: People, home: str):
     assert again["id"] == made["id"]
 
 
-@pytest.mark.parametrize(
-    "url", ["http://127.0.0.1/", "http://2130706433/", "http://localhost:54321/", "http://169.254.169.254/",
-            "file:///etc/passwd", "kilns", "https://ann:secret@docs.example/"],
-)  # fmt: skip
-def test_an_address_inside_or_none_at_all_is_refused_at_once(people: People, home: str, url: str):
-    refused = error(people.ann.request("POST", f"{PATH}/url", {"collection_id": home, "url": url}), 400)
-    assert (refused["code"], refused["details"]) == ("url_not_allowed", {"field": "url"})
-    assert "secret" not in refused["message"]
+BAD_ADDRESSES = [
+    "http://127.0.0.1/",
+    "http://2130706433/",
+    "http://localhost:54321/",
+    "http://169.254.169.254/",
+    "file:///etc/passwd",
+    "kilns",
+    "https://ann:secret@docs.example/",
+]
+
+
+def test_an_address_inside_or_none_at_all_is_refused_at_once(
+    subtests: pytest.Subtests, people: People, home: str
+):
+    for url in BAD_ADDRESSES:
+        with subtests.test(url=url):
+            body = {"collection_id": home, "url": url}
+            refused = error(people.ann.request("POST", f"{PATH}/url", body), 400)
+            assert (refused["code"], refused["details"]) == ("url_not_allowed", {"field": "url"})
+            assert "secret" not in refused["message"]
     assert titles(people.ann, home) == []
 
 
@@ -297,11 +309,14 @@ def test_a_link_leads_to_what_was_brought_and_needs_no_credential(people: People
     assert timedelta(minutes=14) < moment - datetime.now(UTC) <= timedelta(minutes=15)
 
 
-@pytest.mark.parametrize("sent_as", ["text/html\tx", "nonsense", "a/b; charset=\u00e9", "x" * 200 + "/x"])
-def test_a_strange_content_type_is_sent_to_nobody(people: People, world: World, home: str, sent_as: str):
+def test_a_strange_content_type_is_sent_to_nobody(
+    subtests: pytest.Subtests, people: People, world: World, home: str
+):
     made = accepted(upload(people.ann, home))
-    world.sql("update rag.documents set content_type = %s where id = %s", sent_as, made["id"])
-    assert httpx.get(link_of(people.ann, made)).headers["Content-Type"] == "application/octet-stream"
+    for sent_as in ["text/html\tx", "nonsense", "a/b; charset=\u00e9", "x" * 200 + "/x"]:
+        with subtests.test(sent_as=sent_as):
+            world.sql("update rag.documents set content_type = %s where id = %s", sent_as, made["id"])
+            assert httpx.get(link_of(people.ann, made)).headers["Content-Type"] == "application/octet-stream"
 
 
 def test_a_document_without_an_original_has_nothing_to_lead_to(people: People, home: str):
@@ -357,16 +372,17 @@ def test_a_tier_takes_files_of_so_many_bytes(people: People, world: World, home:
     assert len(titles(people.ann, home)) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "kept"),
-    [
-        ("../../etc/passwd.txt", "passwd.txt"),
-        ("C:\\temp\\kiln.txt", "kiln.txt"),
-        ("a\u202etxt.md", "atxt.md"),
-    ],
-)
-def test_a_file_s_name_is_its_name_alone(people: People, home: str, name: str, kept: str):
-    assert accepted(upload(people.ann, home, name=name))["filename"] == kept
+FILENAMES: list[tuple[str, str]] = [
+    ("../../etc/passwd.txt", "passwd.txt"),
+    ("C:\\temp\\kiln.txt", "kiln.txt"),
+    ("a\u202etxt.md", "atxt.md"),
+]
+
+
+def test_a_file_s_name_is_its_name_alone(subtests: pytest.Subtests, people: People, home: str):
+    for name, kept in FILENAMES:
+        with subtests.test(name=name):
+            assert accepted(upload(people.ann, home, name.encode(), name))["filename"] == kept
 
 
 def test_a_file_that_is_too_large_is_refused(people: People, home: str):
@@ -377,51 +393,58 @@ def test_a_file_that_is_too_large_is_refused(people: People, home: str):
     assert titles(people.ann, home) == []
 
 
-@pytest.mark.parametrize(
-    "metadata", ["{", "[1]", '"x"', "[" * 100_000, '{"a": "' + "b" * 10_001 + '"}', *NO_METADATA]
-)
-def test_metadata_of_a_form_are_a_small_object(people: People, home: str, metadata: str):
-    refused = error(upload(people.ann, home, metadata=metadata), 400)
-    assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
+BAD_METADATA: list[str] = ["{", "[1]", '"x"', "[" * 100_000, '{"a": "' + "b" * 10_001 + '"}', *NO_METADATA]
+
+
+def test_metadata_of_a_form_are_a_small_object(subtests: pytest.Subtests, people: People, home: str):
+    for metadata in BAD_METADATA:
+        with subtests.test(metadata=metadata):
+            refused = error(upload(people.ann, home, metadata=metadata), 400)
+            assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
     assert titles(people.ann, home) == []
 
 
-@pytest.mark.parametrize("metadata", NO_METADATA)
-def test_metadata_that_json_does_not_know_are_refused_by_field(people: People, home: str, metadata: str):
-    made = accepted(write(people.ann, home))
-    text = f'"collection_id": "{home}", "content": "x"'
-    for method, path, body in (
-        ("POST", f"{PATH}/text", text),
-        ("PATCH", f"{PATH}/{made['id']}", '"title": "x"'),
-    ):
-        refused = error(people.ann.raw(method, path, f'{{{body}, "metadata": {metadata}}}'), 400)
-        assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
-    assert get(people.ann, made)["metadata"] == {}
+def test_metadata_that_json_does_not_know_are_refused_by_field(
+    subtests: pytest.Subtests, people: People, home: str
+):
+    for number, metadata in enumerate(NO_METADATA):
+        with subtests.test(metadata=metadata):
+            made = accepted(write(people.ann, home, f"The kiln {number} is hot."))
+            text = f'"collection_id": "{home}", "content": "x"'
+            for method, path, body in (
+                ("POST", f"{PATH}/text", text),
+                ("PATCH", f"{PATH}/{made['id']}", '"title": "x"'),
+            ):
+                refused = error(people.ann.raw(method, path, f'{{{body}, "metadata": {metadata}}}'), 400)
+                assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": "metadata"})
+            assert get(people.ann, made)["metadata"] == {}
 
 
-@pytest.mark.parametrize("hidden", [r"a\u0000b", r"a\ud800b"])
-@pytest.mark.parametrize("field", ["content", "title", "external_id"])
-def test_what_no_database_stores_is_refused_by_field(people: People, home: str, field: str, hidden: str):
-    said = {"collection_id": home, "content": "x", field: "HIDDEN"}
-    body = json.dumps(said).replace("HIDDEN", hidden)
-    refused = error(people.ann.raw("POST", f"{PATH}/text", body), 400)
-    assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": field})
+def test_what_no_database_stores_is_refused_by_field(subtests: pytest.Subtests, people: People, home: str):
+    for hidden in [r"a\u0000b", r"a\ud800b"]:
+        for field in ["content", "title", "external_id"]:
+            with subtests.test(field=field, hidden=hidden):
+                said = {"collection_id": home, "content": "x", field: "HIDDEN"}
+                body = json.dumps(said).replace("HIDDEN", hidden)
+                refused = error(people.ann.raw("POST", f"{PATH}/text", body), 400)
+                assert (refused["code"], refused["details"]) == ("invalid_field_value", {"field": field})
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "field"),
-    [
-        ({"content": "x"}, "missing_required_field", "collection_id"),
-        ({"collection_id": "x"}, "missing_required_field", "content"),
-        ({"collection_id": "x", "content": ""}, "invalid_field_value", "content"),
-        ({"collection_id": "x", "content": 1}, "invalid_field_value", "content"),
-        ({"collection_id": "x", "content": "x", "title": " "}, "invalid_field_value", "title"),
-        ({"collection_id": "x", "content": "x", "metadata": 1}, "invalid_field_value", "metadata"),
-    ],
-)
-def test_what_cannot_be_a_text_is_refused_by_field(people: People, body: Row, code: str, field: str):
-    refused = error(people.ann.request("POST", f"{PATH}/text", body), 400)
-    assert (refused["code"], refused["details"]) == (code, {"field": field})
+BAD_TEXTS: list[tuple[Row, str, str]] = [
+    ({"content": "x"}, "missing_required_field", "collection_id"),
+    ({"collection_id": "x"}, "missing_required_field", "content"),
+    ({"collection_id": "x", "content": ""}, "invalid_field_value", "content"),
+    ({"collection_id": "x", "content": 1}, "invalid_field_value", "content"),
+    ({"collection_id": "x", "content": "x", "title": " "}, "invalid_field_value", "title"),
+    ({"collection_id": "x", "content": "x", "metadata": 1}, "invalid_field_value", "metadata"),
+]
+
+
+def test_what_cannot_be_a_text_is_refused_by_field(subtests: pytest.Subtests, people: People):
+    for body, code, field in BAD_TEXTS:
+        with subtests.test(body=body):
+            refused = error(people.ann.request("POST", f"{PATH}/text", body), 400)
+            assert (refused["code"], refused["details"]) == (code, {"field": field})
 
 
 def test_the_title_that_metadata_say_is_the_document_s_where_no_other_is(people: People, home: str):
@@ -452,24 +475,30 @@ def test_a_form_says_what_it_lacks(people: People, home: str):
     assert error(answer, 400)["details"] == {"field": "file"}
 
 
-@pytest.mark.parametrize("unknown", [NOBODYS, "doc_abc", "x"])
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("GET", "/status"), ("PATCH", ""), ("DELETE", "")])
-def test_what_is_not_there_is_not_found(people: People, method: str, path: str, unknown: str):
-    body = {"title": "x"} if method == "PATCH" else None
-    found = error(people.ann.request(method, f"{PATH}/{unknown}{path}", body), 404)
-    assert found["code"] == "document_not_found"
+OPERATIONS: list[tuple[str, str]] = [("GET", ""), ("GET", "/status"), ("PATCH", ""), ("DELETE", "")]
 
 
-@pytest.mark.parametrize("unknown", [NOBODYS, "col_abc"])
-def test_nothing_comes_into_a_collection_that_is_not_there(people: People, unknown: str):
-    assert error(write(people.ann, unknown), 404)["code"] == "collection_not_found"
-    assert error(upload(people.ann, unknown), 404)["code"] == "collection_not_found"
-    listed = people.ann.request("GET", f"{PATH}?collection_id={unknown}")
-    assert error(listed, 404)["code"] == "collection_not_found"
+def test_what_is_not_there_is_not_found(subtests: pytest.Subtests, people: People):
+    for unknown in [NOBODYS, "doc_abc", "x"]:
+        for method, path in OPERATIONS:
+            with subtests.test(method=method, path=path, unknown=unknown):
+                body = {"title": "x"} if method == "PATCH" else None
+                found = error(people.ann.request(method, f"{PATH}/{unknown}{path}", body), 404)
+                assert found["code"] == "document_not_found"
 
 
-@pytest.mark.parametrize("token", ["", "Bearer x", "Bearer"])
-def test_only_a_schedule_calls_the_worker(people: People, token: str):
-    answer = client().post(f"{people.ann.stack.url}{INGEST}", headers={"Authorization": token})
-    assert answer.status_code == 401
-    assert people.ann.request("POST", INGEST).status_code == 401
+def test_nothing_comes_into_a_collection_that_is_not_there(subtests: pytest.Subtests, people: People):
+    for unknown in [NOBODYS, "col_abc"]:
+        with subtests.test(unknown=unknown):
+            assert error(write(people.ann, unknown), 404)["code"] == "collection_not_found"
+            assert error(upload(people.ann, unknown), 404)["code"] == "collection_not_found"
+            listed = people.ann.request("GET", f"{PATH}?collection_id={unknown}")
+            assert error(listed, 404)["code"] == "collection_not_found"
+
+
+def test_only_a_schedule_calls_the_worker(subtests: pytest.Subtests, people: People):
+    for token in ["", "Bearer x", "Bearer"]:
+        with subtests.test(token=token):
+            answer = client().post(f"{people.ann.stack.url}{INGEST}", headers={"Authorization": token})
+            assert answer.status_code == 401
+            assert people.ann.request("POST", INGEST).status_code == 401

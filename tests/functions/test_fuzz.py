@@ -1,17 +1,23 @@
-"""Whatever fits a function's own OpenAPI description, or just does not: no 5xx, no undocumented answer.
+"""Requests generated from the OpenAPI descriptions: no response is a 5xx or is missing in the description.
 
-Over HTTP, at the process that a container starts, with a user's token, with an API key and with none.
+The requests go over HTTP to the process that a container starts. Positive requests fit the description,
+negative ones break it. `make test` sends few to one route of each endpoint, with one credential;
+`make test-long` sends more to every route, with every credential.
 """
 
+import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 import httpx
 import pytest
 import schemathesis
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import (
@@ -27,14 +33,15 @@ from local.stack import Stack
 from local.tools import ROOT
 from tests.actors import World
 
+# Checks of a response against the description.
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
     content_type_conformance,
     response_schema_conformance,
 ]
-# Derandomized, so that a run can be repeated; few, since every search of them embeds.
-fuzzing = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+# Few examples, since each search embeds.
+EXAMPLES, EXAMPLES_LONG = 10, 25
 UNLIMITED = {"RAG_RATE_LIMIT": "1000000/minute", "RAG_API_RATE_LIMIT": "1000000/minute"}
 
 
@@ -72,21 +79,63 @@ def deployed(stack: Stack) -> Iterator[Deployed]:
         child.stop()
 
 
+@dataclass(frozen=True)
+class Operation:
+    slug: str
+    method: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.method.upper()} {self.path}"
+
+    @property
+    def description(self) -> dict[str, Any]:
+        found: dict[str, Any] = app(self.slug).openapi()["paths"][self.path][self.method]
+        return found
+
+    @property
+    def modes(self) -> list[GenerationMode]:
+        """Negative requests exist only where a parameter or body is more than a text."""
+        schemas = [
+            field["schema"] for field in self.description.get("parameters", []) if field["in"] != "header"
+        ]
+        if "requestBody" in self.description or any(
+            schema.get("type") != "string" or "format" in schema or "enum" in schema for schema in schemas
+        ):
+            return list(GenerationMode)
+        return [GenerationMode.POSITIVE]
+
+    @property
+    def endpoint(self) -> Callable[..., Any]:
+        """The function that serves the route. Aliases of a route have the same one."""
+        (endpoint,) = [
+            route.endpoint
+            for route in app(self.slug).routes
+            if isinstance(route, APIRoute)
+            and (route.path_format, route.methods) == (self.path, {self.method.upper()})
+        ]
+        function: Callable[..., Any] = inspect.unwrap(endpoint)
+        return function
+
+
+def app(slug: str) -> FastAPI:
+    found: FastAPI = import_module(SLUGS[slug]).app
+    return found
+
+
+@cache
+def schema(slug: str) -> Any:
+    return schemathesis.openapi.from_dict(app(slug).openapi())
+
+
 OPERATIONS = [
-    (slug, path, method)
-    for slug, module in SLUGS.items()
-    for path, methods in import_module(module).app.openapi()["paths"].items()
+    Operation(slug, method, path)
+    for slug in SLUGS
+    for path, methods in app(slug).openapi()["paths"].items()
     for method in methods
 ]
-
-
-def can_be_wrong(slug: str, path: str, method: str) -> bool:
-    """Whether it takes anything but texts, any of which is well-formed."""
-    operation = import_module(SLUGS[slug]).app.openapi()["paths"][path][method]
-    schemas = [given["schema"] for given in operation.get("parameters", []) if given["in"] != "header"]
-    return "requestBody" in operation or any(
-        schema.get("type") != "string" or "format" in schema or "enum" in schema for schema in schemas
-    )
+# One route of each endpoint.
+DISTINCT = list({operation.endpoint: operation for operation in OPERATIONS}.values())
 
 
 # Those that take API keys.
@@ -115,31 +164,42 @@ SURE = {
 }
 
 
-@pytest.mark.parametrize("who", ["nobody", "a user", "a key"])
-@pytest.mark.parametrize(
-    ("path", "method", "slug", "mode"),
-    [
-        (path, method, slug, mode)
-        for slug, path, method in OPERATIONS
-        for mode in GenerationMode
-        if mode is GenerationMode.POSITIVE or can_be_wrong(slug, path, method)
-    ],
-)
+@pytest.mark.parametrize("operation", DISTINCT, ids=str)
 def test_no_request_gets_a_5xx_or_an_answer_that_is_not_described(
-    deployed: Deployed, path: str, method: str, slug: str, mode: GenerationMode, who: str
+    subtests: pytest.Subtests, deployed: Deployed, operation: Operation
 ):
-    description = import_module(SLUGS[slug]).app.openapi()
-    operation = schemathesis.openapi.from_dict(description)[path][method.upper()]
+    who = "a key" if operation.slug in KEYED else "a user"
+    for mode in operation.modes:
+        with subtests.test(mode=mode.value):
+            assert_documented(deployed, operation, mode, who, EXAMPLES)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("who", ["nobody", "a user", "a key"])
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_no_request_of_any_caller_to_any_alias_gets_a_5xx(
+    subtests: pytest.Subtests, deployed: Deployed, operation: Operation, who: str
+):
+    for mode in operation.modes:
+        with subtests.test(mode=mode.value):
+            assert_documented(deployed, operation, mode, who, EXAMPLES_LONG)
+
+
+def assert_documented(
+    deployed: Deployed, operation: Operation, mode: GenerationMode, who: str, examples: int
+) -> None:
+    slug, method, path = operation.slug, operation.method, operation.path
     seen: set[int] = set()
 
-    @fuzzing
-    @given(case=operation.as_strategy(generation_mode=mode))
+    # Derandomized, so that a run can be repeated.
+    @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(case=schema(slug)[path][method.upper()].as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
         if any(not str(value).strip(".") for value in (case.path_parameters or {}).values()):
-            # The client takes dots in a path for a way elsewhere: this would not be asked of the operation.
+            # The HTTP client resolves dots in a path, so the request would reach another operation.
             return
         answer = case.call(base_url=deployed.url, headers=deployed.credentials[who])
-        # There is no model here, and a conversation without an index is for nobody else.
+        # There is no model here, and chat completions without an index answer 503.
         checks = CHECKS[1:] if slug == "chat-completions" and answer.status_code == 503 else CHECKS
         case.validate_response(answer, checks=checks)
         seen.add(answer.status_code)

@@ -230,16 +230,19 @@ def test_without_a_key_the_database_is_asked_nothing_more(people: People, settin
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", ["collections", "documents", "documents/text"])
-def test_a_browser_may_send_the_header_and_read_whether_it_was_a_replay(people: People, path: str):
+def test_a_browser_may_send_the_header_and_read_whether_it_was_a_replay(
+    subtests: pytest.Subtests, people: People
+):
     """ann's, before it sends anything of hers."""
-    headers = {
-        "Origin": "https://app.example",
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "authorization,idempotency-key",
-    }
-    answer = client().options(f"{people.ann.stack.url}/api/v1/{path}", headers=headers)
-    assert answer.status_code == 200, answer.text
-    assert "idempotency-key" in answer.headers["Access-Control-Allow-Headers"].lower()
-    told = people.ann.request("GET", "/api/v1/collections", Origin="https://app.example")
-    assert "Idempotency-Replayed" in told.headers["Access-Control-Expose-Headers"]
+    for path in ["collections", "documents", "documents/text"]:
+        with subtests.test(path=path):
+            headers = {
+                "Origin": "https://app.example",
+                "Access-Control-Request-Method": "POST",
+                "Access-Control-Request-Headers": "authorization,idempotency-key",
+            }
+            answer = client().options(f"{people.ann.stack.url}/api/v1/{path}", headers=headers)
+            assert answer.status_code == 200, answer.text
+            assert "idempotency-key" in answer.headers["Access-Control-Allow-Headers"].lower()
+            told = people.ann.request("GET", "/api/v1/collections", Origin="https://app.example")
+            assert "Idempotency-Replayed" in told.headers["Access-Control-Expose-Headers"]

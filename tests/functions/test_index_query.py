@@ -82,26 +82,27 @@ def test_low_confidence_skips_the_model(people: People, settings: Settings, gate
     assert gateway.requests == []
 
 
-@pytest.mark.parametrize(
-    ("reply", "status"),
-    [
-        (Reply(status=500, json={"error": "secret upstream"}), 500),
-        (Reply(status=429, json={"error": "secret upstream"}, headers={"Retry-After": "7"}), 503),
-        (Reply(json={"choices": []}), 500),
-        (Reply(drop=True), 500),
-    ],
-)
+FAULTS: list[tuple[Reply, int]] = [
+    (Reply(status=500, json={"error": "secret upstream"}), 500),
+    (Reply(status=429, json={"error": "secret upstream"}, headers={"Retry-After": "7"}), 503),
+    (Reply(json={"choices": []}), 500),
+    (Reply(drop=True), 500),
+]
+
+
 def test_a_model_that_fails_is_an_error_that_tells_nothing(
-    people: People, settings: Settings, gateway: StandIn, reply: Reply, status: int
+    subtests: pytest.Subtests, people: People, settings: Settings
 ):
     index(people.ann, KETTLE)
-    gateway.replies(reply)
-    with with_model(settings, gateway) as client:
-        body = {"index_name": "rag_index", "query": QUESTION}
-        answer = client.post("/query", json=body, headers=people.ann.headers())
-    assert isinstance(detail(answer, status), str)
-    assert "secret" not in answer.text
-    assert status != 503 or answer.headers["retry-after"] == "7"
+    for reply, status in FAULTS:
+        with subtests.test(reply=reply), StandIn() as gateway:
+            gateway.replies(reply)
+            with with_model(settings, gateway) as client:
+                body = {"index_name": "rag_index", "query": QUESTION}
+                answer = client.post("/query", json=body, headers=people.ann.headers())
+            assert isinstance(detail(answer, status), str)
+            assert "secret" not in answer.text
+            assert status != 503 or answer.headers["retry-after"] == "7"
 
 
 def test_a_retrieval_brings_nodes_of_the_metadata_asked_for(people: People):
@@ -126,40 +127,50 @@ def test_three_hundred_nodes_are_brought_where_there_are_so_many(people: People)
     assert len({node["node_id"] for node in body["results"]}) == 300
 
 
-@pytest.mark.parametrize("query", ["", " ", "\n\t"])
-def test_a_blank_question_is_refused(people: People, query: str):
+def test_a_blank_question_is_refused(subtests: pytest.Subtests, people: People):
     index(people.ann, KETTLE)
-    assert detail(retrieve(people.ann, query), 400) == "query: must not be blank"
-    assert detail(ask(people.ann, query=query), 422)[0]["loc"] == ["body", "query"]
+    for query in ["", " ", "\n\t"]:
+        with subtests.test(query=query):
+            assert detail(retrieve(people.ann, query), 400) == "query: must not be blank"
+            assert detail(ask(people.ann, query=query), 422)[0]["loc"] == ["body", "query"]
 
 
-@pytest.mark.parametrize(
-    ("route", "field", "value"),
-    [
-        ("/query", "top_k", 0),
-        ("/query", "top_k", -1),
-        ("/query", "top_k", 101),
-        ("/query", "top_k", "5"),
-        ("/query", "query", None),
-        ("/query", "query", "x" * 10_001),
-        ("/query", "index_name", ""),
-        ("/query", "llm_params", []),
-        ("/retrieve", "max_node_count", 0),
-        ("/retrieve", "max_node_count", 301),
-        ("/retrieve", "query", 7),
-        ("/retrieve", "metadata_filter", "author"),
-        ("/retrieve", "metadata_filter", ["author"]),
-    ],
-)
-def test_a_field_out_of_range_is_422_and_says_which(people: People, route: str, field: str, value: Any):
-    answer = people.ann.post(route, {"index_name": "rag_index", "query": QUESTION, field: value})
-    assert detail(answer, 422)[0]["loc"] == ["body", field]
+BAD_FIELDS: list[tuple[str, str, Any]] = [
+    ("/query", "top_k", 0),
+    ("/query", "top_k", -1),
+    ("/query", "top_k", 101),
+    ("/query", "top_k", "5"),
+    ("/query", "query", None),
+    ("/query", "query", "x" * 10_001),
+    ("/query", "index_name", ""),
+    ("/query", "llm_params", []),
+    ("/retrieve", "max_node_count", 0),
+    ("/retrieve", "max_node_count", 301),
+    ("/retrieve", "query", 7),
+    ("/retrieve", "metadata_filter", "author"),
+    ("/retrieve", "metadata_filter", ["author"]),
+]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"temperature": 3}, {"temperature": "hot"}, {"max_tokens": 0}, {"top_p": 2}, {"stop": 7}]
-)
-def test_a_parameter_out_of_range_is_422_and_says_which(people: People, wrong: dict[str, Any]):
-    answer = people.ann.post("/query", {"index_name": "x", "query": QUESTION, "llm_params": wrong})
-    (name,) = wrong
-    assert detail(answer, 422)[0]["loc"][:3] == ["body", "llm_params", name]
+def test_a_field_out_of_range_is_422_and_says_which(subtests: pytest.Subtests, people: People):
+    for route, field, value in BAD_FIELDS:
+        with subtests.test(route=route, field=field, value=value):
+            answer = people.ann.post(route, {"index_name": "rag_index", "query": QUESTION, field: value})
+            assert detail(answer, 422)[0]["loc"] == ["body", field]
+
+
+BAD_PARAMETERS: list[dict[str, Any]] = [
+    {"temperature": 3},
+    {"temperature": "hot"},
+    {"max_tokens": 0},
+    {"top_p": 2},
+    {"stop": 7},
+]
+
+
+def test_a_parameter_out_of_range_is_422_and_says_which(subtests: pytest.Subtests, people: People):
+    for wrong in BAD_PARAMETERS:
+        with subtests.test(wrong=wrong):
+            answer = people.ann.post("/query", {"index_name": "x", "query": QUESTION, "llm_params": wrong})
+            (name,) = wrong
+            assert detail(answer, 422)[0]["loc"][:3] == ["body", "llm_params", name]

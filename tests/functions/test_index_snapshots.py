@@ -1,5 +1,6 @@
 """index-snapshots over HTTP, on the real stack: what is persisted is what is loaded, or nothing is."""
 
+import gzip
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from functions import index_snapshots
 from shared.config import Settings
+from shared.snapshots import loading, persist
 from shared.snapshots.places import directory_of
 from tests.actors import Actor, World, vector
 from tests.conftest import People
@@ -38,20 +40,37 @@ def local(settings: Settings, world: World, tmp_path: Path) -> Iterator[Snapshot
         yield one
 
 
-def fill(who: Actor, index: str) -> None:
-    """Two documents that say everything a document can say, and one that says little and has no name."""
+@pytest.fixture(params=["small", pytest.param("full", marks=pytest.mark.long)])
+def chunk_count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A number of chunks that a load stores in several calls.
+
+    The batches are small, or in the long tier those of the product.
+    """
+    if request.param == "full":
+        return 1300
+    monkeypatch.setattr(loading, "CHUNKS_AT_ONCE", 16)
+    monkeypatch.setattr(loading, "MORE_CHUNKS_AT_ONCE", 64)
+    for module in (loading, persist):
+        monkeypatch.setattr(module, "BYTES_AT_ONCE", 1 << 18)
+    return 300
+
+
+def fill(who: Actor, index: str, chunks: int) -> None:
+    """Two documents with every field, the second with that many chunks, and a third without a name."""
     put(
         who, index, range(3), external_id="a/ä", source_type="mail", uri="https://example.com/a",
         lang="fr-CA", occurred_at="2024-02-29T12:00:00.123456Z", origin="slack", author="Zoë", state="open",
         labels=["x", "y z"],
         metadata={"n": 1.5, "deep": {"list": [None, True, "ü\u2028\"\\"]}, "huge": 2**70},
     )  # fmt: skip
-    put(who, index, range(300, 2000), external_id="long")
+    put(who, index, range(300, 300 + chunks), external_id="long")
     put(who, index, range(0))
 
 
-def test_a_member_loads_what_a_member_persisted_bit_for_bit(running: Snapshotting, people: People):
-    fill(people.ann, "rag_index")
+def test_a_member_loads_what_a_member_persisted_bit_for_bit(
+    running: Snapshotting, people: People, chunk_count: int
+):
+    fill(people.ann, "rag_index", chunk_count)
     said = running.persist(people.ann, "rag_index", path="./custom_path")
     assert said == "Successfully persisted index rag_index to ./custom_path/rag_index."
     said = running.load(people.alf, "copy", path="./custom_path/rag_index")
@@ -66,12 +85,14 @@ def test_a_member_loads_what_a_member_persisted_bit_for_bit(running: Snapshottin
     )
     assert [row[0] for row in copied] == ["a/ä", "long", nameless]
     assert running.chunks(people.ann, "copy") == running.chunks(people.ann, "rag_index")
-    assert len(running.chunks(people.ann, "copy")) == 1703
+    assert len(running.chunks(people.ann, "copy")) == 3 + chunk_count
 
 
-def test_a_member_finds_by_word_what_was_loaded_by_parts(local: Snapshotting, people: People):
-    """A document of many chunks is stored in several calls, and its words are those of all."""
-    put(people.ann, "long", range(1500), external_id="long")
+def test_a_member_finds_by_word_what_was_loaded_by_parts(
+    local: Snapshotting, people: People, chunk_count: int
+):
+    """A long document is stored in several calls, and its words are those of all."""
+    put(people.ann, "long", range(chunk_count), external_id="long")
     words = (
         "select term, length, cardinality(places) from rag.postings join rag.collections "
         "on collections.id = collection_id where collections.org_id = %s and name = %s order by term"
@@ -80,12 +101,12 @@ def test_a_member_finds_by_word_what_was_loaded_by_parts(local: Snapshotting, pe
     local.load(people.ann, "copy", path="storage/long")
     counted = local.world.sql(words, people.acme.id, "copy")
     assert counted == local.world.sql(words, people.acme.id, "long")
-    assert len(counted) > 1000
+    assert len(counted) > chunk_count * 2 // 3
 
 
-def test_what_is_loaded_is_read_for_names(local: Snapshotting, people: People):
+def test_what_is_loaded_is_read_for_names(local: Snapshotting, people: People, chunk_count: int):
     """Each part of a long document as it comes; without the graph none of it."""
-    put(people.ann, "named", range(1500), title="Ledger Team")
+    put(people.ann, "named", range(chunk_count), title="Ledger Team")
     local.persist(people.ann, "named")
     local.load(people.ann, "copy", path="storage/named")
     levels = (
@@ -102,12 +123,12 @@ def test_what_is_loaded_is_read_for_names(local: Snapshotting, people: People):
     assert local.world.sql(levels, people.acme.id) == [("named", off, 0)]
 
 
-def test_a_copy_is_independent_and_found(running: Snapshotting, people: People):
+def test_a_copy_is_independent_and_found(local: Snapshotting, people: People):
     put(people.ann, "first", external_id="a")
-    running.persist(people.ann, "first")
-    running.load(people.ann, "second", path="storage/first")
+    local.persist(people.ann, "first")
+    local.load(people.ann, "second", path="storage/first")
     put(people.ann, "first", range(5, 6), external_id="a")
-    assert len(running.chunks(people.ann, "second")) == 3
+    assert len(local.chunks(people.ann, "second")) == 3
     assert len(people.alf.match(vector(1))) == 1 + 3
     assert people.alf.rpc("rag_list_names").json() == ["first", "second"]
 
@@ -125,27 +146,31 @@ def test_documents_of_one_moment_keep_their_order(local: Snapshotting, people: P
 NAMES = ["manifest.json", "a/b", "a b", "größe 検索", "x~y", "漢" * 255, f"{'漢' * 254}字", "a:b?c#d"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_index_of_any_name_has_a_folder_of_its_own(local: Snapshotting, people: People, name: str):
-    put(people.ann, name, external_id=name)
-    assert local.persist(people.ann, name).startswith(f"Successfully persisted index {name} to ")
-    assert local.folder(people.ann, "storage").names() == [directory_of(name)]
-    assert people.ann.rpc("rag_delete_named", {"collection": name, "names": [name]}).json() == [name]
-    local.load(people.ann, name, overwrite=True)
-    assert [row[0] for row in local.documents(people.ann, name)] == [name]
+def test_an_index_of_any_name_has_a_folder_of_its_own(
+    subtests: pytest.Subtests, local: Snapshotting, world: World
+):
+    for name in NAMES:
+        with subtests.test(name=name):
+            ann = world.user(world.org())
+            put(ann, name, external_id=name)
+            assert local.persist(ann, name).startswith(f"Successfully persisted index {name} to ")
+            assert local.folder(ann, "storage").names() == [directory_of(name)]
+            assert ann.rpc("rag_delete_named", {"collection": name, "names": [name]}).json() == [name]
+            local.load(ann, name, overwrite=True)
+            assert [row[0] for row in local.documents(ann, name)] == [name]
 
 
-def test_an_index_that_exists_stays_unless_it_is_to_be_overwritten(running: Snapshotting, people: People):
+def test_an_index_that_exists_stays_unless_it_is_to_be_overwritten(local: Snapshotting, people: People):
     put(people.ann, "i", external_id="a")
-    running.persist(people.ann, "i")
+    local.persist(people.ann, "i")
     put(people.ann, "i", external_id="b")
-    assert detail(running.post(people.alf, "load", "i"), 409) == (
+    assert detail(local.post(people.alf, "load", "i"), 409) == (
         "Index 'i' already exists. Use a different name or delete the existing index first."
     )
-    assert len(running.documents(people.ann, "i")) == 2
-    assert running.load(people.alf, "i", overwrite=True) == "Successfully loaded index i from storage/i."
-    assert [row[0] for row in running.documents(people.ann, "i")] == ["a"]
-    assert running.collections(people.ann) == {"i"}
+    assert len(local.documents(people.ann, "i")) == 2
+    assert local.load(people.alf, "i", overwrite=True) == "Successfully loaded index i from storage/i."
+    assert [row[0] for row in local.documents(people.ann, "i")] == ["a"]
+    assert local.collections(people.ann) == {"i"}
 
 
 def test_a_member_is_told_of_what_is_not_there(running: Snapshotting, people: People):
@@ -183,11 +208,11 @@ def test_what_was_left_long_ago_goes_with_the_next_persisting(running: Snapshott
     assert old not in left
 
 
-def test_an_empty_index_is_one_when_it_is_loaded(running: Snapshotting, people: People):
+def test_an_empty_index_is_one_when_it_is_loaded(local: Snapshotting, people: People):
     wanted = {"name": "i", "description": "d", "metadata": {"a": 1}, "config": {"chunk_size": 64}}
     assert people.ann.rpc("rag_create_collection", wanted).status_code == 200
-    running.persist(people.ann, "i")
-    running.load(people.ann, "copy", path="storage/i")
+    local.persist(people.ann, "i")
+    local.load(people.ann, "copy", path="storage/i")
     (copied,) = people.ann.rpc("rag_find_collection", {"name": "copy"}).json()
     assert {field: copied[field] for field in wanted} == {**wanted, "name": "copy"}
     shown = people.ann.request("GET", f"/api/v1/collections/{copied['id']}").json()
@@ -226,6 +251,13 @@ def _with_data(change: Callable[[bytes], bytes]) -> Callable[[Any], None]:
     return damage
 
 
+def _with_another_title(data: bytes) -> bytes:
+    """The data with a title of the same length, packed again: only the manifest's checksum differs."""
+    lines = gzip.decompress(data)
+    assert lines.count(b'"title":"a document"') == 1
+    return gzip.compress(lines.replace(b'"title":"a document"', b'"title":"aaaaaaaaaa"'), mtime=0)
+
+
 def _with_manifest(**changes: Any) -> Callable[[Any], None]:
     def damage(folder: Any) -> None:
         fields = json.loads(folder.manifest())
@@ -239,6 +271,7 @@ DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
     "half the data": (_with_data(lambda data: data[: len(data) // 2]), "damaged"),
     "a bit of the data": (_with_data(lambda data: data[:99] + bytes([data[99] ^ 1]) + data[100:]), "damaged"),
     "more data": (_with_data(lambda data: data + b"x"), "damaged"),
+    "another title": (_with_data(_with_another_title), "its data are not what they were"),
     "no JSON": (lambda folder: folder.replace_manifest(b"{"), "damaged"),
     "half the manifest": (lambda folder: folder.replace_manifest(folder.manifest()[:99]), "damaged"),
     "another count": (_with_manifest(documents=2), "manifest was changed"),
@@ -252,28 +285,32 @@ DAMAGES: dict[str, tuple[Callable[[Any], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", DAMAGES)
 def test_a_damaged_or_foreign_snapshot_is_refused_and_changes_nothing(
-    running: Snapshotting, people: People, fault: str
+    subtests: pytest.Subtests, local: Snapshotting, world: World
 ):
-    put(people.ann, "i", external_id="a")
-    running.persist(people.ann, "i")
-    before = running.chunks(people.ann, "i")
-    damage, said = DAMAGES[fault]
-    damage(running.folder(people.ann, "storage", "i"))
-    for name, overwrite in (("i", True), ("new", False)):
-        answer = running.post(people.ann, "load", name, path="storage/i", overwrite=overwrite)
-        assert said in detail(answer, 409)
-    assert running.chunks(people.ann, "i") == before
-    assert running.collections(people.ann) == {"i"}
+    for fault, (damage, message) in DAMAGES.items():
+        with subtests.test(fault=fault):
+            ann = world.user(world.org())
+            put(ann, "i", external_id="a")
+            local.persist(ann, "i")
+            before = local.chunks(ann, "i")
+            damage(local.folder(ann, "storage", "i"))
+            for name, overwrite in (("i", True), ("new", False)):
+                answer = local.post(ann, "load", name, path="storage/i", overwrite=overwrite)
+                assert message in detail(answer, 409)
+            assert local.chunks(ann, "i") == before
+            assert local.collections(ann) == {"i"}
 
 
-def test_a_database_that_fails_on_the_way_leaves_what_was_there(running: Snapshotting, people: People):
+def test_a_database_that_fails_on_the_way_leaves_what_was_there(
+    local: Snapshotting, people: People, chunk_count: int
+):
     for number in range(3):
-        put(people.ann, "i", range(200), external_id=str(number), title="poison" if number == 2 else "t")
-    running.persist(people.ann, "i")
-    before = running.chunks(people.ann, "i")
-    running.world.sql(
+        title = "poison" if number == 2 else "t"
+        put(people.ann, "i", range(chunk_count // 8), external_id=str(number), title=title)
+    local.persist(people.ann, "i")
+    before = local.chunks(people.ann, "i")
+    local.world.sql(
         "create function public.poisoned() returns trigger language plpgsql as "
         "$$ begin raise exception 'no space left at /secret' using errcode = '53100'; end $$; "
         "create trigger poisoned before insert on rag.documents for each row when (new.title = 'poison') "
@@ -281,12 +318,12 @@ def test_a_database_that_fails_on_the_way_leaves_what_was_there(running: Snapsho
     )
     try:
         for name, overwrite in (("i", True), ("new", False)):
-            answer = running.post(people.ann, "load", name, path="storage/i", overwrite=overwrite)
+            answer = local.post(people.ann, "load", name, path="storage/i", overwrite=overwrite)
             assert detail(answer, 500) == "The database could not answer. Please try again."
     finally:
-        running.world.sql("drop trigger poisoned on rag.documents; drop function public.poisoned()")
-    assert running.chunks(people.ann, "i") == before
-    assert running.collections(people.ann) == {"i"}
+        local.world.sql("drop trigger poisoned on rag.documents; drop function public.poisoned()")
+    assert local.chunks(people.ann, "i") == before
+    assert local.collections(people.ann) == {"i"}
 
 
 def test_what_a_killed_load_left_goes_with_the_org_s_next(local: Snapshotting, people: People):
@@ -382,6 +419,7 @@ def test_persisting_and_loading_at_once_break_no_snapshot(local: Snapshotting, p
         assert local.chunks(people.ann, index) == local.chunks(people.ann, "i")
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_index(local: Snapshotting, people: People):
     """Measured at 1,500 chunks and at 4,500, as a whole: most of it waits for the garbage collector."""
     peaks = []

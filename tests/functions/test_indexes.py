@@ -8,8 +8,13 @@ from urllib.parse import quote
 
 import pytest
 
+from functions import indexes
+from shared import ingest
+from shared.ingest import CHUNKS_AT_ONCE
+from shared.pipeline import Pipeline
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.functions.serving import served
 
 KETTLE = "The kettle switches off at 100 degrees. It holds 1.7 litres."
 TOASTER = "The toaster browns bread in two minutes. It has two slots."
@@ -141,19 +146,20 @@ def test_indexes_are_listed_by_name_and_deleted_with_all_they_have(people: Peopl
     assert found(people.ann, "kettle", "b") != []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_any_name_makes_the_round_trip(people: People, name: str):
-    (row,) = index(people.ann, KETTLE, name=name)
-    assert people.ann.request("GET", "/indexes").json() == [name]
-    assert listed(people.ann, name=name)["documents"][0]["doc_id"] == row["doc_id"]
-    assert (
-        len(changed(people.ann, {"doc_id": row["doc_id"], "text": TOASTER}, name=name)["updated_documents"])
-        == 1
-    )
-    assert found(people.ann, "toaster", name)[0]["text"] == TOASTER
-    gone = people.ann.post(path(name, "/documents/delete"), {"doc_ids": [row["doc_id"]]})
-    assert gone.json() == {"deleted_doc_ids": [row["doc_id"]], "not_found_doc_ids": []}
-    assert people.ann.request("DELETE", path(name)).json()["message"] == f"Successfully deleted index {name}."
+def test_any_name_makes_the_round_trip(subtests: pytest.Subtests, world: World):
+    for name in NAMES:
+        with subtests.test(name=name):
+            ann = world.user(world.org())
+            (row,) = index(ann, KETTLE, name=name)
+            assert ann.request("GET", "/indexes").json() == [name]
+            assert listed(ann, name=name)["documents"][0]["doc_id"] == row["doc_id"]
+            answer = changed(ann, {"doc_id": row["doc_id"], "text": TOASTER}, name=name)
+            assert len(answer["updated_documents"]) == 1
+            assert found(ann, "toaster", name)[0]["text"] == TOASTER
+            gone = ann.post(path(name, "/documents/delete"), {"doc_ids": [row["doc_id"]]})
+            assert gone.json() == {"deleted_doc_ids": [row["doc_id"]], "not_found_doc_ids": []}
+            deleted = ann.request("DELETE", path(name)).json()
+            assert deleted["message"] == f"Successfully deleted index {name}."
 
 
 def test_a_list_is_paged_cut_and_filtered(people: People):
@@ -180,11 +186,12 @@ def test_ten_documents_are_a_page_and_a_thousand_characters_of_each(people: Peop
     assert {(len(row["text"]), row["is_truncated"]) for row in page["documents"]} == {(1000, True)}
 
 
-@pytest.mark.parametrize("text", ["author", "[]", '"author"', "{", "null", "1", '{"a": NaN}', ""])
-def test_a_filter_that_is_no_object_is_refused(people: People, text: str):
+def test_a_filter_that_is_no_object_is_refused(subtests: pytest.Subtests, people: People):
     index(people.ann, KETTLE)
-    answer = people.ann.request("GET", path("rag_index", f"/documents?metadata_filter={quote(text)}"))
-    assert detail(answer, 400) == "Invalid metadata filter format. Must be a valid JSON string."
+    for text in ["author", "[]", '"author"', "{", "null", "1", '{"a": NaN}', ""]:
+        with subtests.test(text=text):
+            answer = people.ann.request("GET", path("rag_index", f"/documents?metadata_filter={quote(text)}"))
+            assert detail(answer, 400) == "Invalid metadata filter format. Must be a valid JSON string."
 
 
 def test_changes_are_told_apart(people: People):
@@ -222,14 +229,19 @@ def test_of_two_changes_of_one_document_the_last_counts(people: People):
     assert [row["text"] for row in listed(people.ann)["documents"]] == ["Two."]
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, True), (False, 0), ([1], [True])])
-def test_a_value_of_another_kind_is_a_change(people: People, before: Any, after: Any):
+KINDS_OF_VALUES: list[tuple[Any, Any]] = [(1, True), (False, 0), ([1], [True])]
+
+
+def test_a_value_of_another_kind_is_a_change(subtests: pytest.Subtests, world: World):
     """Which Python would take for the same."""
-    index(people.ann, KETTLE, flag=before)
-    answer = changed(people.ann, {"doc_id": digest(KETTLE), "text": KETTLE, "metadata": {"flag": after}})
-    assert len(answer["updated_documents"]) == 1
-    query = quote(json.dumps({"flag": after}))
-    assert listed(people.ann, f"?metadata_filter={query}")["count"] == 1
+    for before, after in KINDS_OF_VALUES:
+        with subtests.test(before=before, after=after):
+            ann = world.user(world.org())
+            index(ann, KETTLE, flag=before)
+            answer = changed(ann, {"doc_id": digest(KETTLE), "text": KETTLE, "metadata": {"flag": after}})
+            assert len(answer["updated_documents"]) == 1
+            query = quote(json.dumps({"flag": after}))
+            assert listed(ann, f"?metadata_filter={query}")["count"] == 1
 
 
 def test_documents_are_deleted_by_id_and_found_no_more(people: People):
@@ -240,51 +252,54 @@ def test_documents_are_deleted_by_id_and_found_no_more(people: People):
     assert [row["text"] for row in found(people.ann, KETTLE)] == [TOASTER]
 
 
-@pytest.mark.parametrize(
-    ("method", "rest", "body"),
-    [
-        ("GET", "/documents", None),
-        ("POST", "/documents", {"documents": []}),
-        ("POST", "/documents/delete", {"doc_ids": []}),
-        ("DELETE", "", None),
-    ],
-)
-def test_an_unknown_index_is_404_in_upstreams_words(people: People, method: str, rest: str, body: Any):
-    answer = people.ann.request(method, path('it\'s "x"', rest), body)
-    assert detail(answer, 404) == "No such index: 'it's \"x\"' exists."
+OPERATIONS: list[tuple[str, str, Any]] = [
+    ("GET", "/documents", None),
+    ("POST", "/documents", {"documents": []}),
+    ("POST", "/documents/delete", {"doc_ids": []}),
+    ("DELETE", "", None),
+]
 
 
-@pytest.mark.parametrize("route", ["/query", "/retrieve"])
-def test_a_question_to_an_unknown_index_is_404(people: People, route: str):
-    answer = people.ann.post(route, {"index_name": "nowhere", "query": "x"})
-    assert detail(answer, 404) == "No such index: 'nowhere' exists."
+def test_an_unknown_index_is_404_in_upstreams_words(subtests: pytest.Subtests, people: People):
+    for method, rest, body in OPERATIONS:
+        with subtests.test(method=method, rest=rest):
+            answer = people.ann.request(method, path('it\'s "x"', rest), body)
+            assert detail(answer, 404) == "No such index: 'it's \"x\"' exists."
 
 
-@pytest.mark.parametrize(
-    ("document", "status"),
-    [
-        ({}, 422),
-        ({"text": None}, 422),
-        ({"text": 7}, 422),
-        ({"text": ""}, 400),
-        ({"text": " \n "}, 400),
-        ({"text": "x", "metadata": []}, 422),
-        ({"text": "x", "metadata": {"a": "y" * 10_000}}, 422),
-        ({"text": "def a(): pass", "metadata": {"split_type": "code"}}, 400),
-        ({"text": "def a(): pass", "metadata": {"split_type": "code", "language": "klingon"}}, 400),
-        ({"text": "def a(): pass", "metadata": {"split_type": "code", "language": None}}, 400),
-        ({"text": "def a(): pass", "metadata": {"split_type": "code", "language": ["python"]}}, 400),
-    ],
-)
-def test_one_document_that_is_wrong_refuses_them_all(
-    people: People, document: Row, status: int, world: World
-):
-    body = {"index_name": "rag_index", "documents": [{"text": KETTLE}, document]}
-    said = detail(people.ann.post("/index", body), status)
-    assert (
-        said.startswith("documents.1: ") if status == 400 else said[0]["loc"][:3] == ["body", "documents", 1]
-    )
-    assert people.ann.request("GET", "/indexes").json() == []
+def test_a_question_to_an_unknown_index_is_404(subtests: pytest.Subtests, people: People):
+    for route in ["/query", "/retrieve"]:
+        with subtests.test(route=route):
+            answer = people.ann.post(route, {"index_name": "nowhere", "query": "x"})
+            assert detail(answer, 404) == "No such index: 'nowhere' exists."
+
+
+BAD_DOCUMENTS: list[tuple[Row, int]] = [
+    ({}, 422),
+    ({"text": None}, 422),
+    ({"text": 7}, 422),
+    ({"text": ""}, 400),
+    ({"text": " \n "}, 400),
+    ({"text": "x", "metadata": []}, 422),
+    ({"text": "x", "metadata": {"a": "y" * 10_000}}, 422),
+    ({"text": "def a(): pass", "metadata": {"split_type": "code"}}, 400),
+    ({"text": "def a(): pass", "metadata": {"split_type": "code", "language": "klingon"}}, 400),
+    ({"text": "def a(): pass", "metadata": {"split_type": "code", "language": None}}, 400),
+    ({"text": "def a(): pass", "metadata": {"split_type": "code", "language": ["python"]}}, 400),
+]
+
+
+def test_one_document_that_is_wrong_refuses_them_all(subtests: pytest.Subtests, world: World):
+    for document, status in BAD_DOCUMENTS:
+        with subtests.test(document=document):
+            ann = world.user(world.org())
+            body = {"index_name": "rag_index", "documents": [{"text": KETTLE}, document]}
+            detail_of_fault = detail(ann.post("/index", body), status)
+            if status == 400:
+                assert detail_of_fault.startswith("documents.1: ")
+            else:
+                assert detail_of_fault[0]["loc"][:3] == ["body", "documents", 1]
+            assert ann.request("GET", "/indexes").json() == []
 
 
 def test_code_is_cut_where_functions_end(people: People):
@@ -300,20 +315,30 @@ def test_code_is_cut_where_functions_end(people: People):
     assert all(node["text"].startswith("def function_") for node in nodes)
 
 
-@pytest.mark.parametrize(
-    "field", ["limit=0", "limit=101", "limit=x", "offset=-1", "max_text_length=0", "max_text_length=100001"]
-)
-def test_a_page_that_nobody_gets_is_422_and_says_which(people: People, field: str):
+BAD_PAGES: list[str] = [
+    "limit=0",
+    "limit=101",
+    "limit=x",
+    "offset=-1",
+    "max_text_length=0",
+    "max_text_length=100001",
+]
+
+
+def test_a_page_that_nobody_gets_is_422_and_says_which(subtests: pytest.Subtests, people: People):
     index(people.ann, KETTLE)
-    said = detail(people.ann.request("GET", path("rag_index", f"/documents?{field}")), 422)
-    assert said[0]["loc"] == ["query", field.partition("=")[0]]
-    assert set(said[0]) == {"type", "loc", "msg"}
+    for field in BAD_PAGES:
+        with subtests.test(field=field):
+            said = detail(people.ann.request("GET", path("rag_index", f"/documents?{field}")), 422)
+            assert said[0]["loc"] == ["query", field.partition("=")[0]]
+            assert set(said[0]) == {"type", "loc", "msg"}
 
 
-@pytest.mark.parametrize("name", ["", None, 7, "x" * 256, "nul\0", ".", "..", "..."])
-def test_an_index_that_cannot_be_called_so_is_422(people: People, name: Any):
-    answer = people.ann.post("/index", {"index_name": name, "documents": []})
-    assert detail(answer, 422)[0]["loc"] == ["body", "index_name"]
+def test_an_index_that_cannot_be_called_so_is_422(subtests: pytest.Subtests, people: People):
+    for name in ["", None, 7, "x" * 256, "nul\0", ".", "..", "..."]:
+        with subtests.test(name=name):
+            answer = people.ann.post("/index", {"index_name": name, "documents": []})
+            assert detail(answer, 422)[0]["loc"] == ["body", "index_name"]
 
 
 def test_a_name_that_hides_something_is_refused(people: People):
@@ -378,11 +403,22 @@ def test_a_document_of_another_api_is_listed_changed_and_deleted_by_its_id(peopl
     assert gone.json()["deleted_doc_ids"] == [document_id]
 
 
-def test_a_large_batch_is_stored_in_order(people: People):
-    texts = [f"Item {number} stands on shelf {number * 7}. {'Filler. ' * 60}" for number in range(130)]
-    rows = index(people.ann, *texts)
+@pytest.mark.parametrize(
+    ("count", "chunks_at_once"), [(12, 16), pytest.param(130, CHUNKS_AT_ONCE, marks=pytest.mark.long)]
+)
+def test_a_large_batch_is_stored_in_order(
+    people: People, core: Pipeline, monkeypatch: pytest.MonkeyPatch, count: int, chunks_at_once: int
+):
+    """Its chunks are too many for one call to the database: each text has two."""
+    monkeypatch.setattr(ingest, "CHUNKS_AT_ONCE", chunks_at_once)
+    texts = [f"Item {number} stands on shelf {number * 7}. {'Filler. ' * 60}" for number in range(count)]
+    documents = [{"text": text} for text in texts]
+    with served(indexes.app, core) as client:
+        body = {"index_name": "rag_index", "documents": documents}
+        rows = client.post("/index", json=body, headers=people.ann.headers()).json()
     assert [row["doc_id"] for row in rows] == [digest(text) for text in texts]
-    assert listed(people.ann)["total_items"] == 130
+    assert listed(people.ann)["total_items"] == count
     page = listed(people.ann, "?limit=100")["documents"]
     assert [row["doc_id"] for row in page] == [row["doc_id"] for row in rows[:100]]
-    assert found(people.ann, "Item 93 stands on shelf 651")[0]["doc_id"] == digest(texts[93])
+    place = count * 5 // 7
+    assert found(people.ann, f"Item {place} stands on shelf {place * 7}")[0]["doc_id"] == digest(texts[place])

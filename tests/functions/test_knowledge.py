@@ -91,60 +91,79 @@ def test_a_source_in_the_metadata_stays_there(people: People):
     assert chunk["citations"][0]["source"] == "a.md"
 
 
-@pytest.mark.parametrize("source", ["s" * 201, "s" * 1000, "a\u200bb"])
-def test_a_source_that_no_field_takes_is_cited_all_the_same(people: People, source: str):
-    ingest(people.ann, {"text": REFUNDS, "source": source})
-    (chunk,) = retrieve(people.ann, include_citations=True)
-    assert chunk["citations"][0]["source"] == chunk["metadata"]["source"] == source
+def test_a_source_that_no_field_takes_is_cited_all_the_same(subtests: pytest.Subtests, world: World):
+    for source in ["s" * 201, "s" * 1000, "a\u200bb"]:
+        with subtests.test(source=source):
+            ann = world.user(world.org())
+            ingest(ann, {"text": REFUNDS, "source": source})
+            (chunk,) = retrieve(ann, include_citations=True)
+            assert chunk["citations"][0]["source"] == chunk["metadata"]["source"] == source
 
 
-@pytest.mark.parametrize("namespace", NAMES)
-def test_a_namespace_s_name_goes_round(people: People, namespace: str):
-    (name,) = ingest(people.ann, {"text": REFUNDS}, namespace=namespace)
-    assert people.ann.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": [namespace]}
-    assert ids(people.ann, namespace) == [name]
-    assert [chunk["document_id"] for chunk in retrieve(people.ann, namespace=namespace)] == [name]
-    assert ask(people.ann, namespace=namespace)["chunks"]
-    assert delete(people.ann, name, namespace).status_code == 204
-    assert ids(people.ann, namespace) == []
+def test_a_namespace_s_name_goes_round(subtests: pytest.Subtests, world: World):
+    for namespace in NAMES:
+        with subtests.test(namespace=namespace):
+            ann = world.user(world.org())
+            (name,) = ingest(ann, {"text": REFUNDS}, namespace=namespace)
+            assert ann.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": [namespace]}
+            assert ids(ann, namespace) == [name]
+            assert [chunk["document_id"] for chunk in retrieve(ann, namespace=namespace)] == [name]
+            assert ask(ann, namespace=namespace)["chunks"]
+            assert delete(ann, name, namespace).status_code == 204
+            assert ids(ann, namespace) == []
 
 
-@pytest.mark.parametrize("namespace", ["", "x" * 256, "\0", "..."])
-def test_a_name_that_cannot_be_one_is_422(people: People, namespace: str):
-    for method, rest, body in (
-        ("POST", "documents", {"documents": [{"text": REFUNDS}]}), ("GET", "documents", None),
-        ("POST", "retrieve", {"query": "x"}), ("DELETE", "documents/x", None),
-    ):  # fmt: skip
-        answer = people.ann.request(method, at(namespace, rest), body)
-        assert answer.status_code == 422, answer.text
-        assert answer.json()["detail"][0]["loc"] == ["path", "namespace"]
+def test_a_name_that_cannot_be_one_is_422(subtests: pytest.Subtests, people: People):
+    for namespace in ["", "x" * 256, "\0", "..."]:
+        with subtests.test(namespace=namespace):
+            for method, rest, body in (
+                ("POST", "documents", {"documents": [{"text": REFUNDS}]}), ("GET", "documents", None),
+                ("POST", "retrieve", {"query": "x"}), ("DELETE", "documents/x", None),
+            ):  # fmt: skip
+                answer = people.ann.request(method, at(namespace, rest), body)
+                assert answer.status_code == 422, answer.text
+                assert answer.json()["detail"][0]["loc"] == ["path", "namespace"]
 
 
-@pytest.mark.parametrize(
-    "name", ["faq", "docs/faq.md", "/a//b/", "documents", "a b ✓ %2F?#", "a\nb", "x" * 500, "a.b"]
-)
-def test_a_document_s_own_id_goes_round_and_is_replaced(people: People, name: str):
-    assert ingest(people.ann, {"text": REFUNDS, "document_id": name, "metadata": {"v": 1}}) == [name]
-    assert ingest(people.ann, {"text": SHIPPING, "document_id": name}, {"text": "Other."})[0] == name
-    assert listed(people.ann)["total"] == 2
-    assert [row["metadata"] for row in listed(people.ann)["documents"]] == [{}, {}]
-    assert REFUNDS not in {chunk["text"] for chunk in retrieve(people.ann)}
-    gone = delete(people.ann, name)
-    assert (gone.status_code, gone.content) == (204, b"")
-    again = delete(people.ann, name)
-    assert (again.status_code, again.json()) == (404, {"detail": "Document not found"})
-    assert SHIPPING not in {chunk["text"] for chunk in retrieve(people.ann)}
-    assert listed(people.ann)["total"] == 1
+DOCUMENT_IDS: list[str] = [
+    "faq",
+    "docs/faq.md",
+    "/a//b/",
+    "documents",
+    "a b ✓ %2F?#",
+    "a\nb",
+    "x" * 500,
+    "a.b",
+]
 
 
-@pytest.mark.parametrize(
-    "name", ["a/documents/b", "documents/b", "..", "a/../b", "./a", "", "x" * 501, "\0", 7]
-)
-def test_an_id_that_no_address_could_say_is_422(people: People, name: Any):
-    body = {"documents": [{"text": REFUNDS, "document_id": name}]}
-    answer = people.ann.request("POST", at("support", "documents"), body)
-    assert answer.status_code == 422, answer.text
-    assert answer.json()["detail"][0]["loc"] == ["body", "documents", 0, "document_id"]
+def test_a_document_s_own_id_goes_round_and_is_replaced(subtests: pytest.Subtests, world: World):
+    for name in DOCUMENT_IDS:
+        with subtests.test(name=name):
+            ann = world.user(world.org())
+            assert ingest(ann, {"text": REFUNDS, "document_id": name, "metadata": {"v": 1}}) == [name]
+            assert ingest(ann, {"text": SHIPPING, "document_id": name}, {"text": "Other."})[0] == name
+            assert listed(ann)["total"] == 2
+            assert [row["metadata"] for row in listed(ann)["documents"]] == [{}, {}]
+            assert REFUNDS not in {chunk["text"] for chunk in retrieve(ann)}
+            gone = delete(ann, name)
+            assert (gone.status_code, gone.content) == (204, b"")
+            again = delete(ann, name)
+            assert (again.status_code, again.json()) == (404, {"detail": "Document not found"})
+            assert SHIPPING not in {chunk["text"] for chunk in retrieve(ann)}
+            assert listed(ann)["total"] == 1
+
+
+BAD_IDS: list[Any] = ["a/documents/b", "documents/b", "..", "a/../b", "./a", "", "x" * 501, "\0", 7]
+
+
+def test_an_id_that_no_address_could_say_is_422(subtests: pytest.Subtests, people: People):
+    for name in BAD_IDS:
+        with subtests.test(name=name):
+            body = {"documents": [{"text": REFUNDS, "document_id": name}]}
+            answer = people.ann.request("POST", at("support", "documents"), body)
+            assert answer.status_code == 422, answer.text
+            assert answer.json()["detail"][0]["loc"] == ["body", "documents", 0, "document_id"]
 
 
 def test_two_texts_with_one_id_are_422_and_neither_is_stored(people: People):
@@ -187,11 +206,12 @@ def test_a_list_has_pages_and_the_corpus_total(people: People):
     assert len(listed(people.ann)["documents"]) == 5
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "offset=-1", "offset=2147483648"])
-def test_a_page_out_of_range_is_422(people: People, query: str):
-    answer = people.ann.request("GET", at("support", f"documents?{query}"))
-    assert answer.status_code == 422
-    assert answer.json()["detail"][0]["loc"] == ["query", query.partition("=")[0]]
+def test_a_page_out_of_range_is_422(subtests: pytest.Subtests, people: People):
+    for query in ["limit=0", "limit=1001", "limit=x", "offset=-1", "offset=2147483648"]:
+        with subtests.test(query=query):
+            answer = people.ann.request("GET", at("support", f"documents?{query}"))
+            assert answer.status_code == 422
+            assert answer.json()["detail"][0]["loc"] == ["query", query.partition("=")[0]]
 
 
 def test_an_unknown_namespace_lists_and_retrieves_empty_and_is_not_made(people: People, settings: Settings):
@@ -229,47 +249,48 @@ def test_filters_are_typed_equalities_that_all_must_hold(people: People):
     assert {chunk["document_id"] for chunk in answer["chunks"]} == {"c"}
 
 
-@pytest.mark.parametrize("route", ["retrieve", "query"])
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("top_k", 0), ("top_k", 101), ("top_k", -1), ("top_k", "3"), ("top_k", 2.5), ("top_k", True),
-        ("filters", []), ("filters", "x"), ("include_citations", "yes"), ("text", ""), ("text", " \n"),
-        ("text", 7), ("text", None), ("text", "x" * 10_001), ("text", "\0"),
-    ],
-)  # fmt: skip
-def test_a_question_of_the_wrong_form_is_422_and_says_where(
-    people: People, route: str, field: str, value: Any
-):
-    text = {"retrieve": "query", "query": "question"}[route]
-    place = text if field == "text" else field
-    answer = people.ann.request("POST", at("support", route), {text: "x", place: value})
-    assert answer.status_code == 422, answer.text
-    assert [fault["loc"] for fault in answer.json()["detail"]] == [["body", place]]
+BAD_FIELDS: list[tuple[str, Any]] = [
+    ("top_k", 0), ("top_k", 101), ("top_k", -1), ("top_k", "3"), ("top_k", 2.5), ("top_k", True),
+    ("filters", []), ("filters", "x"), ("include_citations", "yes"), ("text", ""), ("text", " \n"),
+    ("text", 7), ("text", None), ("text", "x" * 10_001), ("text", "\0"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("top_k", [1, 100])
-def test_as_many_chunks_come_as_were_asked_for(people: People, top_k: int):
+def test_a_question_of_the_wrong_form_is_422_and_says_where(subtests: pytest.Subtests, people: People):
+    for route in ["retrieve", "query"]:
+        for field, value in BAD_FIELDS:
+            with subtests.test(route=route, field=field, value=value):
+                text = {"retrieve": "query", "query": "question"}[route]
+                place = text if field == "text" else field
+                answer = people.ann.request("POST", at("support", route), {text: "x", place: value})
+                assert answer.status_code == 422, answer.text
+                assert [fault["loc"] for fault in answer.json()["detail"]] == [["body", place]]
+
+
+def test_as_many_chunks_come_as_were_asked_for(people: People):
     ingest(people.ann, *({"text": f"Fact {n} about refunds."} for n in range(104)))
-    chunks = retrieve(people.ann, "refunds", top_k=top_k)
-    assert len(chunks) == top_k
-    scores = [chunk["score"] for chunk in chunks]
-    assert scores == sorted(scores, reverse=True)
+    for top_k in (1, 100):
+        chunks = retrieve(people.ann, "refunds", top_k=top_k)
+        assert len(chunks) == top_k
+        scores = [chunk["score"] for chunk in chunks]
+        assert scores == sorted(scores, reverse=True)
     assert len(retrieve(people.ann, "refunds")) == 10
     assert len(ask(people.ann, "refunds")["chunks"]) == 5
 
 
-@pytest.mark.parametrize("metadata", NO_METADATA)
-def test_metadata_that_nobody_could_store_are_422(people: People, metadata: str):
-    body = f'{{"documents": [{{"text": "x", "metadata": {metadata}}}]}}'
-    assert people.ann.raw("POST", at("support", "documents"), body).status_code == 422
+def test_metadata_that_nobody_could_store_are_422(subtests: pytest.Subtests, people: People):
+    for metadata in NO_METADATA:
+        with subtests.test(metadata=metadata):
+            body = f'{{"documents": [{{"text": "x", "metadata": {metadata}}}]}}'
+            assert people.ann.raw("POST", at("support", "documents"), body).status_code == 422
 
 
-@pytest.mark.parametrize("text", ["", "  ", "\u200b"])
-def test_a_text_with_nothing_to_read_is_400_and_says_which(people: People, text: str):
-    body = {"documents": [{"text": REFUNDS}, {"text": text}]}
-    answer = people.ann.request("POST", at("support", "documents"), body)
-    assert (answer.status_code, answer.json()) == (
-        400, {"detail": "documents.1: A document needs a title and some text."}
-    )  # fmt: skip
+def test_a_text_with_nothing_to_read_is_400_and_says_which(subtests: pytest.Subtests, people: People):
+    for text in ["", "  ", "\u200b"]:
+        with subtests.test(text=text):
+            body = {"documents": [{"text": REFUNDS}, {"text": text}]}
+            answer = people.ann.request("POST", at("support", "documents"), body)
+            assert (answer.status_code, answer.json()) == (
+                400, {"detail": "documents.1: A document needs a title and some text."}
+            )  # fmt: skip
     assert listed(people.ann)["total"] == 0

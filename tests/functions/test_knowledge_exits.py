@@ -64,9 +64,10 @@ def test_denied_metadata_leave_by_no_exit(people: People, settings: Settings):
         ("title", {"title": "HIDDEN"}),
         ("source", {"source": "HIDDEN"}),
         ("source", {"metadata": {"source": "HIDDEN"}}),
+        ("url", {"metadata": {"url": "https://acme.example/HIDDEN"}}),
     ],
 )
-def test_a_title_that_was_made_of_what_is_denied_now_leaves_by_no_exit(
+def test_a_title_or_uri_made_from_a_denied_key_leaves_by_no_exit(
     people: People, settings: Settings, denied: str, document: dict[str, Any]
 ):
     ingest(people.ann, {"text": REFUNDS, **document})
@@ -97,6 +98,13 @@ def test_a_text_that_is_brought_again_without_a_name_is_the_same_document(people
     first = ingest(people.ann, {"text": REFUNDS}, {"text": REFUNDS, "metadata": {"a": 1}})
     assert ingest(people.ann, {"text": REFUNDS}, {"text": REFUNDS, "metadata": {"a": 1}}) == first
     assert len(set(first)) == 2
+
+
+def test_the_same_text_from_two_sources_is_two_documents(people: People):
+    names = ingest(people.ann, *({"text": REFUNDS, "source": source} for source in ("a.md", "b.md")))
+    assert len(set(names)) == 2
+    cited = [chunk["citations"][0]["source"] for chunk in retrieve(people.ann, include_citations=True)]
+    assert sorted(cited) == ["a.md", "b.md"]
 
 
 def test_metrics_are_true_over_all_instances(people: People, settings: Settings):

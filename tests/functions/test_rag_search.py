@@ -28,28 +28,41 @@ def tell(core: Pipeline, actor: Actor, title: str, text: str, **fields: Any) -> 
     ).document_id
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_both_addresses_answer_with_ranked_chunks(people: People, core: Pipeline, route: str):
+def test_both_addresses_answer_with_ranked_chunks(subtests: pytest.Subtests, people: People, core: Pipeline):
     source = tell(
         core, people.ann, "Kettle manual", "The kettle switches off at 100 degrees. " * 12,
         source_type="doc", uri="https://acme.example/kettle", lang="en", metadata={"product": "kettle"},
     )  # fmt: skip
     tell(core, people.ann, "Holiday rules", "Everybody has 25 days of holiday a year.", source_type="faq")
-    body = people.ann.post(route, {"query_text": "  When does the kettle switch off? ", "top_k": 5}).json()
-    assert body["status"] == "success"
-    assert body["query_text"] == "When does the kettle switch off?"
-    assert body["total_found"] == len(body["results"]) >= 2
-    assert isinstance(body["processing_time_ms"], int)
-    assert [result["rank"] for result in body["results"]] == list(range(1, body["total_found"] + 1))
-    scores = [result["score"] for result in body["results"]]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
-    first = body["results"][0]
-    assert set(first) == RESULT_FIELDS
-    assert first["source_id"] == source
-    assert first["source_uri"] == "https://acme.example/kettle"
-    assert len(first["snippet"]) == 200
-    assert first["meta"] == {"product": "kettle", "org_id": people.acme.id, "date": None, "lang": "en"}
+    query = {"query_text": "  When does the kettle switch off? ", "top_k": 5}
+    for route in ROUTES:
+        with subtests.test(route=route):
+            body = people.ann.post(route, query).json()
+            assert body["status"] == "success"
+            assert body["query_text"] == "When does the kettle switch off?"
+            assert body["total_found"] == len(body["results"]) >= 2
+            assert isinstance(body["processing_time_ms"], int)
+            assert [result["rank"] for result in body["results"]] == list(range(1, body["total_found"] + 1))
+            scores = [result["score"] for result in body["results"]]
+            assert scores == sorted(scores, reverse=True)
+            assert all(0 <= score <= 1 for score in scores)
+            first = body["results"][0]
+            assert set(first) == RESULT_FIELDS
+            assert first["source_id"] == source
+            assert first["source_uri"] == "https://acme.example/kettle"
+            assert len(first["snippet"]) == 200
+            assert first["meta"] == {
+                "product": "kettle",
+                "org_id": people.acme.id,
+                "date": None,
+                "lang": "en",
+            }
+
+
+def test_a_result_names_its_org_although_the_document_s_metadata_name_another(people: People, core: Pipeline):
+    tell(core, people.ann, "Only", "The only sentence.", metadata={"org_id": people.bolt.id, "page": 1})
+    (found,) = people.ann.search("sentence").json()["results"]
+    assert found["meta"] == {"org_id": people.acme.id, "page": 1, "date": None, "lang": None}
 
 
 def test_top_k_defaults_to_eight_and_bounds_the_results(people: People, core: Pipeline):
@@ -94,57 +107,68 @@ def test_an_org_with_one_chunk_returns_one(people: People, core: Pipeline):
     assert people.ann.search("something else altogether", top_k=50).json()["total_found"] == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "query_text"),
-        ({"query_text": ""}, "query_text"),
-        ({"query_text": " \n\t "}, "query_text"),
-        ({"query_text": "x" * 501}, "query_text"),
-        ({"query_text": 7}, "query_text"),
-        ({"query_text": None}, "query_text"),
-        ({"query_text": ["x"]}, "query_text"),
-        ({"query_text": "x", "top_k": 0}, "top_k"),
-        ({"query_text": "x", "top_k": 51}, "top_k"),
-        ({"query_text": "x", "top_k": "x"}, "top_k"),
-        ({"query_text": "x", "top_k": "5"}, "top_k"),
-        ({"query_text": "x", "top_k": 2.5}, "top_k"),
-        ({"query_text": "x", "top_k": True}, "top_k"),
-        ({"query_text": "x", "filters": "doc"}, "filters"),
-        ({"query_text": "x", "filters": {"source_type": "blog"}}, "filters.source_type"),
-        ({"query_text": "x", "filters": {"lang": 5}}, "filters.lang"),
-        ({"query_text": "x", "filters": {"org_id": "acme"}}, "filters.org_id"),
-        ({"query_text": "x", "filters": {"org_id": 1}}, "filters.org_id"),
-        ({"query_text": "x", "filters": {"date_from": "yesterday"}}, "filters.date_from"),
-        ({"query_text": "x", "filters": {"date_from": 1700000000}}, "filters.date_from"),
-        ({"query_text": "x", "filters": {"date_to": "2026-02-30"}}, "filters.date_to"),
-        ([], "body"),
-    ],
-)
-@pytest.mark.parametrize("route", ["/api/rag/search", "/api/rag/answer"])
-def test_a_bad_field_is_400_and_named(people: People, route: str, body: Any, field: str):
-    answer = people.ann.post(route, body)
-    assert answer.status_code == 400, answer.text
-    error = answer.json()["error"]
-    assert answer.json()["status"] == "error"
-    assert error["code"] == "invalid_request"
-    assert error["message"].startswith(f"{field}: ")
-    assert "xxx" not in answer.text
+BAD_FIELDS: list[tuple[Any, str]] = [
+    ({}, "query_text"),
+    ({"query_text": ""}, "query_text"),
+    ({"query_text": " \n\t "}, "query_text"),
+    ({"query_text": "x" * 501}, "query_text"),
+    ({"query_text": 7}, "query_text"),
+    ({"query_text": None}, "query_text"),
+    ({"query_text": ["x"]}, "query_text"),
+    ({"query_text": "x", "top_k": 0}, "top_k"),
+    ({"query_text": "x", "top_k": 51}, "top_k"),
+    ({"query_text": "x", "top_k": "x"}, "top_k"),
+    ({"query_text": "x", "top_k": "5"}, "top_k"),
+    ({"query_text": "x", "top_k": 2.5}, "top_k"),
+    ({"query_text": "x", "top_k": True}, "top_k"),
+    ({"query_text": "x", "filters": "doc"}, "filters"),
+    ({"query_text": "x", "filters": {"source_type": "blog"}}, "filters.source_type"),
+    ({"query_text": "x", "filters": {"lang": 5}}, "filters.lang"),
+    ({"query_text": "x", "filters": {"org_id": "acme"}}, "filters.org_id"),
+    ({"query_text": "x", "filters": {"org_id": 1}}, "filters.org_id"),
+    ({"query_text": "x", "filters": {"date_from": "yesterday"}}, "filters.date_from"),
+    ({"query_text": "x", "filters": {"date_from": 1700000000}}, "filters.date_from"),
+    ({"query_text": "x", "filters": {"date_to": "2026-02-30"}}, "filters.date_to"),
+    ([], "body"),
+]
+
+
+def test_a_bad_field_is_400_and_named(subtests: pytest.Subtests, people: People):
+    for body, field in BAD_FIELDS:
+        for route in ["/api/rag/search", "/api/rag/answer"]:
+            with subtests.test(route=route, body=body):
+                answer = people.ann.post(route, body)
+                assert answer.status_code == 400, answer.text
+                error = answer.json()["error"]
+                assert answer.json()["status"] == "error"
+                assert error["code"] == "invalid_request"
+                assert error["message"].startswith(f"{field}: ")
+                assert "xxx" not in answer.text
 
 
 def test_a_query_of_500_characters_after_trimming_is_accepted(people: People):
     assert people.ann.search("  " + "x" * 500 + "  ").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"{", b"", b"query_text=x", b"\xff\xfe", b'"text"', b"nul", b'{"query_text": "\\ud800"}', b"[" * 5000],
-)
-def test_a_body_that_is_no_json_object_is_400(people: People, content: bytes):
-    headers = {**people.ann.headers(), "Content-Type": "application/json"}
-    answer = httpx.post(f"{people.ann.stack.url}/api/rag/search", content=content, headers=headers)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["code"] == "invalid_request"
+BAD_BODIES: list[bytes] = [
+    b"{",
+    b"",
+    b"query_text=x",
+    b"\xff\xfe",
+    b'"text"',
+    b"nul",
+    b'{"query_text": "\\ud800"}',
+    b"[" * 5000,
+]
+
+
+def test_a_body_that_is_no_json_object_is_400(subtests: pytest.Subtests, people: People):
+    for content in BAD_BODIES:
+        with subtests.test(content=content):
+            headers = {**people.ann.headers(), "Content-Type": "application/json"}
+            answer = httpx.post(f"{people.ann.stack.url}/api/rag/search", content=content, headers=headers)
+            assert answer.status_code == 400
+            assert answer.json()["error"]["code"] == "invalid_request"
 
 
 def test_a_body_over_256_kib_is_413_declared_or_not(people: People):
@@ -158,29 +182,33 @@ def test_a_body_over_256_kib_is_413_declared_or_not(people: People):
         assert answer.json()["error"]["code"] == "body_too_large"
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize("route", ROUTES)
-def test_other_methods_are_405(people: People, route: str, method: str):
-    answer = httpx.request(method, f"{people.ann.stack.url}{route}", headers=people.ann.headers())
-    assert answer.status_code == 405
-    assert answer.json()["error"]["code"] == "method_not_allowed"
+def test_other_methods_are_405(subtests: pytest.Subtests, people: People):
+    for method in ["GET", "PUT", "PATCH", "DELETE"]:
+        for route in ROUTES:
+            with subtests.test(route=route, method=method):
+                answer = httpx.request(method, f"{people.ann.stack.url}{route}", headers=people.ann.headers())
+                assert answer.status_code == 405
+                assert answer.json()["error"]["code"] == "method_not_allowed"
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_a_browser_s_preflight_is_answered_without_a_token(people: People, route: str):
-    preflight = {
-        "Origin": "https://app.example",
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "authorization, x-client-info, apikey, content-type",
-    }
-    answer = httpx.options(f"{people.ann.stack.url}{route}", headers=preflight)
-    assert answer.status_code in (200, 204)
-    assert answer.headers["access-control-allow-origin"] == "*"
-    allowed = {name.strip().lower() for name in answer.headers["access-control-allow-headers"].split(",")}
-    assert {"authorization", "x-client-info", "apikey", "content-type"} <= allowed
-    plain = httpx.options(f"{people.ann.stack.url}{route}")
-    assert plain.status_code in (200, 204)
-    assert plain.headers["access-control-allow-origin"] == "*"
+def test_a_browser_s_preflight_is_answered_without_a_token(subtests: pytest.Subtests, people: People):
+    for route in ROUTES:
+        with subtests.test(route=route):
+            preflight = {
+                "Origin": "https://app.example",
+                "Access-Control-Request-Method": "POST",
+                "Access-Control-Request-Headers": "authorization, x-client-info, apikey, content-type",
+            }
+            answer = httpx.options(f"{people.ann.stack.url}{route}", headers=preflight)
+            assert answer.status_code in (200, 204)
+            assert answer.headers["access-control-allow-origin"] == "*"
+            allowed = {
+                name.strip().lower() for name in answer.headers["access-control-allow-headers"].split(",")
+            }
+            assert {"authorization", "x-client-info", "apikey", "content-type"} <= allowed
+            plain = httpx.options(f"{people.ann.stack.url}{route}")
+            assert plain.status_code in (200, 204)
+            assert plain.headers["access-control-allow-origin"] == "*"
 
 
 def test_every_response_may_be_read_across_origins_errors_included(people: People):

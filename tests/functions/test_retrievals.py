@@ -1,6 +1,7 @@
 """The platform's retrievals over HTTP, on the real stack."""
 
 import hashlib
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,19 +13,13 @@ from shared.pipeline import Pipeline
 from tests import graphing
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, Workspace, put, workspace
+from tests.functions.searching import OUTAGE, Workspace, put
 from tests.functions.serving import NO_METADATA, made, platform_error, served
 
 PATH = "/api/v1/retrievals"
 QUESTION = "what was the root cause of the billing outage?"
 Row = dict[str, Any]
 MODES = ["semantic", "keyword", "hybrid", "hierarchical", "graph"]
-every_mode = pytest.mark.parametrize("mode", MODES)
-
-
-@pytest.fixture
-def home(core: Pipeline, people: People) -> Workspace:
-    return workspace(core, people.ann)
 
 
 def retrieve(actor: Actor, query: str = QUESTION, path: str = PATH, **body: Any) -> Row:
@@ -42,26 +37,31 @@ def collection_of(home: Workspace) -> str:
     return home.id.removeprefix("ws_")
 
 
-@every_mode
-def test_every_mode_finds_what_answers_best_first(home: Workspace, mode: str):
-    body = retrieve(home.actor, mode=mode, collection_id=collection_of(home), top_k=3)
-    assert set(body) == {
-        "query", "mode", "total_results", "graph_enhanced", "graph_context", "graph", "results",
-        "retrieval_metadata",
-    }  # fmt: skip
-    assert (body["query"], body["mode"], body["total_results"]) == (QUESTION, mode, len(body["results"]))
-    how = body["retrieval_metadata"]
-    assert (how["mode"], how["total_results"]) == (mode, len(body["results"]))
-    assert (how["reranked_by"], how["rerank_failed"]) == (None, False)
-    assert how["retrieval_time_ms"] >= 0
-    # Where words alone decide nothing is compared; where the graph is asked it has a part.
-    assert (how["exact"] is None) == (mode == "keyword")
-    assert body["graph_enhanced"] is (mode == "graph")
-    assert [result["rank"] for result in body["results"]] == list(range(1, len(body["results"]) + 1))
-    scores = [result["score"] for result in body["results"]]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
-    assert body["results"][0]["document"]["title"] == "Billing outage"
+def test_every_mode_finds_what_answers_best_first(subtests: pytest.Subtests, home: Workspace):
+    for mode in MODES:
+        with subtests.test(mode=mode):
+            body = retrieve(home.actor, mode=mode, collection_id=collection_of(home), top_k=3)
+            assert set(body) == {
+                "query", "mode", "total_results", "graph_enhanced", "graph_context", "graph", "results",
+                "retrieval_metadata",
+            }  # fmt: skip
+            assert (body["query"], body["mode"], body["total_results"]) == (
+                QUESTION,
+                mode,
+                len(body["results"]),
+            )
+            how = body["retrieval_metadata"]
+            assert (how["mode"], how["total_results"]) == (mode, len(body["results"]))
+            assert (how["reranked_by"], how["rerank_failed"]) == (None, False)
+            assert how["retrieval_time_ms"] >= 0
+            # Where words alone decide nothing is compared; where the graph is asked it has a part.
+            assert (how["exact"] is None) == (mode == "keyword")
+            assert body["graph_enhanced"] is (mode == "graph")
+            assert [result["rank"] for result in body["results"]] == list(range(1, len(body["results"]) + 1))
+            scores = [result["score"] for result in body["results"]]
+            assert scores == sorted(scores, reverse=True)
+            assert all(0 <= score <= 1 for score in scores)
+            assert body["results"][0]["document"]["title"] == "Billing outage"
 
 
 def test_a_result_has_what_the_contract_and_its_sdk_read(core: Pipeline, people: People, world: World):
@@ -86,8 +86,7 @@ def test_a_result_has_what_the_contract_and_its_sdk_read(core: Pipeline, people:
     assert people.ann.request("GET", f"/api/v1/collections/{best['collection_id']}").json()["name"] == "docs"
 
 
-@every_mode
-def test_filters_hold_in_every_mode(core: Pipeline, people: People, world: World, mode: str):
+def test_filters_hold_in_every_mode(subtests: pytest.Subtests, core: Pipeline, people: People, world: World):
     ann = people.ann
     for title, metadata in {
         "Ours": {"category": "technical", "author": "John Doe", "level": 1},
@@ -104,20 +103,20 @@ def test_filters_hold_in_every_mode(core: Pipeline, people: People, world: World
     put(core, ann, "others", "Elsewhere", OUTAGE, metadata={"category": "technical", "author": "John Doe"})
     docs = ann.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
 
-    def found(**body: Any) -> set[str]:
-        return titles(ann, mode=mode, **body)
-
     both = {"category": "technical", "author": "John Doe"}
-    assert found(metadata_filter=both) == {"Ours", "Elsewhere"}
-    assert found(metadata_filter=both, collection_id=f"col_{docs}") == {"Ours"}
-    assert found(metadata_filter={"level": 1.0, "author": "Jane Doe"}) == {"Half"}
-    assert found(metadata_filter={"level": "1"}) == set()
-    # As somebody calls it, and as it was read.
-    assert found(document_type="technical") == {"Called"}
-    assert found(document_type="legal") == {"Called", "Read"}
-    assert found(document_type="legal", metadata_filter={"document_type": "technical"}) == {"Called"}
-    assert found(document_type="sonnet") == set()
-    assert len(found(collection_id=docs, metadata_filter={}, document_type=None)) == 4
+    for mode in MODES:
+        found = partial(titles, ann, mode=mode)
+        with subtests.test(mode=mode):
+            assert found(metadata_filter=both) == {"Ours", "Elsewhere"}
+            assert found(metadata_filter=both, collection_id=f"col_{docs}") == {"Ours"}
+            assert found(metadata_filter={"level": 1.0, "author": "Jane Doe"}) == {"Half"}
+            assert found(metadata_filter={"level": "1"}) == set()
+            # As somebody calls it, and as it was read.
+            assert found(document_type="technical") == {"Called"}
+            assert found(document_type="legal") == {"Called", "Read"}
+            assert found(document_type="legal", metadata_filter={"document_type": "technical"}) == {"Called"}
+            assert found(document_type="sonnet") == set()
+            assert len(found(collection_id=docs, metadata_filter={}, document_type=None)) == 4
 
 
 def test_a_reranker_orders_where_it_is_asked_to_and_no_failure_costs_the_answer(
@@ -151,17 +150,20 @@ def test_a_reranker_orders_where_it_is_asked_to_and_no_failure_costs_the_answer(
     assert answer["results"][0]["document"]["title"] == "Billing outage"
 
 
-@every_mode
-def test_the_graph_adds_what_is_connected_and_says_so(core: Pipeline, people: People, mode: str):
+def test_the_graph_adds_what_is_connected_and_says_so(
+    subtests: pytest.Subtests, core: Pipeline, people: People
+):
     graphing.put_all(core, people.ann)
-    body = retrieve(people.ann, graphing.QUESTION, mode=mode, enable_graph=True)
-    assert body["graph_enhanced"] is True
-    assert graphing.TEAM in body["graph_context"]
-    entities = {entity["id"] for entity in body["graph"]["entities"]}
-    assert body["graph"]["edges"]
-    assert all({edge["source"], edge["target"]} <= entities for edge in body["graph"]["edges"])
-    assert body["graph"]["evidence"]
-    assert any(entity["seed"] for entity in body["graph"]["entities"])
+    for mode in MODES:
+        with subtests.test(mode=mode):
+            body = retrieve(people.ann, graphing.QUESTION, mode=mode, enable_graph=True)
+            assert body["graph_enhanced"] is True
+            assert graphing.TEAM in body["graph_context"]
+            entities = {entity["id"] for entity in body["graph"]["entities"]}
+            assert body["graph"]["edges"]
+            assert all({edge["source"], edge["target"]} <= entities for edge in body["graph"]["edges"])
+            assert body["graph"]["evidence"]
+            assert any(entity["seed"] for entity in body["graph"]["entities"])
 
 
 def test_a_result_that_the_graph_alone_brings_says_so(core: Pipeline, people: People):
@@ -181,39 +183,41 @@ def test_without_names_or_without_being_asked_the_graph_has_no_part(home: Worksp
         assert not any(result["metadata"]["graph_sourced"] for result in body["results"])
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "field"),
-    [
-        ({}, "missing_required_field", "query"),
-        ({"query": None}, "missing_required_field", "query"),
-        ({"query": " \n "}, "invalid_field_value", "query"),
-        ({"query": "x" * 1001}, "invalid_field_value", "query"),
-        ({"query": "a\0b"}, "invalid_field_value", "query"),
-        ({"query": 7}, "invalid_field_value", "query"),
-        ({"query": "x", "mode": "vector"}, "invalid_field_value", "mode"),
-        ({"query": "x", "top_k": 0}, "invalid_field_value", "top_k"),
-        ({"query": "x", "top_k": 101}, "invalid_field_value", "top_k"),
-        ({"query": "x", "top_k": "5"}, "invalid_field_value", "top_k"),
-        ({"query": "x", "rerank": "yes"}, "invalid_field_value", "rerank"),
-        ({"query": "x", "enable_graph": 1}, "invalid_field_value", "enable_graph"),
-        ({"query": "x", "document_type": " "}, "invalid_field_value", "document_type"),
-        ({"query": "x", "metadata_filter": []}, "invalid_field_value", "metadata_filter"),
-        ({"query": "x", "metadata_filter": {"a": "x" * 11_000}}, "invalid_field_value", "metadata_filter"),
-        ({"query": "x", "collection_id": 7}, "invalid_field_value", "collection_id"),
-    ],
-)
+BAD_FIELDS: list[tuple[Row, str, str]] = [
+    ({}, "missing_required_field", "query"),
+    ({"query": None}, "missing_required_field", "query"),
+    ({"query": " \n "}, "invalid_field_value", "query"),
+    ({"query": "x" * 1001}, "invalid_field_value", "query"),
+    ({"query": "a\0b"}, "invalid_field_value", "query"),
+    ({"query": 7}, "invalid_field_value", "query"),
+    ({"query": "x", "mode": "vector"}, "invalid_field_value", "mode"),
+    ({"query": "x", "top_k": 0}, "invalid_field_value", "top_k"),
+    ({"query": "x", "top_k": 101}, "invalid_field_value", "top_k"),
+    ({"query": "x", "top_k": "5"}, "invalid_field_value", "top_k"),
+    ({"query": "x", "rerank": "yes"}, "invalid_field_value", "rerank"),
+    ({"query": "x", "enable_graph": 1}, "invalid_field_value", "enable_graph"),
+    ({"query": "x", "document_type": " "}, "invalid_field_value", "document_type"),
+    ({"query": "x", "metadata_filter": []}, "invalid_field_value", "metadata_filter"),
+    ({"query": "x", "metadata_filter": {"a": "x" * 11_000}}, "invalid_field_value", "metadata_filter"),
+    ({"query": "x", "collection_id": 7}, "invalid_field_value", "collection_id"),
+]
+
+
 def test_a_request_that_is_not_of_the_form_is_400_and_names_the_field(
-    people: People, body: Row, code: str, field: str
+    subtests: pytest.Subtests, people: People
 ):
-    refused = platform_error(people.ann.post(PATH, body), 400)
-    assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
-    assert refused["details"]["field"] == field
+    for body, code, field in BAD_FIELDS:
+        with subtests.test(body=body):
+            refused = platform_error(people.ann.post(PATH, body), 400)
+            assert (refused["type"], refused["code"]) == ("invalid_request_error", code)
+            assert refused["details"]["field"] == field
 
 
-@pytest.mark.parametrize("metadata", NO_METADATA)
-def test_a_filter_that_is_no_json_is_400(people: People, metadata: str):
-    body = f'{{"query": "x", "metadata_filter": {metadata}}}'
-    platform_error(people.ann.raw("POST", PATH, body), 400)
+def test_a_filter_that_is_no_json_is_400(subtests: pytest.Subtests, people: People):
+    for metadata in NO_METADATA:
+        with subtests.test(metadata=metadata):
+            body = f'{{"query": "x", "metadata_filter": {metadata}}}'
+            platform_error(people.ann.raw("POST", PATH, body), 400)
 
 
 def test_the_edges_of_what_may_be_asked_are_answered(people: People):
@@ -221,14 +225,18 @@ def test_the_edges_of_what_may_be_asked_are_answered(people: People):
     assert (longest["query"], longest["total_results"]) == ("x" * 1000, 0)
 
 
-@pytest.mark.parametrize("collection", ["nonsense", f"col_{NOBODYS}", "theirs"])
-def test_a_collection_that_is_not_the_caller_s_is_404(core: Pipeline, people: People, collection: str):
-    if collection == "theirs":
-        put(core, people.bob, "docs", "Theirs", OUTAGE)
-        collection = people.bob.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
-    refused = platform_error(people.ann.post(PATH, {"query": QUESTION, "collection_id": collection}), 404)
-    assert (refused["type"], refused["code"]) == ("not_found_error", "collection_not_found")
-    assert refused["details"]["collection_id"] == collection.removeprefix("col_")
+def test_a_collection_that_is_not_the_caller_s_is_404(
+    subtests: pytest.Subtests, core: Pipeline, people: People
+):
+    put(core, people.bob, "docs", "Theirs", OUTAGE)
+    foreign = people.bob.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
+    for collection in ["nonsense", f"col_{NOBODYS}", foreign]:
+        with subtests.test(collection=collection):
+            refused = platform_error(
+                people.ann.post(PATH, {"query": QUESTION, "collection_id": collection}), 404
+            )
+            assert (refused["type"], refused["code"]) == ("not_found_error", "collection_not_found")
+            assert refused["details"]["collection_id"] == collection.removeprefix("col_")
 
 
 def test_limits_credentials_and_the_method_are_the_platform_s(settings: Settings, people: People):

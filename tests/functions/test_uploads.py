@@ -152,50 +152,65 @@ def test_nobody_uploads_more_than_a_reader_bears(uploading: Uploading, people: P
     assert uploading.begin(people.ann, home, MAX_BYTES).status_code == 201
 
 
-@pytest.mark.parametrize("more", [1, 200_000])
-def test_a_file_that_is_too_large_for_a_request_is_shown_the_way(people: People, home: str, more: int):
-    address = f"{people.ann.stack.url}/api/v1/documents"
-    file = {"file": ("a.txt", b"x" * (IN_A_REQUEST + more), "text/plain")}
-    answer = client().post(address, data={"collection_id": home}, files=file, headers=people.ann.headers())
-    assert "POST /documents/upload" in error(answer, 413)["message"]
+def test_a_file_that_is_too_large_for_a_request_is_shown_the_way(
+    subtests: pytest.Subtests, people: People, home: str
+):
+    for more in [1, 200_000]:
+        with subtests.test(more=more):
+            address = f"{people.ann.stack.url}/api/v1/documents"
+            file = {"file": ("a.txt", b"x" * (IN_A_REQUEST + more), "text/plain")}
+            answer = client().post(
+                address, data={"collection_id": home}, files=file, headers=people.ann.headers()
+            )
+            assert "POST /documents/upload" in error(answer, 413)["message"]
 
 
-@pytest.mark.parametrize(
-    ("name", "said"), [("a.doc", "an old Office file"), ("a.tar.gz", "an archive"), ("a.EXE", "no document")]
-)
+UNREADABLE_FILES: list[tuple[str, str]] = [
+    ("a.doc", "an old Office file"),
+    ("a.tar.gz", "an archive"),
+    ("a.EXE", "no document"),
+]
+
+
 def test_what_is_surely_not_read_need_not_be_uploaded(
-    uploading: Uploading, people: People, home: str, name: str, said: str
+    subtests: pytest.Subtests, uploading: Uploading, people: People, home: str
 ):
-    refused = error(uploading.begin(people.ann, home, name=name), 400)
-    assert refused["code"] == "unsupported_file_type"
-    assert said in refused["message"]
+    for name, said in UNREADABLE_FILES:
+        with subtests.test(name=name):
+            refused = error(uploading.begin(people.ann, home, name=name), 400)
+            assert refused["code"] == "unsupported_file_type"
+            assert said in refused["message"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        ({"collection_id": None}, "collection_id"), ({"filename": ""}, "filename"), ({"title": " "}, "title"),
-        ({"size_bytes": 0}, "size_bytes"), ({"size_bytes": "1"}, "size_bytes"), ({"filename": 1}, "filename"),
-        ({"metadata": {"a": "b" * 10_001}}, "metadata"), ({"external_id": ""}, "external_id"),
-        ({"content_type": "x" * 256}, "content_type"), ({"private": "yes"}, "private"),
-    ],
-)  # fmt: skip
+BAD_FIELDS: list[tuple[Row, str]] = [
+    ({"collection_id": None}, "collection_id"), ({"filename": ""}, "filename"), ({"title": " "}, "title"),
+    ({"size_bytes": 0}, "size_bytes"), ({"size_bytes": "1"}, "size_bytes"), ({"filename": 1}, "filename"),
+    ({"metadata": {"a": "b" * 10_001}}, "metadata"), ({"external_id": ""}, "external_id"),
+    ({"content_type": "x" * 256}, "content_type"), ({"private": "yes"}, "private"),
+]  # fmt: skip
+
+
 def test_what_cannot_be_uploaded_is_refused_by_field(
-    uploading: Uploading, people: People, home: str, changed: Row, field: str
+    subtests: pytest.Subtests, uploading: Uploading, people: People, home: str
 ):
-    body = {"collection_id": home, "filename": "a.pdf", "size_bytes": 1, **changed}
-    assert error(uploading.post(people.ann, "upload", body), 400)["details"] == {"field": field}
-    assert uploading.server.asked == []
+    for changed, field in BAD_FIELDS:
+        with subtests.test(changed=changed):
+            body = {"collection_id": home, "filename": "a.pdf", "size_bytes": 1, **changed}
+            assert error(uploading.post(people.ann, "upload", body), 400)["details"] == {"field": field}
+            assert uploading.server.asked == []
 
 
-@pytest.mark.parametrize("metadata", NO_METADATA)
 def test_metadata_that_json_does_not_know_are_not_sealed(
-    uploading: Uploading, people: People, home: str, metadata: str
+    subtests: pytest.Subtests, uploading: Uploading, people: People, home: str
 ):
-    body = f'{{"collection_id": "{home}", "filename": "a.pdf", "size_bytes": 1, "metadata": {metadata}}}'
-    headers = {**people.ann.headers(), "Content-Type": "application/json"}
-    answer: Any = uploading.app.post(f"{PATH}/upload", content=body.encode(), headers=headers)
-    assert error(answer, 400)["details"] == {"field": "metadata"}
+    for metadata in NO_METADATA:
+        with subtests.test(metadata=metadata):
+            body = (
+                f'{{"collection_id": "{home}", "filename": "a.pdf", "size_bytes": 1, "metadata": {metadata}}}'
+            )
+            headers = {**people.ann.headers(), "Content-Type": "application/json"}
+            answer: Any = uploading.app.post(f"{PATH}/upload", content=body.encode(), headers=headers)
+            assert error(answer, 400)["details"] == {"field": "metadata"}
 
 
 def test_without_a_bucket_nothing_is_uploaded(people: People, home: str):
@@ -288,18 +303,19 @@ def test_an_object_that_is_gone_is_a_failure_with_a_reason(
     assert error(answer, 404)["code"] == "original_not_found"
 
 
-@pytest.mark.parametrize("fault", [500, 503, 404, 429])
 def test_a_storage_that_is_down_puts_documents_off(
-    uploading: Uploading, people: People, world: World, home: str, fault: int
+    subtests: pytest.Subtests, uploading: Uploading, people: People, world: World, home: str
 ):
-    row = uploading.bring(people.ann, home, page("The kiln is hot."))
-    uploading.server.fault = fault
-    assert uploading.work() == Done(claimed=1, postponed=1)
-    waiting = uploading.seen(people.ann, row)
-    assert (waiting["status"], waiting["error"]["code"]) == ("processing", "storage_failed")
-    uploading.server.fault = None
-    assert_due(world, row)
-    assert uploading.work() == Done(claimed=1, completed=1)
+    for fault in [500, 503, 404, 429]:
+        with subtests.test(fault=fault):
+            row = uploading.bring(people.ann, home, page(f"The kiln has {fault} degrees."))
+            uploading.server.fault = fault
+            assert uploading.work() == Done(claimed=1, postponed=1)
+            waiting = uploading.seen(people.ann, row)
+            assert (waiting["status"], waiting["error"]["code"]) == ("processing", "storage_failed")
+            uploading.server.fault = None
+            assert_due(world, row)
+            assert uploading.work() == Done(claimed=1, completed=1)
 
 
 def test_a_bucket_that_is_missing_puts_documents_off(

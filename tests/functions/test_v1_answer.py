@@ -16,7 +16,7 @@ from shared.policy import INSUFFICIENT
 from tests import graphing
 from tests.actors import World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, Row, Workspace, ok, refused, workspace
+from tests.functions.searching import OUTAGE, Row, Workspace, ok, refused, workspace_id
 from tests.functions.serving import live, made, served
 from tests.stand_in import Reply, StandIn
 
@@ -24,11 +24,6 @@ QUESTION = "What was the root cause of the billing outage?"
 HOLDS = "The root cause of the billing outage were Stripe webhook retries that piled up in the queue [1]."
 INVENTED = "The outage cost the company 4 million dollars [1]."
 MISQUOTED = 'Priya Nair said "we should never have used Stripe" [1].'
-
-
-@pytest.fixture
-def home(core: Pipeline, people: People) -> Workspace:
-    return workspace(core, people.ann)
 
 
 def says(text: str) -> Reply:
@@ -139,15 +134,15 @@ def test_without_citations_no_numbers_stand_in_the_text_and_it_is_checked_all_th
 
 
 def test_context_puts_more_of_each_document_to_the_model(
-    home: Workspace, settings: Settings, gateway: StandIn
+    own_home: Workspace, settings: Settings, gateway: StandIn
 ):
     about = " ".join(f"Blue whales near Sri Lanka were counted {number} times." for number in range(60))
-    home.put("Whales", about)
+    own_home.put("Whales", about)
     gateway.replies(says("Blue whales near Sri Lanka were counted [1]."))
     with answering(settings, gateway) as client:
         lengths = []
         for context in (False, True):
-            body = ask(client, home, question="Where were blue whales counted?", context=context, topK=1)
+            body = ask(client, own_home, question="Where were blue whales counted?", context=context, topK=1)
             assert body["withheld"] is False, body
             lengths.append(len(gateway.requests[-1].json["messages"][-1]["content"]))
     assert lengths[1] > lengths[0]
@@ -163,10 +158,9 @@ def test_constraints_and_the_rationale_are_a_search_s(home: Workspace):
 def test_an_answer_rests_on_what_the_graph_led_to_and_says_by_which_edges(core: Pipeline, people: People):
     for title, told in graphing.TOLD.items():
         graphing.put(core, people.ann, title, told, collection="told")
-    found = people.ann.rpc("rag_find_collection", {"name": "told"}).json()
     asked = {
-        "workspaceId": f"ws_{found[0]['id']}", "question": graphing.QUESTION, "topK": 3, "mode": "graph",
-        "include": {"rationale": True},
+        "workspaceId": workspace_id(people.ann, "told"), "question": graphing.QUESTION, "topK": 3,
+        "mode": "graph", "include": {"rationale": True},
     }  # fmt: skip
     body = ok(people.ann.post("/v1/answer", asked))
     assert graphing.TEAM in {result["title"] for result in body["retrieval"]["results"]}
@@ -178,46 +172,53 @@ def test_an_answer_rests_on_what_the_graph_led_to_and_says_by_which_edges(core: 
     assert without["rationale"]["graph"] == {"entities": [], "edges": [], "evidenceChunks": []}
 
 
-@pytest.mark.parametrize(
-    ("reply", "status", "code"),
-    [
-        (Reply(status=500, json={"error": "secret upstream"}), 500, "INTERNAL"),
-        (Reply(status=429, json={"error": "secret"}, headers={"Retry-After": "7"}), 503, "UNAVAILABLE"),
-        (Reply(status=404, json={"error": "no such model: secret"}), 400, "INVALID_ARGUMENT"),
-        (Reply(json={"choices": []}), 500, "INTERNAL"),
-        (says(""), 500, "INTERNAL"),
-        (Reply(drop=True), 500, "INTERNAL"),
-    ],
-)
+FAULTS: list[tuple[Reply, int, str]] = [
+    (Reply(status=500, json={"error": "secret upstream"}), 500, "INTERNAL"),
+    (Reply(status=429, json={"error": "secret"}, headers={"Retry-After": "7"}), 503, "UNAVAILABLE"),
+    (Reply(status=404, json={"error": "no such model: secret"}), 400, "INVALID_ARGUMENT"),
+    (Reply(json={"choices": []}), 500, "INTERNAL"),
+    (says(""), 500, "INTERNAL"),
+    (Reply(drop=True), 500, "INTERNAL"),
+]
+
+
 def test_a_model_that_fails_is_told_without_its_words(
-    home: Workspace, settings: Settings, gateway: StandIn, reply: Reply, status: int, code: str
+    subtests: pytest.Subtests, home: Workspace, settings: Settings
 ):
-    gateway.replies(reply)
-    with answering(settings, gateway) as client:
-        body = {"workspaceId": home.id, "question": QUESTION}
-        answer = client.post("/v1/answer", json=body, headers=home.actor.headers())
-    refused(answer, status, code)
-    assert "secret" not in answer.text
-    assert answer.headers.get("retry-after") == ("7" if status == 503 else None)
+    for reply, status, code in FAULTS:
+        with subtests.test(reply=reply), StandIn() as gateway:
+            gateway.replies(reply)
+            with answering(settings, gateway) as client:
+                body = {"workspaceId": home.id, "question": QUESTION}
+                answer = client.post("/v1/answer", json=body, headers=home.actor.headers())
+            refused(answer, status, code)
+            assert "secret" not in answer.text
+            assert answer.headers.get("retry-after") == ("7" if status == 503 else None)
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "question"),
-        ({"question": ""}, "question"),
-        ({"question": "x", "maxTokens": 15}, "maxTokens"),
-        ({"question": "x", "maxTokens": 4097}, "maxTokens"),
-        ({"question": "x", "answerType": "poem"}, "answerType"),
-        ({"question": "x", "mode": "magic"}, "mode"),
-        ({"question": "x", "constraints": {"before": "never"}}, "constraints.before"),
-        ({"question": "x", "stream": "yes"}, "stream"),
-        ({"question": "x", "citations": 1}, "citations"),
-        ({"question": "x", "moderation": True}, "moderation"),
-    ],
-)
-def test_what_is_out_of_range_is_named(home: Workspace, body: Row, field: str):
-    refused(home.actor.post("/v1/answer", {"workspaceId": home.id, **body}), 400, "INVALID_ARGUMENT", field)
+BAD_FIELDS: list[tuple[Row, str]] = [
+    ({}, "question"),
+    ({"question": ""}, "question"),
+    ({"question": "x", "maxTokens": 15}, "maxTokens"),
+    ({"question": "x", "maxTokens": 4097}, "maxTokens"),
+    ({"question": "x", "answerType": "poem"}, "answerType"),
+    ({"question": "x", "mode": "magic"}, "mode"),
+    ({"question": "x", "constraints": {"before": "never"}}, "constraints.before"),
+    ({"question": "x", "stream": "yes"}, "stream"),
+    ({"question": "x", "citations": 1}, "citations"),
+    ({"question": "x", "moderation": True}, "moderation"),
+]
+
+
+def test_what_is_out_of_range_is_named(subtests: pytest.Subtests, home: Workspace):
+    for body, field in BAD_FIELDS:
+        with subtests.test(body=body):
+            refused(
+                home.actor.post("/v1/answer", {"workspaceId": home.id, **body}),
+                400,
+                "INVALID_ARGUMENT",
+                field,
+            )
 
 
 def test_half_a_character_of_a_model_s_is_a_mark(home: Workspace, settings: Settings, gateway: StandIn):
@@ -248,6 +249,19 @@ def test_the_same_key_and_body_replay_the_answer(home: Workspace, settings: Sett
     assert len(gateway.requests) == 1
 
 
+def test_the_same_key_and_question_in_another_workspace_are_a_conflict(home: Workspace):
+    """Whether the body or the header names the workspace."""
+    other = home.actor.post("/v1/collections", {"name": f"other {home.actor.id}"}).json()["id"]
+
+    def once(workspace: str, **headers: str) -> httpx.Response:
+        body = {"question": QUESTION, **({} if headers else {"workspaceId": workspace})}
+        return home.actor.request("POST", "/v1/answer", body, **headers, **{"Idempotency-Key": KEY})
+
+    ok(once(home.id))
+    for answer in (once(f"ws_{other}"), once("", **{"X-Workspace-Id": f"ws_{other}"})):
+        assert refused(answer, 409, "CONFLICT")["details"]["reason"] == "idempotency_mismatch"
+
+
 def test_the_answer_is_kept_for_a_day(home: Workspace, settings: Settings, gateway: StandIn, world: World):
     gateway.replies(says(HOLDS))
     asked = {"workspaceId": home.id, "question": QUESTION}
@@ -261,10 +275,10 @@ def test_the_answer_is_kept_for_a_day(home: Workspace, settings: Settings, gatew
 
 
 def test_the_same_place_written_otherwise_is_the_same_request_and_a_gone_document_is_not_replayed(
-    home: Workspace, settings: Settings, gateway: StandIn
+    own_home: Workspace, settings: Settings, gateway: StandIn
 ):
     gateway.replies(says(HOLDS))
-    headers = {**home.actor.headers(), "Idempotency-Key": KEY}
+    headers = {**own_home.actor.headers(), "Idempotency-Key": KEY}
     with answering(settings, gateway) as client:
 
         def once(workspace: str) -> bool:
@@ -273,17 +287,17 @@ def test_the_same_place_written_otherwise_is_the_same_request_and_a_gone_documen
             assert answer.status_code == 200, answer.text
             return "idempotency-replayed" in answer.headers
 
-        assert [once(home.id), once(home.id.removeprefix("ws_").upper())] == [False, True]
-        outage = home.documents["Billing outage"].removeprefix("doc_")
-        home.core.database.call(home.actor.principal, "rag_delete_document", {"document_id": outage})
-        assert once(home.id) is False
+        assert [once(own_home.id), once(own_home.id.removeprefix("ws_").upper())] == [False, True]
+        outage = own_home.documents["Billing outage"].removeprefix("doc_")
+        deleted = own_home.actor.rpc("rag_delete_document", {"document_id": outage})
+        assert deleted.status_code == 200, deleted.text
+        assert once(own_home.id) is False
 
 
 def test_an_answer_is_not_replayed_when_what_the_graph_told_is_gone(core: Pipeline, people: People):
     documents = graphing.put_all(core, people.ann, "told")
-    found = people.ann.rpc("rag_find_collection", {"name": "told"}).json()
     asked = {
-        "workspaceId": f"ws_{found[0]['id']}", "question": "What does Kestrel own?", "topK": 1,
+        "workspaceId": workspace_id(people.ann, "told"), "question": "What does Kestrel own?", "topK": 1,
         "mode": "graph", "include": {"rationale": True},
     }  # fmt: skip
 
@@ -341,8 +355,9 @@ def test_of_twenty_equal_requests_at_once_one_asks_the_model(
     assert len(gateway.requests) == 1
 
 
-@pytest.mark.parametrize("key", ["x" * 256, "a\tb"])
-def test_a_key_that_is_none_is_refused(home: Workspace, key: str):
-    body = {"workspaceId": home.id, "question": QUESTION}
-    answer = home.actor.request("POST", "/v1/answer", body, **{"Idempotency-Key": key})
-    refused(answer, 400, "INVALID_ARGUMENT", "Idempotency-Key")
+def test_a_key_that_is_none_is_refused(subtests: pytest.Subtests, home: Workspace):
+    for key in ["x" * 256, "a\tb"]:
+        with subtests.test(key=key):
+            body = {"workspaceId": home.id, "question": QUESTION}
+            answer = home.actor.request("POST", "/v1/answer", body, **{"Idempotency-Key": key})
+            refused(answer, 400, "INVALID_ARGUMENT", "Idempotency-Key")

@@ -13,17 +13,11 @@ from functions import v1_answer
 from shared.config import Settings
 from shared.pipeline import Pipeline
 from shared.policy import INSUFFICIENT
-from tests.conftest import People
 from tests.functions.chatting import DONE, piece, sent, streams
-from tests.functions.searching import Row, Workspace, refused, workspace
+from tests.functions.searching import Row, Workspace, refused
 from tests.functions.serving import live, made, served
 from tests.functions.test_v1_answer import HOLDS, INVENTED, KEY, MISQUOTED, QUESTION, assert_traceable
 from tests.stand_in import Reply, StandIn
-
-
-@pytest.fixture
-def home(core: Pipeline, people: People) -> Workspace:
-    return workspace(core, people.ann)
 
 
 def told(text: str) -> list[tuple[str, Any]]:

@@ -6,18 +6,13 @@ import pytest
 
 from shared.pipeline import Pipeline
 from tests import graphing
-from tests.actors import NOBODYS
+from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
-from tests.functions.searching import OUTAGE, Row, Workspace, put, refused, workspace
+from tests.functions.searching import OUTAGE, Row, Workspace, ok, put, refused, workspace_id
 
 LONG = " ".join(
     f"Sentence number {number} is about kettles and how they boil water." for number in range(120)
 )
-
-
-@pytest.fixture
-def home(core: Pipeline, people: People) -> Workspace:
-    return workspace(core, people.ann)
 
 
 def test_what_a_search_found_is_read_by_its_ids(home: Workspace):
@@ -42,9 +37,20 @@ def test_what_a_search_found_is_read_by_its_ids(home: Workspace):
     assert body["missing"] == []
 
 
-def test_chunks_and_the_raw_text_come_where_they_are_wanted(home: Workspace):
-    long = home.put("Kettles", LONG)
-    body = home.contents(long, expand={"chunks": True}, includeRaw=True)
+def test_a_key_with_any_scope_that_reads_gets_contents(subtests: pytest.Subtests, home: Workspace):
+    """Of the actor's own."""
+    document = home.documents["Billing outage"]
+    asked = {"workspaceId": home.id, "ids": [{"kind": "document", "id": document}]}
+    for scope in ("documents:read", "retrievals:read", "chat:read"):
+        with subtests.test(scope=scope):
+            key = home.actor.post("/api/keys", {"name": "reader", "scopes": [scope]}).json()["key"]
+            body = ok(home.actor.post("/v1/contents", asked, token=key))
+            assert [found["id"] for found in body["documents"]] == [document]
+
+
+def test_chunks_and_the_raw_text_come_where_they_are_wanted(own_home: Workspace):
+    long = own_home.put("Kettles", LONG)
+    body = own_home.contents(long, expand={"chunks": True}, includeRaw=True)
     (document,) = body["documents"]
     assert document["body"] == LONG
     assert len(document["chunks"]) > 1
@@ -55,12 +61,15 @@ def test_chunks_and_the_raw_text_come_where_they_are_wanted(home: Workspace):
     assert starts == sorted(starts)
 
 
-@pytest.fixture
-def told(core: Pipeline, people: People) -> Workspace:
-    """Ann's documents whose graph is known, in a workspace of their own."""
-    documents = {title: f"doc_{found}" for title, found in graphing.put_all(core, people.ann, "told").items()}
-    found = people.ann.rpc("rag_find_collection", {"name": "told"}).json()
-    return Workspace(core, people.ann, f"ws_{found[0]['id']}", documents)
+@pytest.fixture(scope="module")
+def told(core: Pipeline, world: World) -> Workspace:
+    """Documents whose graph is known, alone in their org. No test changes them."""
+    return graph_workspace(core, world.user(world.org()))
+
+
+def graph_workspace(core: Pipeline, actor: Actor) -> Workspace:
+    documents = {title: f"doc_{found}" for title, found in graphing.put_all(core, actor, "told").items()}
+    return Workspace(core, actor, workspace_id(actor, "told"), "told", documents)
 
 
 OWNED = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
@@ -73,13 +82,14 @@ def graph_of(told: Workspace, title: str, **graph: Any) -> Row:
     return found
 
 
-@pytest.mark.parametrize("hops", [0, 1, 2])
-def test_a_document_comes_with_what_it_names_and_says(told: Workspace, hops: int):
-    graph = graph_of(told, "Billing Service", hops=hops)
-    assert graph["entities"][:2] == ["billing_service", "kestrel"]
-    assert graph["relationships"] == [OWNED]
-    (chunk,) = told.contents(*graph["evidence"])["chunks"]
-    assert chunk["documentId"] == told.documents["Billing Service"]
+def test_a_document_comes_with_what_it_names_and_says(subtests: pytest.Subtests, told: Workspace):
+    for hops in [0, 1, 2]:
+        with subtests.test(hops=hops):
+            graph = graph_of(told, "Billing Service", hops=hops)
+            assert graph["entities"][:2] == ["billing_service", "kestrel"]
+            assert graph["relationships"] == [OWNED]
+            (chunk,) = told.contents(*graph["evidence"])["chunks"]
+            assert chunk["documentId"] == told.documents["Billing Service"]
 
 
 def test_a_hop_further_it_comes_with_what_others_say_of_that(told: Workspace):
@@ -94,15 +104,15 @@ def test_a_hop_further_it_comes_with_what_others_say_of_that(told: Workspace):
     assert (further["relationships"], further["evidence"]) == ([], [])
 
 
-@pytest.mark.parametrize("include", [["relationships"], ["entities", "evidence"], []])
-def test_of_the_graph_comes_what_is_asked_for(told: Workspace, include: list[str]):
-    graph = graph_of(told, "Billing Service", include=include)
-    assert {name for name, found in graph.items() if found} == set(include)
+def test_of_the_graph_comes_what_is_asked_for(subtests: pytest.Subtests, told: Workspace):
+    for include in [["relationships"], ["entities", "evidence"], []]:
+        with subtests.test(include=include):
+            graph = graph_of(told, "Billing Service", include=include)
+            assert {name for name, found in graph.items() if found} == set(include)
 
 
-def test_the_graph_around_a_document_ends_where_the_workspace_does(
-    told: Workspace, core: Pipeline, people: People
-):
+def test_the_graph_around_a_document_ends_where_the_workspace_does(core: Pipeline, people: People):
+    told = graph_workspace(core, people.ann)
     owned = graphing.Told(
         "Kestrel is a part of Birds.", {"Kestrel": "team", "Birds": "team"}, [("Kestrel", "PART_OF", "Birds")]
     )
@@ -131,37 +141,38 @@ def test_ids_go_with_and_without_their_prefix_and_come_once(home: Workspace):
 
 
 def test_documents_of_the_org_s_other_workspaces_come_unless_the_scope_is_the_workspace(
-    home: Workspace, people: People, core: Pipeline
+    own_home: Workspace, people: People, core: Pipeline
 ):
     elsewhere = put(
         core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
     )
-    assert [document["id"] for document in home.contents(elsewhere)["documents"]] == [elsewhere]
-    strict = home.contents(elsewhere, scope="workspace")
+    assert [document["id"] for document in own_home.contents(elsewhere)["documents"]] == [elsewhere]
+    strict = own_home.contents(elsewhere, scope="workspace")
     assert (strict["documents"], strict["missing"]) == ([], [elsewhere])
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"ids": []}, "ids"),
-        ({"ids": [{"kind": "document", "id": NOBODYS}] * 101}, "ids"),
-        ({"ids": [{"kind": "folder", "id": NOBODYS}]}, "ids.0.kind"),
-        ({"ids": [{"kind": "document"}]}, "ids.0.id"),
-        ({"ids": "doc_1"}, "ids"),
-        ({}, "ids"),
-        ({"ids": [{"kind": "chunk", "id": NOBODYS}], "expand": {"graph": {"hops": 3}}}, "expand.graph.hops"),
-        ({"ids": [{"kind": "chunk", "id": NOBODYS}], "expand": {"graph": {"hops": -1}}}, "expand.graph.hops"),
-        (
-            {"ids": [{"kind": "chunk", "id": NOBODYS}], "expand": {"graph": {"include": ["all"]}}},
-            "expand.graph.include.0",
-        ),
-        ({"ids": [{"kind": "chunk", "id": NOBODYS}], "includeRaw": "yes"}, "includeRaw"),
-    ],
-)
-def test_what_is_out_of_range_is_named(home: Workspace, body: Row, field: str):
-    answer = home.actor.post("/v1/contents", {"workspaceId": home.id, **body})
-    refused(answer, 400, "INVALID_ARGUMENT", field)
+BAD_FIELDS: list[tuple[Row, str]] = [
+    ({"ids": []}, "ids"),
+    ({"ids": [{"kind": "document", "id": NOBODYS}] * 101}, "ids"),
+    ({"ids": [{"kind": "folder", "id": NOBODYS}]}, "ids.0.kind"),
+    ({"ids": [{"kind": "document"}]}, "ids.0.id"),
+    ({"ids": "doc_1"}, "ids"),
+    ({}, "ids"),
+    ({"ids": [{"kind": "chunk", "id": NOBODYS}], "expand": {"graph": {"hops": 3}}}, "expand.graph.hops"),
+    ({"ids": [{"kind": "chunk", "id": NOBODYS}], "expand": {"graph": {"hops": -1}}}, "expand.graph.hops"),
+    (
+        {"ids": [{"kind": "chunk", "id": NOBODYS}], "expand": {"graph": {"include": ["all"]}}},
+        "expand.graph.include.0",
+    ),
+    ({"ids": [{"kind": "chunk", "id": NOBODYS}], "includeRaw": "yes"}, "includeRaw"),
+]
+
+
+def test_what_is_out_of_range_is_named(subtests: pytest.Subtests, home: Workspace):
+    for body, field in BAD_FIELDS:
+        with subtests.test(body=body):
+            answer = home.actor.post("/v1/contents", {"workspaceId": home.id, **body})
+            refused(answer, 400, "INVALID_ARGUMENT", field)
 
 
 def test_without_a_workspace_nothing_is_read(home: Workspace):

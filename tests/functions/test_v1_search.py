@@ -9,9 +9,9 @@ from functions import v1_search
 from shared.config import Settings
 from shared.pipeline import Pipeline
 from tests import graphing
-from tests.actors import NOBODYS
+from tests.actors import NOBODYS, World
 from tests.conftest import People
-from tests.functions.searching import NOW, OUTAGE, Row, Workspace, at, ok, put, refused, workspace
+from tests.functions.searching import NOW, OUTAGE, Row, Workspace, at, ok, put, refused, workspace_id
 from tests.functions.serving import made, served
 from tests.stand_in import Reply, StandIn
 
@@ -21,45 +21,41 @@ NO_GRAPH: Row = {"entities": [], "edges": [], "evidenceChunks": []}
 EXPLAINED: Row = {"include": {"rationale": True}}
 
 
-@pytest.fixture
-def home(core: Pipeline, people: People) -> Workspace:
-    return workspace(core, people.ann)
-
-
 def rules(body: Row) -> list[str]:
     return [reason["rule"] for reason in body["rationale"]["rules"]]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_every_mode_finds_what_answers_best_first(home: Workspace, mode: str):
-    body = home.search(QUESTION, mode=mode, include={"rationale": True})
-    assert set(body) == {"results", "rationale", "context", "usage", "requestId"}
-    best = body["results"][0]
-    assert (best["title"], best["type"], best["source"]) == ("Billing outage", "incident", "notion")
-    assert best["documentId"] == home.documents["Billing outage"]
-    assert best["chunkId"].startswith("chnk_")
-    assert best["occurredAt"] == "2026-11-11T09:00:00Z"
-    assert (best["author"], best["url"]) == ("priya@example.com", "https://notion.example/outage")
-    scores = [result["score"] for result in body["results"]]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
-    expected = {"auto": "hybrid"}.get(mode, mode)
-    assert body["rationale"]["routerMode"] == expected
-    if mode not in ("auto", "graph"):
-        assert body["rationale"]["graph"] == NO_GRAPH
+def test_every_mode_finds_what_answers_best_first(subtests: pytest.Subtests, home: Workspace):
+    for mode in MODES:
+        with subtests.test(mode=mode):
+            body = home.search(QUESTION, mode=mode, include={"rationale": True})
+            assert set(body) == {"results", "rationale", "context", "usage", "requestId"}
+            best = body["results"][0]
+            assert (best["title"], best["type"], best["source"]) == ("Billing outage", "incident", "notion")
+            assert best["documentId"] == home.documents["Billing outage"]
+            assert best["chunkId"].startswith("chnk_")
+            assert best["occurredAt"] == "2026-11-11T09:00:00Z"
+            assert (best["author"], best["url"]) == ("priya@example.com", "https://notion.example/outage")
+            scores = [result["score"] for result in body["results"]]
+            assert scores == sorted(scores, reverse=True)
+            assert all(0 <= score <= 1 for score in scores)
+            expected = {"auto": "hybrid"}.get(mode, mode)
+            assert body["rationale"]["routerMode"] == expected
+            if mode not in ("auto", "graph"):
+                assert body["rationale"]["graph"] == NO_GRAPH
 
 
-def test_a_highlight_is_the_best_passage_with_its_exact_place(home: Workspace):
+def test_a_highlight_is_the_best_passage_with_its_exact_place(own_home: Workspace):
     before = (
         "On Mondays the team meets at nine and talks about what it has planned for the days to come. " * 4
     )
-    report = home.put("Report", before + OUTAGE)
-    best = home.search(QUESTION, filters={"types": ["doc"]})["results"][0]
+    report = own_home.put("Report", before + OUTAGE)
+    best = own_home.search(QUESTION, filters={"types": ["doc"]})["results"][0]
     assert best["documentId"] == report
     assert "root cause were Stripe webhook retries" in best["highlight"]
     span = best["highlightSpan"]
     assert span["start"] > 200, "it is not just the beginning"
-    raw = home.contents(best["documentId"], includeRaw=True)["documents"][0]["body"]
+    raw = own_home.contents(best["documentId"], includeRaw=True)["documents"][0]["body"]
     assert raw[span["start"] : span["end"]] == best["highlight"]
 
 
@@ -73,25 +69,26 @@ def test_what_is_not_included_is_not_there(home: Workspace):
     assert (body["rationale"], body["context"]) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("filters", "titles"),
-    [
-        ({"sources": ["github"]}, {"Duplicate invoices"}),
-        ({"types": ["incident", "issue"]}, {"Billing outage", "Duplicate invoices"}),
-        ({"authors": ["alice@example.com"]}, {"Duplicate invoices"}),
-        ({"states": ["resolved"]}, {"Billing outage"}),
-        ({"labels": ["billing"]}, {"Billing outage", "Duplicate invoices"}),
-        ({"labels": ["incident"], "sources": ["github"]}, set()),
-        ({"after": "2026-09-01T00:00:00Z", "before": None}, {"Billing outage"}),
-        ({"before": "2025-02-03"}, {"Who owns what"}),
-        (
-            {"sources": None, "labels": []},
-            {"Billing outage", "Who owns what", "Duplicate invoices", "Canteen"},
-        ),
-    ],
-)
-def test_filters_narrow_what_is_found(home: Workspace, filters: Row, titles: set[str]):
-    assert set(home.titles("billing invoices", mode="neural", filters=filters)) == titles
+FILTERS: list[tuple[Row, set[str]]] = [
+    ({"sources": ["github"]}, {"Duplicate invoices"}),
+    ({"types": ["incident", "issue"]}, {"Billing outage", "Duplicate invoices"}),
+    ({"authors": ["alice@example.com"]}, {"Duplicate invoices"}),
+    ({"states": ["resolved"]}, {"Billing outage"}),
+    ({"labels": ["billing"]}, {"Billing outage", "Duplicate invoices"}),
+    ({"labels": ["incident"], "sources": ["github"]}, set()),
+    ({"after": "2026-09-01T00:00:00Z", "before": None}, {"Billing outage"}),
+    ({"before": "2025-02-03"}, {"Who owns what"}),
+    (
+        {"sources": None, "labels": []},
+        {"Billing outage", "Who owns what", "Duplicate invoices", "Canteen"},
+    ),
+]
+
+
+def test_filters_narrow_what_is_found(subtests: pytest.Subtests, home: Workspace):
+    for filters, titles in FILTERS:
+        with subtests.test(filters=filters):
+            assert set(home.titles("billing invoices", mode="neural", filters=filters)) == titles
 
 
 def test_an_identifier_is_found_by_word_and_nothing_is_embedded(home: Workspace):
@@ -148,19 +145,18 @@ def test_filters_switch_the_router_s_guesses_off(home: Workspace, core: Pipeline
     assert body["usage"]["inferredFamily"] is None
 
 
-def test_where_the_workspace_has_little_the_org_is_asked(home: Workspace, core: Pipeline, people: People):
+def test_where_the_workspace_has_little_the_org_is_asked(own_home: Workspace, core: Pipeline, people: People):
     elsewhere = put(
         core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
     )
     question = "who may approve a discount of 15 percent?"
-    body = home.search(question, include={"rationale": True})
+    body = own_home.search(question, include={"rationale": True})
     assert body["results"][0]["documentId"] == elsewhere
     assert body["usage"]["routerScope"] == "org"
     assert "org_fallback" in rules(body)
-    strict = home.search(question, scope="workspace", include={"rationale": True})
+    strict = own_home.search(question, scope="workspace", include={"rationale": True})
     assert elsewhere not in {result["documentId"] for result in strict["results"]}
     assert strict["usage"]["routerScope"] == "workspace"
-    assert people.acme.id
     whole = ok(
         people.ann.post(
             "/v1/search", {"organizationId": f"org_{people.acme.id}", "scope": "org", "q": question}
@@ -169,9 +165,9 @@ def test_where_the_workspace_has_little_the_org_is_asked(home: Workspace, core: 
     assert whole["results"][0]["documentId"] == elsewhere
 
 
-def test_what_is_found_well_in_the_workspace_stays_there(home: Workspace, core: Pipeline, people: People):
+def test_what_is_found_well_in_the_workspace_stays_there(own_home: Workspace, core: Pipeline, people: People):
     put(core, people.alf, "sales", "Copy", OUTAGE)
-    body = home.search(QUESTION)
+    body = own_home.search(QUESTION)
     assert body["usage"]["routerScope"] == "workspace"
     assert "Copy" not in {result["title"] for result in body["results"]}
 
@@ -205,64 +201,80 @@ def test_autoprompt_takes_the_frame_off_and_adds_other_forms(home: Workspace):
     assert (off["query"], off["words"]) == (asked, asked)
 
 
-@pytest.fixture
-def told(core: Pipeline, people: People) -> Workspace:
-    """A workspace of ann's where a service has an owner, and she is told nothing else of it."""
-    documents = graphing.put_all(core, people.ann, f"workspace {people.ann.id}")
-    found = people.ann.rpc("rag_find_collection", {"name": f"workspace {people.ann.id}"}).json()
-    return Workspace(core, people.ann, f"ws_{found[0]['id']}", documents)
+@pytest.fixture(scope="module")
+def told(core: Pipeline, world: World) -> Workspace:
+    """A workspace whose graph has an owner for a service. It is alone in its org, and no test changes it."""
+    actor = world.user(world.org())
+    documents = graphing.put_all(core, actor, "services")
+    return Workspace(core, actor, workspace_id(actor, "services"), "services", documents)
 
 
-@pytest.mark.parametrize(("mode", "router"), [("graph", "graph"), ("auto", "hybrid")])
-@pytest.mark.parametrize("rerank", [False, True])
+MODES_OF_THE_GRAPH = [("graph", "graph"), ("auto", "hybrid")]
+
+
 def test_what_the_names_in_a_question_lead_to_is_found_and_it_is_said_how(
-    told: Workspace, mode: str, router: str, rerank: bool
+    subtests: pytest.Subtests, told: Workspace
 ):
-    body = told.search(graphing.QUESTION, mode=mode, topK=3, quality={"rerank": rerank}, **EXPLAINED)
-    if not rerank:
-        assert graphing.TEAM in {result["title"] for result in body["results"]}
-    assert body["rationale"]["routerMode"] == router
-    graph = body["rationale"]["graph"]
-    entities = {entity["id"]: entity for entity in graph["entities"]}
-    assert entities["billing_service"] == {
-        "id": "billing_service", "name": "Billing Service", "type": "name", "aliases": [], "seed": True,
-    }  # fmt: skip
-    assert (entities["kestrel"]["type"], entities["kestrel"]["seed"]) == ("team", False)
-    owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
-    assert graph["edges"][0] == owned
-    assert {end for edge in graph["edges"] for end in (edge["from"], edge["to"])} <= set(entities)
-    texts = [chunk["text"] for chunk in told.contents(*graph["evidenceChunks"])["chunks"]]
-    assert len(texts) == len(graph["evidenceChunks"])
-    assert any("Kestrel looks after it" in text for text in texts)
-    assert body["usage"]["stages"]["graph"] > 0
+    for mode, router in MODES_OF_THE_GRAPH:
+        for rerank in [False, True]:
+            with subtests.test(mode=mode, rerank=rerank):
+                body = told.search(
+                    graphing.QUESTION, mode=mode, topK=3, quality={"rerank": rerank}, **EXPLAINED
+                )
+                if not rerank:
+                    assert graphing.TEAM in {result["title"] for result in body["results"]}
+                assert body["rationale"]["routerMode"] == router
+                graph = body["rationale"]["graph"]
+                entities = {entity["id"]: entity for entity in graph["entities"]}
+                assert entities["billing_service"] == {
+                    "id": "billing_service",
+                    "name": "Billing Service",
+                    "type": "name",
+                    "aliases": [],
+                    "seed": True,
+                }
+                assert (entities["kestrel"]["type"], entities["kestrel"]["seed"]) == ("team", False)
+                owned = {"type": "OWNED_BY", "from": "billing_service", "to": "kestrel", "confidence": 0.9}
+                assert graph["edges"][0] == owned
+                assert {end for edge in graph["edges"] for end in (edge["from"], edge["to"])} <= set(entities)
+                texts = [chunk["text"] for chunk in told.contents(*graph["evidenceChunks"])["chunks"]]
+                assert len(texts) == len(graph["evidenceChunks"])
+                assert any("Kestrel looks after it" in text for text in texts)
+                assert body["usage"]["stages"]["graph"] > 0
 
 
-def test_documents_that_are_simply_brought_are_read_for_names(home: Workspace):
+def test_documents_that_are_simply_brought_are_read_for_names(own_home: Workspace):
     """Nothing says what the pager is for, but that its team owns the gateway stands elsewhere."""
-    home.put("Northwind Gateway", "The Northwind Gateway is owned by the Kestrel team. It depends on Harbor.")
-    pager = home.put("Kestrel team", "Eleven people in two rooms. Dial 4411 when it is urgent.")
-    body = home.search("Whom do I call about the Northwind Gateway, and who owns it?", **EXPLAINED)
+    own_home.put(
+        "Northwind Gateway", "The Northwind Gateway is owned by the Kestrel team. It depends on Harbor."
+    )
+    pager = own_home.put("Kestrel team", "Eleven people in two rooms. Dial 4411 when it is urgent.")
+    body = own_home.search("Whom do I call about the Northwind Gateway, and who owns it?", **EXPLAINED)
     assert pager in {result["documentId"] for result in body["results"][:2]}
     edges = {(edge["from"], edge["type"], edge["to"]) for edge in body["rationale"]["graph"]["edges"]}
     assert ("northwind_gateway", "OWNED_BY", "kestrel_team") in edges
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "knowledge", "neural", "keyword", "fast"])
-def test_no_other_mode_asks_the_graph(told: Workspace, mode: str):
-    body = told.search(graphing.QUESTION, mode=mode, topK=3, **EXPLAINED)
-    assert graphing.TEAM not in {result["title"] for result in body["results"]}
-    assert body["rationale"]["graph"] == NO_GRAPH
-    assert body["usage"]["stages"]["graph"] == 0
-    assert not [rule for rule in rules(body) if rule.startswith("graph")]
+def test_no_other_mode_asks_the_graph(subtests: pytest.Subtests, told: Workspace):
+    for mode in ["hybrid", "knowledge", "neural", "keyword", "fast"]:
+        with subtests.test(mode=mode):
+            body = told.search(graphing.QUESTION, mode=mode, topK=3, **EXPLAINED)
+            assert graphing.TEAM not in {result["title"] for result in body["results"]}
+            assert body["rationale"]["graph"] == NO_GRAPH
+            assert body["usage"]["stages"]["graph"] == 0
+            assert not [rule for rule in rules(body) if rule.startswith("graph")]
 
 
-@pytest.mark.parametrize("question", ["who owns the billing service?", "Who owns Billing Service?"])
-def test_auto_asks_the_graph_where_a_relation_of_something_is_asked_for(told: Workspace, question: str):
-    rationale = told.search(question, **EXPLAINED)["rationale"]
-    (rule,) = [rule for rule in rationale["rules"] if rule["rule"] == "graph"]
-    assert "OWNED_BY" in rule["because"]
-    assert {edge["type"] for edge in rationale["graph"]["edges"]} >= {"OWNED_BY"}
-    assert told.search("how do teams set goals?", **EXPLAINED)["rationale"]["graph"] == NO_GRAPH
+def test_auto_asks_the_graph_where_a_relation_of_something_is_asked_for(
+    subtests: pytest.Subtests, told: Workspace
+):
+    for question in ["who owns the billing service?", "Who owns Billing Service?"]:
+        with subtests.test(question=question):
+            rationale = told.search(question, **EXPLAINED)["rationale"]
+            (rule,) = [rule for rule in rationale["rules"] if rule["rule"] == "graph"]
+            assert "OWNED_BY" in rule["because"]
+            assert {edge["type"] for edge in rationale["graph"]["edges"]} >= {"OWNED_BY"}
+            assert told.search("how do teams set goals?", **EXPLAINED)["rationale"]["graph"] == NO_GRAPH
 
 
 def test_where_the_graph_knows_no_name_the_results_are_hybrid_s_and_that_is_said(told: Workspace):
@@ -274,11 +286,12 @@ def test_where_the_graph_knows_no_name_the_results_are_hybrid_s_and_that_is_said
 
 
 def test_the_graph_ends_where_the_workspace_does_and_goes_on_to_the_org_with_it(
-    told: Workspace, home: Workspace, core: Pipeline, people: People
+    own_home: Workspace, core: Pipeline, people: People
 ):
+    graphing.put_all(core, people.ann, own_home.name)
     other = put(core, people.ann, "other", "Empty", "Nothing to see.")
-    found = people.ann.rpc("rag_find_collection", {"name": "other"}).json()
-    asked = {"workspaceId": f"ws_{found[0]['id']}", "q": graphing.QUESTION, "mode": "graph", **EXPLAINED}
+    place = workspace_id(people.ann, "other")
+    asked = {"workspaceId": place, "q": graphing.QUESTION, "mode": "graph", **EXPLAINED}
     narrow = ok(people.ann.post("/v1/search", {**asked, "scope": "workspace"}))
     assert {result["documentId"] for result in narrow["results"]} == {other}
     assert narrow["rationale"]["graph"] == NO_GRAPH
@@ -307,54 +320,56 @@ def test_the_same_question_gets_the_same_answer(home: Workspace):
     assert first["rationale"] == second["rationale"]
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"q": ""}, "q"),
-        ({"q": "   "}, "q"),
-        ({"q": "x" * 2001}, "q"),
-        ({"q": 7}, "q"),
-        ({"q": "a\0b"}, "q"),
-        ({}, "q"),
-        ({"q": "x", "topK": 51}, "topK"),
-        ({"q": "x", "topK": 0}, "topK"),
-        ({"q": "x", "topK": "10"}, "topK"),
-        ({"q": "x", "mode": "magic"}, "mode"),
-        ({"q": "x", "scope": "world"}, "scope"),
-        ({"q": "x", "autoprompt": "yes"}, "autoprompt"),
-        ({"q": "x", "include": {"document": 1}}, "include.document"),
-        ({"q": "x", "filters": {"after": "soon"}}, "filters.after"),
-        ({"q": "x", "filters": {"after": "0001-01-01T00:00:00+23:59"}}, "filters.after"),
-        ({"q": "x", "filters": {"after": "2026-01-02", "before": "2026-01-01"}}, "filters"),
-        ({"q": "x", "filters": {"labels": "incident"}}, "filters.labels"),
-        ({"q": "x", "filters": {"types": ["a b"]}}, "filters.types.0"),
-        ({"q": "x", "filters": {"sources": ["x"] * 101}}, "filters.sources"),
-        ({"q": "x", "moderation": True}, "moderation"),
-        ({"q": "x", "quality": {"rerank": "no"}}, "quality.rerank"),
-    ],
-)
-def test_what_is_out_of_range_is_named(home: Workspace, body: Row, field: str):
-    answer = home.actor.post("/v1/search", {"workspaceId": home.id, **body})
-    refused(answer, 400, "INVALID_ARGUMENT", field)
+BAD_FIELDS: list[tuple[Row, str]] = [
+    ({"q": ""}, "q"),
+    ({"q": "   "}, "q"),
+    ({"q": "x" * 2001}, "q"),
+    ({"q": 7}, "q"),
+    ({"q": "a\0b"}, "q"),
+    ({}, "q"),
+    ({"q": "x", "topK": 51}, "topK"),
+    ({"q": "x", "topK": 0}, "topK"),
+    ({"q": "x", "topK": "10"}, "topK"),
+    ({"q": "x", "mode": "magic"}, "mode"),
+    ({"q": "x", "scope": "world"}, "scope"),
+    ({"q": "x", "autoprompt": "yes"}, "autoprompt"),
+    ({"q": "x", "include": {"document": 1}}, "include.document"),
+    ({"q": "x", "filters": {"after": "soon"}}, "filters.after"),
+    ({"q": "x", "filters": {"after": "0001-01-01T00:00:00+23:59"}}, "filters.after"),
+    ({"q": "x", "filters": {"after": "2026-01-02", "before": "2026-01-01"}}, "filters"),
+    ({"q": "x", "filters": {"labels": "incident"}}, "filters.labels"),
+    ({"q": "x", "filters": {"types": ["a b"]}}, "filters.types.0"),
+    ({"q": "x", "filters": {"sources": ["x"] * 101}}, "filters.sources"),
+    ({"q": "x", "moderation": True}, "moderation"),
+    ({"q": "x", "quality": {"rerank": "no"}}, "quality.rerank"),
+]
 
 
-def test_the_workspace_may_stand_in_the_header_but_not_twice(home: Workspace, people: People):
+def test_what_is_out_of_range_is_named(subtests: pytest.Subtests, home: Workspace):
+    for body, field in BAD_FIELDS:
+        with subtests.test(body=body):
+            answer = home.actor.post("/v1/search", {"workspaceId": home.id, **body})
+            refused(answer, 400, "INVALID_ARGUMENT", field)
+
+
+def test_the_workspace_may_stand_in_the_header_but_not_twice(home: Workspace, shared_people: People):
     def asked(body: Row, workspace: str | None) -> Any:
         headers = {"X-Workspace-Id": workspace} if workspace else {}
-        return people.ann.request("POST", "/v1/search", {"q": QUESTION, **body}, **headers)
+        return home.actor.request("POST", "/v1/search", {"q": QUESTION, **body}, **headers)
 
     assert ok(asked({}, home.id))["results"]
     bare = home.id.removeprefix("ws_").upper()
     assert ok(asked({"workspaceId": home.id}, bare))["results"]
     refused(asked({"workspaceId": home.id}, f"ws_{NOBODYS}"), 400, "INVALID_ARGUMENT", "workspaceId")
     refused(asked({}, None), 400, "INVALID_ARGUMENT", "workspaceId")
-    refused(asked({"organizationId": people.acme.id}, None), 400, "INVALID_ARGUMENT", "workspaceId")
+    refused(asked({"organizationId": shared_people.acme.id}, None), 400, "INVALID_ARGUMENT", "workspaceId")
     refused(asked({"scope": "org"}, None), 400, "INVALID_ARGUMENT", "organizationId")
 
 
-@pytest.mark.parametrize("workspace_id", [f"ws_{NOBODYS}", NOBODYS, "ws_", "garbage", "ws_123"])
-def test_a_workspace_that_is_not_there_is_404(home: Workspace, workspace_id: str):
-    refused(home.actor.post("/v1/search", {"workspaceId": workspace_id, "q": "x"}), 404, "NOT_FOUND")
+def test_a_workspace_that_is_not_there_is_404(subtests: pytest.Subtests, home: Workspace):
+    for unknown in [f"ws_{NOBODYS}", NOBODYS, "ws_", "garbage", "ws_123"]:
+        with subtests.test(unknown=unknown):
+            refused(home.actor.post("/v1/search", {"workspaceId": unknown, "q": "x"}), 404, "NOT_FOUND")
 
 
 def test_null_is_as_good_as_nothing(home: Workspace):
@@ -365,19 +380,20 @@ def test_null_is_as_good_as_nothing(home: Workspace):
 
 
 def test_a_time_that_hides_what_answers_is_dropped_before_the_workspace_is_left(
-    home: Workspace, core: Pipeline, people: People
+    own_home: Workspace, core: Pipeline, people: People
 ):
     put(core, people.alf, "sales", "Copy", OUTAGE, occurred_at=datetime(1999, 5, 1, tzinfo=UTC))
-    body = home.search("root cause of the billing outage in 1999", include={"rationale": True})
+    body = own_home.search("root cause of the billing outage in 1999", include={"rationale": True})
     assert body["usage"]["routerScope"] == "workspace"
     assert "time_range_dropped" in rules(body)
-    assert body["results"][0]["workspaceId"] == home.id
+    assert body["results"][0]["workspaceId"] == own_home.id
 
 
-@pytest.mark.parametrize("path", ["/v1/search", "/v1/contents", "/v1/similar", "/v1/answer"])
-def test_more_than_256_kib_is_too_large(people: People, path: str):
-    body = {"workspaceId": NOBODYS, "q": "x", "pad": "x" * 257 * 1024}
-    refused(people.ann.post(path, body), 413, "PAYLOAD_TOO_LARGE")
+def test_more_than_256_kib_is_too_large(subtests: pytest.Subtests, people: People):
+    for path in ["/v1/search", "/v1/contents", "/v1/similar", "/v1/answer"]:
+        with subtests.test(path=path):
+            body = {"workspaceId": NOBODYS, "q": "x", "pad": "x" * 257 * 1024}
+            refused(people.ann.post(path, body), 413, "PAYLOAD_TOO_LARGE")
 
 
 def test_what_is_no_json_or_has_no_credential_is_told_in_the_contract_s_words(
@@ -448,15 +464,16 @@ def test_what_moderation_has_not_passed_is_not_told_by_the_graph_either(
     assert graph["evidenceChunks"] == []
 
 
-@pytest.mark.parametrize("reply", [Reply(status=500), Reply(json={"results": []}), Reply(drop=True)])
 def test_what_cannot_be_moderated_is_not_shown(
-    home: Workspace, settings: Settings, gateway: StandIn, reply: Reply
+    subtests: pytest.Subtests, home: Workspace, settings: Settings
 ):
-    gateway.replies(reply)
-    body = {"workspaceId": home.id, "q": QUESTION, "moderation": True}
-    with (
-        made(settings, **MODERATED, rag_gateway_url=gateway.url) as core,
-        served(v1_search.app, core) as client,
-    ):
-        answer = client.post("/v1/search", json=body, headers=home.actor.headers())
-    assert refused(answer, 500, "INTERNAL")["details"]["reason"] == "moderation_failed"
+    for reply in [Reply(status=500), Reply(json={"results": []}), Reply(drop=True)]:
+        with subtests.test(reply=reply), StandIn() as gateway:
+            gateway.replies(reply)
+            body = {"workspaceId": home.id, "q": QUESTION, "moderation": True}
+            with (
+                made(settings, **MODERATED, rag_gateway_url=gateway.url) as core,
+                served(v1_search.app, core) as client,
+            ):
+                answer = client.post("/v1/search", json=body, headers=home.actor.headers())
+            assert refused(answer, 500, "INTERNAL")["details"]["reason"] == "moderation_failed"

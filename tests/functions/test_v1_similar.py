@@ -11,11 +11,15 @@ TEXT = {"kind": "text", "text": "webhook retries piled up and billing went down"
 LIKE = "Stripe webhook retries piled up in the queue once more, and the billing service was slow for an hour."
 
 
-@pytest.fixture
-def home(core: Pipeline, people: People) -> Workspace:
-    made = workspace(core, people.ann)
-    made.documents["Again"] = made.put("Again", LIKE, origin="github")
-    return made
+@pytest.fixture(scope="module")
+def shared_workspace(core: Pipeline, shared_people: People) -> Workspace:
+    """The documents of every workspace, and one that resembles one of them. No test changes them."""
+    return with_similar_document(workspace(core, shared_people.ann))
+
+
+def with_similar_document(home: Workspace) -> Workspace:
+    home.documents["Again"] = home.put("Again", LIKE, origin="github")
+    return home
 
 
 def chunk_of(home: Workspace, title: str) -> str:
@@ -24,30 +28,31 @@ def chunk_of(home: Workspace, title: str) -> str:
     return chunk
 
 
-@pytest.mark.parametrize("mode", ["auto", "neural", "keyword", "hybrid", "fast"])
-@pytest.mark.parametrize("by", ["chunks", "documents"])
-@pytest.mark.parametrize("kind", ["text", "chunk", "document"])
-def test_the_most_alike_comes_first_and_never_the_subject(home: Workspace, mode: str, by: str, kind: str):
-    subject: Row = {
+def test_the_most_alike_comes_first_and_never_the_subject(subtests: pytest.Subtests, home: Workspace):
+    subjects: dict[str, Row] = {
         "text": TEXT,
         "chunk": {"kind": "chunk", "chunkId": chunk_of(home, "Billing outage")},
         "document": {"kind": "document", "documentId": home.documents["Billing outage"]},
-    }[kind]
-    body = home.similar(subject, mode=mode, by=by)
-    assert set(body) == {"matches", "usage", "requestId"}
-    found = [match["documentId"] for match in body["matches"]]
-    if kind == "text":
-        assert set(found[:2]) == {home.documents["Billing outage"], home.documents["Again"]}
-    else:
-        assert home.documents["Billing outage"] not in found
-        assert found[0] == home.documents["Again"]
-    if by == "documents":
-        assert len(set(found)) == len(found)
-    scores = [match["score"] for match in body["matches"]]
-    assert scores == sorted(scores, reverse=True)
-    best = body["matches"][0]
-    assert all(best[name] for name in ("highlight", "title"))
-    assert best["chunkId"].startswith("chnk_")
+    }
+    for mode in ["auto", "neural", "keyword", "hybrid", "fast"]:
+        for by in ["chunks", "documents"]:
+            for kind, subject in subjects.items():
+                with subtests.test(mode=mode, by=by, kind=kind):
+                    body = home.similar(subject, mode=mode, by=by)
+                    assert set(body) == {"matches", "usage", "requestId"}
+                    found = [match["documentId"] for match in body["matches"]]
+                    if kind == "text":
+                        assert set(found[:2]) == {home.documents["Billing outage"], home.documents["Again"]}
+                    else:
+                        assert home.documents["Billing outage"] not in found
+                        assert found[0] == home.documents["Again"]
+                    if by == "documents":
+                        assert len(set(found)) == len(found)
+                    scores = [match["score"] for match in body["matches"]]
+                    assert scores == sorted(scores, reverse=True)
+                    best = body["matches"][0]
+                    assert all(best[name] for name in ("highlight", "title"))
+                    assert best["chunkId"].startswith("chnk_")
 
 
 def test_filters_and_top_k_hold(home: Workspace):
@@ -58,8 +63,9 @@ def test_filters_and_top_k_hold(home: Workspace):
 
 
 def test_a_subject_elsewhere_in_the_org_has_its_like_in_the_workspace(
-    home: Workspace, people: People, core: Pipeline
+    own_home: Workspace, people: People, core: Pipeline
 ):
+    home = with_similar_document(own_home)
     elsewhere = put(core, people.alf, "sales", "Copy", LIKE)
     subject = {"kind": "document", "documentId": elsewhere}
     body = home.similar(subject, scope="workspace")
@@ -71,31 +77,38 @@ def test_a_reranker_orders_where_it_is_asked_to(home: Workspace):
     assert body["usage"]["stages"]["rerank"] > 0
 
 
-@pytest.mark.parametrize(
-    "subject",
-    [
-        {"kind": "document", "documentId": f"doc_{NOBODYS}"},
-        {"kind": "chunk", "chunkId": f"chnk_{NOBODYS}"},
-        {"kind": "document", "documentId": "garbage"},
-    ],
-)
-def test_an_unknown_subject_is_404(home: Workspace, subject: Row):
-    answer = home.actor.post("/v1/similar", {"workspaceId": home.id, "subject": subject})
-    refused(answer, 404, "NOT_FOUND")
+UNKNOWN_SUBJECTS: list[Row] = [
+    {"kind": "document", "documentId": f"doc_{NOBODYS}"},
+    {"kind": "chunk", "chunkId": f"chnk_{NOBODYS}"},
+    {"kind": "document", "documentId": "garbage"},
+]
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "subject"),
-        ({"subject": {"kind": "text", "text": " "}}, "subject.text"),
-        ({"subject": {"kind": "text", "text": "x" * 8001}}, "subject.text"),
-        ({"subject": {"kind": "song"}}, "subject"),
-        ({"subject": {"kind": "chunk"}}, "subject.chunkId"),
-        ({"subject": TEXT, "mode": "graph"}, "mode"),
-        ({"subject": TEXT, "by": "words"}, "by"),
-        ({"subject": TEXT, "topK": 51}, "topK"),
-    ],
-)
-def test_what_is_out_of_range_is_named(home: Workspace, body: Row, field: str):
-    refused(home.actor.post("/v1/similar", {"workspaceId": home.id, **body}), 400, "INVALID_ARGUMENT", field)
+def test_an_unknown_subject_is_404(subtests: pytest.Subtests, home: Workspace):
+    for subject in UNKNOWN_SUBJECTS:
+        with subtests.test(subject=subject):
+            answer = home.actor.post("/v1/similar", {"workspaceId": home.id, "subject": subject})
+            refused(answer, 404, "NOT_FOUND")
+
+
+BAD_FIELDS: list[tuple[Row, str]] = [
+    ({}, "subject"),
+    ({"subject": {"kind": "text", "text": " "}}, "subject.text"),
+    ({"subject": {"kind": "text", "text": "x" * 8001}}, "subject.text"),
+    ({"subject": {"kind": "song"}}, "subject"),
+    ({"subject": {"kind": "chunk"}}, "subject.chunkId"),
+    ({"subject": TEXT, "mode": "graph"}, "mode"),
+    ({"subject": TEXT, "by": "words"}, "by"),
+    ({"subject": TEXT, "topK": 51}, "topK"),
+]
+
+
+def test_what_is_out_of_range_is_named(subtests: pytest.Subtests, home: Workspace):
+    for body, field in BAD_FIELDS:
+        with subtests.test(body=body):
+            refused(
+                home.actor.post("/v1/similar", {"workspaceId": home.id, **body}),
+                400,
+                "INVALID_ARGUMENT",
+                field,
+            )

@@ -98,6 +98,15 @@ def test_its_secret_is_renewed(people: People):
     assert error(too_long, 400)["code"] == "invalid_field_value"
 
 
+def test_an_old_secret_signs_for_one_more_day_by_default(people: People, world: World):
+    made = make(people.ada)
+    lasts = "old_secret_until - now() between interval '23 hours' and interval '1 day'"
+    for body in (None, {}):
+        answer = people.ada.request("POST", f"{PATH}/{made['id']}/rotate", body)
+        assert answer.status_code == 201, answer.text
+        assert world.sql(f"select {lasts} from rag.endpoints") == [(True,)]
+
+
 def test_it_is_gone_when_it_is_deleted_with_what_waited(people: People, world: World):
     made = make(people.ada)
     bring(people.ann)
@@ -154,36 +163,50 @@ def test_the_worker_sends_it(people: People):
     assert got(people.ada.request("GET", f"{PATH}/{made['id']}"))["failing_since"] is not None
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"events": EVENTS}, {"url": "https://hooks.example/"},
-        {"url": "https://hooks.example/", "events": []},
-        {"url": "https://hooks.example/", "events": ["document.read"]}, {"url": 1, "events": EVENTS},
-        {"url": "https://hooks.example/", "events": EVENTS * 4}, {"url": "", "events": EVENTS},
-        {"url": "https://hooks.example/", "events": EVENTS, "description": "x" * 501},
-        {"url": "https://hooks.example/", "events": EVENTS, "org_id": "acme"},
-    ],
-    ids=["no url", "no events", "none", "unknown", "number", "too many", "empty", "long", "no org"],
-)  # fmt: skip
-def test_what_is_none_is_refused(people: People, body: Row):
-    refused = error(people.ada.request("POST", PATH, body), 400)
-    assert refused["type"] == "invalid_request_error"
-    assert refused["code"] in ("missing_required_field", "invalid_field_value")
+BAD_BODIES: dict[str, Row] = {
+    "no url": {"events": EVENTS},
+    "no events": {"url": "https://hooks.example/"},
+    "none": {"url": "https://hooks.example/", "events": []},
+    "unknown": {"url": "https://hooks.example/", "events": ["document.read"]},
+    "number": {"url": 1, "events": EVENTS},
+    "too many": {"url": "https://hooks.example/", "events": EVENTS * 4},
+    "empty": {"url": "", "events": EVENTS},
+    "long": {"url": "https://hooks.example/", "events": EVENTS, "description": "x" * 501},
+    "no org": {"url": "https://hooks.example/", "events": EVENTS, "org_id": "acme"},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["http://127.0.0.1/", "http://2130706433/", "http://localhost:54321/", "http://169.254.169.254/",
-     "http://[fd00::1]/", "https://a..b/", "https://.example/", "https://xn--/", "file:///etc/passwd",
-     "hooks", "https://ann:secret@hooks.example/"],
-)  # fmt: skip
-def test_an_address_inside_or_none_at_all_is_refused_at_once(people: People, url: str):
-    refused = error(people.ada.request("POST", PATH, {"url": url, "events": EVENTS}), 400)
-    assert (refused["code"], refused["details"]) == ("url_not_allowed", {"field": "url"})
+def test_what_is_none_is_refused(subtests: pytest.Subtests, people: People):
+    for name, body in BAD_BODIES.items():
+        with subtests.test(name=name):
+            refused = error(people.ada.request("POST", PATH, body), 400)
+            assert refused["type"] == "invalid_request_error"
+            assert refused["code"] in ("missing_required_field", "invalid_field_value")
+
+
+BAD_ADDRESSES = [
+    "http://127.0.0.1/",
+    "http://2130706433/",
+    "http://localhost:54321/",
+    "http://169.254.169.254/",
+    "http://[fd00::1]/",
+    "https://a..b/",
+    "https://.example/",
+    "https://xn--/",
+    "file:///etc/passwd",
+    "hooks",
+    "https://ann:secret@hooks.example/",
+]
+
+
+def test_an_address_inside_or_none_at_all_is_refused_at_once(subtests: pytest.Subtests, people: People):
     made = make(people.ada)
-    changed = people.ada.request("PATCH", f"{PATH}/{made['id']}", {"url": url})
-    assert error(changed, 400)["code"] == "url_not_allowed"
+    for url in BAD_ADDRESSES:
+        with subtests.test(url=url):
+            refused = error(people.ada.request("POST", PATH, {"url": url, "events": EVENTS}), 400)
+            assert (refused["code"], refused["details"]) == ("url_not_allowed", {"field": "url"})
+            changed = people.ada.request("PATCH", f"{PATH}/{made['id']}", {"url": url})
+            assert error(changed, 400)["code"] == "url_not_allowed"
 
 
 def test_an_org_has_at_most_twenty(people: People):
@@ -201,10 +224,9 @@ def test_who_keeps_several_orgs_says_which(people: People, world: World):
     assert len(got(both.request("GET", PATH))["data"]) == 1
 
 
-@pytest.mark.parametrize("path", ["", "/deliveries"])
-@pytest.mark.parametrize(
-    "webhook", ["nonsense", str(uuid4()), "web_"], ids=["nonsense", "nobody's", "prefix"]
-)
-def test_one_that_there_is_not(people: People, webhook: str, path: str):
-    refused = error(people.ada.request("GET", f"{PATH}/{webhook}{path}"), 404)
-    assert refused["code"] == "webhook_not_found"
+def test_one_that_there_is_not(subtests: pytest.Subtests, people: People):
+    for path in ["", "/deliveries"]:
+        for webhook in ("nonsense", str(uuid4()), "web_"):
+            with subtests.test(webhook=webhook, path=path):
+                refused = error(people.ada.request("GET", f"{PATH}/{webhook}{path}"), 404)
+                assert refused["code"] == "webhook_not_found"

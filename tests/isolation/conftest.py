@@ -1,4 +1,4 @@
-"""The library of every attack, made anew for each."""
+"""The library that the attacks are made on."""
 
 from collections.abc import Iterator
 
@@ -19,6 +19,17 @@ def client(stack: Stack) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def library(core: Pipeline, client: httpx.Client, people: People) -> Library:
+    """A new library, for a test that changes it."""
+    return library_of(core, client, people)
+
+
+@pytest.fixture(scope="module")
+def shared_library(core: Pipeline, client: httpx.Client, shared_people: People) -> Library:
+    """The same library for all tests of a module, whose attacks change nothing."""
+    return library_of(core, client, shared_people)
+
+
+def library_of(core: Pipeline, client: httpx.Client, people: People) -> Library:
     return Library(
         core,
         client,

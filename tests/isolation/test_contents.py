@@ -90,14 +90,14 @@ def test_with_a_key_of_another_org(library: Library, world: World):
         {"kinds": ["chunk"] * 101, "ids": [str(uuid4())] * 101},
     ],
 )  # fmt: skip
-def test_by_asking_for_too_much(library: Library, asked: dict[str, Any]):
-    people = library.people
+def test_by_asking_for_too_much(shared_library: Library, asked: dict[str, Any]):
+    people = shared_library.people
     answer = people.alf.rpc("rag_contents", {**asked, "org_id": people.acme.id})
     assert (answer.status_code, answer.json()["details"]) == (400, "invalid_ids")
 
 
 @pytest.mark.parametrize("kind", [None, "collection", "org", "document' or true --", "*"])
-def test_by_a_kind_that_is_none(library: Library, kind: str | None):
-    people = library.people
-    asked = {"kinds": [kind], "ids": [library.acme_document], "org_id": people.acme.id}
+def test_by_a_kind_that_is_none(shared_library: Library, kind: str | None):
+    people = shared_library.people
+    asked = {"kinds": [kind], "ids": [shared_library.acme_document], "org_id": people.acme.id}
     assert found(people.ann, asked) == set()

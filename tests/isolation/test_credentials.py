@@ -15,95 +15,101 @@ from tests.isolation.library import (
 )
 
 
-@pytest.mark.parametrize("fault", [*BAD_TOKENS, *BAD_USERS])
-def test_over_http_with_a_token_that_is_none(library: Library, fault: str):
-    make = {**BAD_TOKENS, **BAD_USERS}[fault]
-    for door in (*HTTP_DOORS, *ALIASES):
-        answer = library.ask(door, library.people.ann.headers(make(library.people.ann)))
-        assert_refused(answer, 401, library)
-        assert answer.json()["error"]["code"] == "unauthorized"
+def test_over_http_with_a_token_that_is_none(subtests: pytest.Subtests, shared_library: Library):
+    for fault in [*BAD_TOKENS, *BAD_USERS]:
+        with subtests.test(fault=fault):
+            make = {**BAD_TOKENS, **BAD_USERS}[fault]
+            for door in (*HTTP_DOORS, *ALIASES):
+                answer = shared_library.ask(
+                    door, shared_library.people.ann.headers(make(shared_library.people.ann))
+                )
+                assert_refused(answer, 401, shared_library)
+                assert answer.json()["error"]["code"] == "unauthorized"
 
 
-@pytest.mark.parametrize("fault", BAD_TOKENS)
-def test_straight_through_postgrest_with_a_token_that_is_none(library: Library, fault: str):
-    ann = library.people.ann
-    for function in FUNCTIONS:
-        answer = library.call(function, ann.headers(BAD_TOKENS[fault](ann)))
-        assert answer.status_code == 401, (function, answer.text)
-        assert_tells_nothing(answer, library)
+def test_straight_through_postgrest_with_a_token_that_is_none(
+    subtests: pytest.Subtests, shared_library: Library
+):
+    for fault in BAD_TOKENS:
+        with subtests.test(fault=fault):
+            ann = shared_library.people.ann
+            answer = shared_library.ask(MATCH, ann.headers(BAD_TOKENS[fault](ann)))
+            assert answer.status_code == 401, answer.text
+            assert_tells_nothing(answer, shared_library)
 
 
-@pytest.mark.parametrize("fault", BAD_USERS)
-def test_straight_through_postgrest_by_a_token_of_nobody(library: Library, fault: str):
+def test_straight_through_postgrest_by_a_token_of_nobody(subtests: pytest.Subtests, shared_library: Library):
     """It lets some of these in, as themselves: then there is nothing to see but one's own."""
-    people = library.people
-    token = BAD_USERS[fault](people.bob)
-    answer = library.ask(MATCH, people.bob.headers(token))
-    if fault in ("another issuer", "no issuer", "no expiry", "no audience"):
-        assert library.found(MATCH, people.bob, token) == {"bolt"}
-    elif answer.status_code == 200:
-        assert answer.json() == []
-    else:
-        assert answer.status_code in (400, 401, 403)
-        assert_tells_nothing(answer, library, people.bob)
+    for fault in BAD_USERS:
+        with subtests.test(fault=fault):
+            people = shared_library.people
+            token = BAD_USERS[fault](people.bob)
+            answer = shared_library.ask(MATCH, people.bob.headers(token))
+            if fault in ("another issuer", "no issuer", "no expiry", "no audience"):
+                assert shared_library.found(MATCH, people.bob, token) == {"bolt"}
+            elif answer.status_code == 200:
+                assert answer.json() == []
+            else:
+                assert answer.status_code in (400, 401, 403)
+                assert_tells_nothing(answer, shared_library, people.bob)
 
 
 @every_http_door
-def test_over_http_without_a_bearer(library: Library, door: str):
-    headers = {"apikey": library.people.ann.stack.anon_key}
-    assert_refused(library.ask(door, headers), 401, library)
+def test_over_http_without_a_bearer(shared_library: Library, door: str):
+    headers = {"apikey": shared_library.people.ann.stack.anon_key}
+    assert_refused(shared_library.ask(door, headers), 401, shared_library)
     for authorization in ("", "Bearer", "Basic YTpi", "Token x", "bearer", "null"):
-        answer = library.ask(door, {**headers, "Authorization": authorization})
-        assert_refused(answer, 401, library)
+        answer = shared_library.ask(door, {**headers, "Authorization": authorization})
+        assert_refused(answer, 401, shared_library)
 
 
 @every_http_door
-def test_over_http_a_scheme_other_than_bearer_does_not_carry_a_token(library: Library, door: str):
-    token = library.people.ann.token()
+def test_over_http_a_scheme_other_than_bearer_does_not_carry_a_token(shared_library: Library, door: str):
+    token = shared_library.people.ann.token()
     for headers in (
         {"Authorization": token},
         {"Authorization": f"Basic {token}"},
         {"apikey": token},
         {"Cookie": token},
     ):
-        assert_refused(library.ask(door, headers), 401, library)
+        assert_refused(shared_library.ask(door, headers), 401, shared_library)
 
 
 @pytest.mark.parametrize("bearer", ["the anon key", "none"])
-def test_straight_through_postgrest_as_anon(library: Library, bearer: str):
-    stack = library.people.ann.stack
+def test_straight_through_postgrest_as_anon(shared_library: Library, bearer: str):
+    stack = shared_library.people.ann.stack
     headers = {"apikey": stack.anon_key}
     if bearer == "the anon key":
         headers["Authorization"] = f"Bearer {stack.anon_key}"
     for function in FUNCTIONS:
-        answer = library.call(function, headers)
+        answer = shared_library.call(function, headers)
         assert (answer.status_code, answer.json()["code"]) == (401, "42501"), (function, answer.text)
-        assert_tells_nothing(answer, library)
-    assert library.untouched()
+        assert_tells_nothing(answer, shared_library)
+    assert shared_library.untouched()
 
 
-def test_straight_through_postgrest_with_the_service_role(library: Library):
+def test_straight_through_postgrest_with_the_service_role(shared_library: Library):
     """Whose key bypasses row security, and who therefore may call none of it."""
-    ann = library.people.ann
+    ann = shared_library.people.ann
     for function in FUNCTIONS:
-        answer = library.call(function, ann.headers(ann.token(role="service_role")))
+        answer = shared_library.call(function, ann.headers(ann.token(role="service_role")))
         assert (answer.status_code, answer.json()["code"]) == (403, "42501"), (function, answer.text)
-        assert_tells_nothing(answer, library)
-    assert library.untouched()
+        assert_tells_nothing(answer, shared_library)
+    assert shared_library.untouched()
 
 
 @pytest.mark.parametrize("role", ["postgres", "authenticator", "supabase_admin", "pg_read_all_data"])
-def test_straight_through_postgrest_with_a_role_that_is_not_for_tokens(library: Library, role: str):
+def test_straight_through_postgrest_with_a_role_that_is_not_for_tokens(shared_library: Library, role: str):
     """Even if the secret were out: the login role was granted three roles, and can become no other."""
-    people = library.people
-    answer = library.ask(MATCH, people.bob.headers(people.bob.token(role=role)))
+    people = shared_library.people
+    answer = shared_library.ask(MATCH, people.bob.headers(people.bob.token(role=role)))
     assert answer.status_code in (400, 401, 403), answer.text
-    assert_tells_nothing(answer, library, people.bob)
+    assert_tells_nothing(answer, shared_library, people.bob)
 
 
-def test_straight_through_postgrest_without_the_projects_key(library: Library):
-    people = library.people
+def test_straight_through_postgrest_without_the_projects_key(shared_library: Library):
+    people = shared_library.people
     for key in ({}, {"apikey": "x"}, {"apikey": people.ann.token()}):
-        answer = library.ask(MATCH, {"Authorization": f"Bearer {people.ann.token()}", **key})
+        answer = shared_library.ask(MATCH, {"Authorization": f"Bearer {people.ann.token()}", **key})
         assert answer.status_code == 401
-        assert_tells_nothing(answer, library)
+        assert_tells_nothing(answer, shared_library)

@@ -47,13 +47,13 @@ def test_two_hundred_calls_at_once_by_two_orgs_cross_no_row(
     assert len(answers) == 200
 
 
-def test_the_core_shared_by_threads_of_two_users_crosses_no_row(library: Library):
+def test_the_core_shared_by_threads_of_two_users_crosses_no_row(shared_library: Library):
     """One process, one pool of connections, two principals: what a function instance is."""
-    people = library.people
+    people = shared_library.people
 
     def ask(actor: Actor) -> tuple[Actor, set[str]]:
         return actor, {
-            match.org_id for match in library.core.search(actor.principal, Query(QUESTION)).matches
+            match.org_id for match in shared_library.core.search(actor.principal, Query(QUESTION)).matches
         }
 
     with ThreadPoolExecutor(16) as pool:

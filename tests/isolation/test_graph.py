@@ -309,9 +309,8 @@ def test_by_a_forged_org_and_others_documents(web: Web):
         assert (told["matches"], told["entities"], told["edges"], told["evidence"]) == ([], [], [], [])
 
 
-@pytest.mark.parametrize(
-    ("changes", "detail"),
-    [
+def test_by_what_is_out_of_range(subtests: pytest.Subtests, web: Web):
+    cases: list[tuple[Row, str]] = [
         ({"hops": -1}, "invalid_hops"),
         ({"hops": 0}, "invalid_hops"),
         ({"hops": 3}, "invalid_hops"),
@@ -328,11 +327,13 @@ def test_by_a_forged_org_and_others_documents(web: Web):
         ({"expand_context": 11}, "invalid_expand_context"),
         ({"half_life_days": -1}, "invalid_half_life"),
         ({"mode": "graph"}, "missing_vector"),
-    ],
-)
-def test_by_what_is_out_of_range(web: Web, changes: Row, detail: str):
-    answer = web.people.alf.rpc("rag_graph_search", {"query_text": QUESTION, "mode": "keyword", **changes})
-    assert (answer.status_code, answer.json()["details"]) == (400, detail), answer.text
+    ]
+    for changes, detail in cases:
+        with subtests.test(changes=changes, detail=detail):
+            answer = web.people.alf.rpc(
+                "rag_graph_search", {"query_text": QUESTION, "mode": "keyword", **changes}
+            )
+            assert (answer.status_code, answer.json()["details"]) == (400, detail), answer.text
 
 
 @pytest.mark.parametrize(
@@ -345,9 +346,9 @@ def test_by_what_is_out_of_range_around_documents(web: Web, changes: Row):
     assert web.people.alf.rpc("rag_graph_of", {**asked, "org_id": "x"}).status_code == 400
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_by_a_question_that_is_none(subtests: pytest.Subtests, web: Web):
+    """Answered, in time, and of nothing that is another's."""
+    for text in [
         "Kestrel " * 1_250,
         "K" * 10_000,
         " ".join(f"Name{number} Of{number}" for number in range(700))[:10_000],
@@ -358,15 +359,12 @@ def test_by_what_is_out_of_range_around_documents(web: Web, changes: Row):
         "金庫" * 5_000,
         " ",
         "🙂",
-    ],
-    ids=lambda text: text[:12].strip() or "blank",
-)
-def test_by_a_question_that_is_none(web: Web, text: str):
-    """Answered, in time, and of nothing that is another's."""
-    people = web.people
-    told = searched(web, people.alf, None, text)
-    assert whose(told) <= {"acme"}
-    assert told["complete"] in (True, False)
+    ]:
+        with subtests.test(text=text):
+            people = web.people
+            told = searched(web, people.alf, None, text)
+            assert whose(told) <= {"acme"}
+            assert told["complete"] in (True, False)
 
 
 def gone(web: Web, actor: Actor, *words: str) -> bool:
@@ -486,7 +484,7 @@ def test_by_a_poisoned_chunk(web: Web, poison: str):
         assert all(name.isprintable() and len(name) <= 200 for name in (entity["name"], *entity["aliases"]))
 
 
-def test_by_a_caller_of_the_search_api_without_a_membership(web: Web, library: Library):
+def test_by_a_caller_of_the_search_api_without_a_membership(web: Web, shared_library: Library):
     people = web.people
     for path, body in (
         ("/v1/search", {"q": QUESTION, "mode": "graph"}),

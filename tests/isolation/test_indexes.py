@@ -238,9 +238,8 @@ def test_nobody_is_nobody_in_an_org_that_has_no_such_member(people: People, sett
         assert "ACME" not in answer.text
 
 
-@pytest.mark.parametrize(
-    "measure",
-    [
+def test_by_a_measure_that_nobody_takes(subtests: pytest.Subtests, people: People, world: World):
+    for measure in [
         {"name": "rag_requests_total", "value": 1},
         {"name": "made_up_total", "value": 1},
         {"name": "rag_query_requests_total", "value": -1},
@@ -248,11 +247,10 @@ def test_nobody_is_nobody_in_an_org_that_has_no_such_member(people: People, sett
         {"name": "rag_query_requests_total", "value": "Infinity"},
         {"name": "rag_query_requests_total", "value": 1, "label": "made up"},
         {"name": "rag_query_requests_total"},
-    ],
-)
-def test_by_a_measure_that_nobody_takes(people: People, world: World, measure: dict[str, Any]):
-    assert people.ann.rpc("rag_measure", {"measures": [measure]}).status_code == 400
-    assert world.sql("select count(*) from rag.measures where user_id = %s", people.ann.id) == [(0,)]
+    ]:
+        with subtests.test(measure=measure):
+            assert people.ann.rpc("rag_measure", {"measures": [measure]}).status_code == 400
+            assert world.sql("select count(*) from rag.measures where user_id = %s", people.ann.id) == [(0,)]
 
 
 def test_a_measure_is_the_caller_s_own(people: People, world: World):

@@ -247,10 +247,9 @@ def test_by_an_expired_key(people: People, world: World):
             assert (answer.status_code, answer.json()) == (401, {"detail": "Invalid or missing credentials"})
 
 
-@pytest.mark.parametrize("fault", BAD_TOKENS)
-def test_with_a_token_that_is_none(people: People, fault: str):
+def test_with_a_token_that_is_none(people: People):
     bring(people.ann)
-    bad = BAD_TOKENS[fault](people.ann)
+    bad = BAD_TOKENS["another secret"](people.ann)
     for door in DOORS:
         answer = call(people.ann, "vault", door, token=bad)
         assert (answer.status_code, answer.json()) == (401, {"detail": "Invalid or missing credentials"})

@@ -16,8 +16,8 @@ METHODS: list[tuple[str, Any]] = [("GET", None), ("POST", {}), ("PATCH", {"title
 
 
 @pytest.mark.parametrize("who", ["a member", "a stranger", "anon", "service_role"])
-def test_straight_at_a_table(library: Library, who: str):
-    people = library.people
+def test_straight_at_a_table(shared_library: Library, who: str):
+    people = shared_library.people
     headers = {
         "a member": people.ann.headers(),
         "a stranger": people.sam.headers(),
@@ -27,31 +27,31 @@ def test_straight_at_a_table(library: Library, who: str):
     for table in (*TABLES, "rag.chunks", "users", "auth.users", "pg_class", "filters"):
         for method, body in METHODS:
             address = f"/rest/v1/{table}?id=not.is.null"
-            answer = library.client.request(method, address, headers=headers, json=body)
+            answer = shared_library.client.request(method, address, headers=headers, json=body)
             assert answer.status_code in (401, 403, 404), (method, table, answer.text)
-            assert_tells_nothing(answer, library)
-    assert library.untouched()
+            assert_tells_nothing(answer, shared_library)
+    assert shared_library.untouched()
 
 
 @pytest.mark.parametrize(
     "schema", ["rag", "auth", "extensions", "pg_catalog", "information_schema", "Rag", "rag,public"]
 )
-def test_straight_at_a_table_by_naming_its_schema(library: Library, schema: str):
-    headers = {**library.people.ann.headers(), "Accept-Profile": schema, "Content-Profile": schema}
+def test_straight_at_a_table_by_naming_its_schema(shared_library: Library, schema: str):
+    headers = {**shared_library.people.ann.headers(), "Accept-Profile": schema, "Content-Profile": schema}
     for table in (*TABLES, "users", "pg_class", "tables"):
         for method, body in METHODS:
-            answer = library.client.request(method, f"/rest/v1/{table}", headers=headers, json=body)
+            answer = shared_library.client.request(method, f"/rest/v1/{table}", headers=headers, json=body)
             assert answer.status_code == 406, (method, table, answer.text)
-            assert_tells_nothing(answer, library)
+            assert_tells_nothing(answer, shared_library)
 
 
-def test_through_match_by_postgrests_own_filters(library: Library):
+def test_through_match_by_postgrests_own_filters(shared_library: Library):
     """They act on what match returned, after row security."""
-    people = library.people
+    people = shared_library.people
     theirs: list[dict[str, str]] = [
         {"org_id": f"eq.{people.bolt.id}"},
         {"org_id": f"in.({people.bolt.id},{uuid4()})"},
-        {"document_id": f"eq.{library.bolt_document}"},
+        {"document_id": f"eq.{shared_library.bolt_document}"},
         {"content": "like.*BOLT*"},
         {"content": "ilike.*9052*", "select": "content,org_id"},
         {"or": f"(org_id.eq.{people.bolt.id},content.like.*9052*)"},
@@ -65,21 +65,24 @@ def test_through_match_by_postgrests_own_filters(library: Library):
         {"select": "org_id,owner_id"},
         {"owner_id": "not.is.null"},
     ]
-    body = {"query_vector": library.needle, "top_k": 100, "filters": {"model": library.core.embedder.model}}
+    body = {
+        "query_vector": shared_library.needle,
+        "top_k": 100,
+        "filters": {"model": shared_library.core.embedder.model},
+    }
     for parameters in theirs:
-        answer = library.client.post(MATCH, params=parameters, json=body, headers=people.ann.headers())
+        answer = shared_library.client.post(MATCH, params=parameters, json=body, headers=people.ann.headers())
         assert (answer.status_code, answer.json()) == (200, []), parameters
     for parameters in everything:
-        answer = library.client.post(MATCH, params=parameters, json=body, headers=people.ann.headers())
+        answer = shared_library.client.post(MATCH, params=parameters, json=body, headers=people.ann.headers())
         assert answer.status_code in (200, 400), answer.text
         assert SECRETS["bolt"] not in answer.text
         if answer.status_code == 200:
             assert {row["org_id"] for row in answer.json()} == {people.acme.id}
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments"),
-    [
+def test_by_a_function_that_is_not_exposed(subtests: pytest.Subtests, shared_library: Library):
+    for function, arguments in [
         ("set_config", {"setting_name": "request.jwt.claims", "new_value": "{}", "is_local": False}),
         ("current_setting", {"setting_name": "app.settings.jwt_secret"}),
         ("pg_read_file", {"filename": "/etc/passwd"}),
@@ -92,10 +95,9 @@ def test_through_match_by_postgrests_own_filters(library: Library):
         ("scope_of", {"filters": {}}),
         ("question", {"query_text": "x", "scope": None}),
         ("index_words", {"org_id": None, "document_ids": []}),
-    ],
-)
-def test_by_a_function_that_is_not_exposed(library: Library, function: str, arguments: dict[str, Any]):
-    headers = library.people.ann.headers()
-    answer = library.client.post(f"/rest/v1/rpc/{function}", json=arguments, headers=headers)
-    assert answer.status_code == 404, answer.text
-    assert_tells_nothing(answer, library)
+    ]:
+        with subtests.test(function=function, arguments=arguments):
+            headers = shared_library.people.ann.headers()
+            answer = shared_library.client.post(f"/rest/v1/rpc/{function}", json=arguments, headers=headers)
+            assert answer.status_code == 404, answer.text
+            assert_tells_nothing(answer, shared_library)

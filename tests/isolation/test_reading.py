@@ -13,39 +13,39 @@ from tests.sql import passages
 
 
 @pytest.mark.parametrize("door", [*DOORS, *ALIASES])
-def test_through_match(library: Library, door: str):
+def test_through_match(shared_library: Library, door: str):
     """Everybody asks the same; each gets their own, and a stranger nothing."""
-    people = library.people
-    assert library.found(door, people.ann) == {"acme", "ann"}
-    assert library.found(door, people.alf) == {"acme"}
-    assert library.found(door, people.ada) == {"acme", "ann"}
-    assert library.found(door, people.bob) == {"bolt"}
-    assert library.found(door, people.kim) == {"acme", "bolt"}
-    assert library.found(door, people.sam) == set()
+    people = shared_library.people
+    assert shared_library.found(door, people.ann) == {"acme", "ann"}
+    assert shared_library.found(door, people.alf) == {"acme"}
+    assert shared_library.found(door, people.ada) == {"acme", "ann"}
+    assert shared_library.found(door, people.bob) == {"bolt"}
+    assert shared_library.found(door, people.kim) == {"acme", "bolt"}
+    assert shared_library.found(door, people.sam) == set()
 
 
 @every_door
-def test_through_match_nothing_else_of_another_org_shows(library: Library, door: str):
-    answer = library.ask(door, library.people.bob.headers())
+def test_through_match_nothing_else_of_another_org_shows(shared_library: Library, door: str):
+    answer = shared_library.ask(door, shared_library.people.bob.headers())
     for hidden in (
-        library.people.acme.id,
-        library.acme_document,
-        library.ann_document,
-        library.people.ann.id,
+        shared_library.people.acme.id,
+        shared_library.acme_document,
+        shared_library.ann_document,
+        shared_library.people.ann.id,
     ):
         assert hidden not in answer.text
-    assert library.people.bolt.id in answer.text
+    assert shared_library.people.bolt.id in answer.text
 
 
 @every_door
-def test_by_a_forged_org_filter(library: Library, door: str):
+def test_by_a_forged_org_filter(shared_library: Library, door: str):
     """Another's org, and one that is not, are the same empty list."""
-    people = library.people
-    assert library.found(door, people.ann, org_id=people.bolt.id) == set()
-    assert library.found(door, people.sam, org_id=people.bolt.id) == set()
-    assert library.found(door, people.kim, org_id=people.bolt.id) == {"bolt"}
+    people = shared_library.people
+    assert shared_library.found(door, people.ann, org_id=people.bolt.id) == set()
+    assert shared_library.found(door, people.sam, org_id=people.bolt.id) == set()
+    assert shared_library.found(door, people.kim, org_id=people.bolt.id) == {"bolt"}
     another, invented = (
-        library.ask(door, people.ann.headers(), org_id=org) for org in (people.bolt.id, str(uuid4()))
+        shared_library.ask(door, people.ann.headers(), org_id=org) for org in (people.bolt.id, str(uuid4()))
     )
     assert without_times(another) == without_times(invented)
 
@@ -62,29 +62,29 @@ def without_times(answer: httpx.Response) -> Any:
 
 
 @every_door
-def test_by_an_org_filter_that_is_no_org(library: Library, door: str):
+def test_by_an_org_filter_that_is_no_org(shared_library: Library, door: str):
     for value in ("*", "", "null", "' or true --", "any(array[])", ["a", "b"], {"eq": "x"}, 7, True):
-        answer = library.ask(door, library.people.ann.headers(), org_id=value)
+        answer = shared_library.ask(door, shared_library.people.ann.headers(), org_id=value)
         assert answer.status_code == 400, (value, answer.text)
-        assert_tells_nothing(answer, library, library.people.ann)
+        assert_tells_nothing(answer, shared_library, shared_library.people.ann)
 
 
 @every_door
-def test_by_a_forged_claim(library: Library, door: str):
+def test_by_a_forged_claim(shared_library: Library, door: str):
     """A token that claims another's org: the claim narrows, and nothing is left."""
-    people = library.people
+    people = shared_library.people
     claims = {"rag": {"org": people.bolt.id}}
-    assert library.found(door, people.ann, people.ann.token(**claims)) == set()
-    assert library.found(door, people.ada, people.ada.token(**claims)) == set()
-    assert library.found(door, people.sam, people.sam.token(**claims)) == set()
+    assert shared_library.found(door, people.ann, people.ann.token(**claims)) == set()
+    assert shared_library.found(door, people.ada, people.ada.token(**claims)) == set()
+    assert shared_library.found(door, people.sam, people.sam.token(**claims)) == set()
     # Kim belongs there: the same claim leaves that org alone, whatever the filter says.
-    assert library.found(door, people.kim, people.kim.token(**claims)) == {"bolt"}
-    assert library.found(door, people.kim, people.kim.token(**claims), org_id=people.acme.id) == set()
+    assert shared_library.found(door, people.kim, people.kim.token(**claims)) == {"bolt"}
+    assert shared_library.found(door, people.kim, people.kim.token(**claims), org_id=people.acme.id) == set()
 
 
 @every_door
-def test_by_a_claim_that_nobody_reads(library: Library, door: str):
-    people = library.people
+def test_by_a_claim_that_nobody_reads(shared_library: Library, door: str):
+    people = shared_library.people
     org = people.bolt.id
     forged: list[dict[str, Any]] = [
         {"org_id": org},
@@ -95,18 +95,18 @@ def test_by_a_claim_that_nobody_reads(library: Library, door: str):
         {"user_role": "admin"},
     ]
     for claims in forged:
-        assert library.found(door, people.alf, people.alf.token(**claims)) == {"acme"}, claims
+        assert shared_library.found(door, people.alf, people.alf.token(**claims)) == {"acme"}, claims
 
 
 @every_door
-def test_at_a_private_owners_rows(library: Library, door: str):
+def test_at_a_private_owners_rows(shared_library: Library, door: str):
     """A member of the org cannot; the owner can; the org's admin can, another org's admin cannot."""
-    people = library.people
-    assert "ann" not in library.found(door, people.alf)
-    assert "ann" not in library.found(door, people.kim)
-    assert "ann" in library.found(door, people.ann)
-    assert "ann" in library.found(door, people.ada)
-    assert "ann" not in library.found(door, people.alf, org_id=people.acme.id)
+    people = shared_library.people
+    assert "ann" not in shared_library.found(door, people.alf)
+    assert "ann" not in shared_library.found(door, people.kim)
+    assert "ann" in shared_library.found(door, people.ann)
+    assert "ann" in shared_library.found(door, people.ada)
+    assert "ann" not in shared_library.found(door, people.alf, org_id=people.acme.id)
 
 
 def test_at_a_private_owners_rows_by_another_orgs_admin(library: Library, world: World):

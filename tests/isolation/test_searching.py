@@ -31,15 +31,15 @@ def found(library: Library, actor: Actor, token: str | None = None, **more: Any)
 
 @every_mode
 @pytest.mark.parametrize("neighbours", [0, 10])
-def test_through_search(library: Library, mode: str, neighbours: int):
-    people = library.people
+def test_through_search(shared_library: Library, mode: str, neighbours: int):
+    people = shared_library.people
     arguments: dict[str, Any] = {"mode": mode, "expand_context": neighbours, "half_life_days": 30}
-    assert found(library, people.ann, **arguments) == {"acme", "ann"}
-    assert found(library, people.alf, **arguments) == {"acme"}
-    assert found(library, people.ada, **arguments) == {"acme", "ann"}
-    assert found(library, people.bob, **arguments) == {"bolt"}
-    assert found(library, people.kim, **arguments) == {"acme", "bolt"}
-    assert found(library, people.sam, **arguments) == set()
+    assert found(shared_library, people.ann, **arguments) == {"acme", "ann"}
+    assert found(shared_library, people.alf, **arguments) == {"acme"}
+    assert found(shared_library, people.ada, **arguments) == {"acme", "ann"}
+    assert found(shared_library, people.bob, **arguments) == {"bolt"}
+    assert found(shared_library, people.kim, **arguments) == {"acme", "bolt"}
+    assert found(shared_library, people.sam, **arguments) == set()
 
 
 @every_mode
@@ -107,8 +107,8 @@ def test_through_widening_by_what_is_another_s(library: Library, world: World):
         {"chunk_ids": [], "neighbours": None},
     ],
 )
-def test_through_widening_by_asking_for_too_much(library: Library, asked: dict[str, Any]):
-    assert library.people.alf.rpc("rag_widen", asked).status_code == 400
+def test_through_widening_by_asking_for_too_much(shared_library: Library, asked: dict[str, Any]):
+    assert shared_library.people.alf.rpc("rag_widen", asked).status_code == 400
 
 
 @pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
@@ -160,33 +160,45 @@ def test_with_a_key_bound_to_a_collection(library: Library, world: World, mode: 
 @pytest.mark.parametrize(
     "scopes", [[], ["documents:read"], ["documents:write"], ["collections:manage"], [7], "admin"], ids=str
 )
-def test_by_too_small_a_scope(library: Library, scopes: Any):
-    token = library.people.ann.key_token(scopes=scopes)
-    answers = [search(library, library.people.ann, token, mode=mode) for mode in MODES]
-    answers.append(library.people.ann.rpc("rag_similar", {"document_id": library.acme_document}, token=token))
+def test_by_too_small_a_scope(shared_library: Library, scopes: Any):
+    token = shared_library.people.ann.key_token(scopes=scopes)
+    answers = [search(shared_library, shared_library.people.ann, token, mode=mode) for mode in MODES]
+    answers.append(
+        shared_library.people.ann.rpc(
+            "rag_similar", {"document_id": shared_library.acme_document}, token=token
+        )
+    )
     assert {(answer.status_code, answer.json()["details"]) for answer in answers} == {(403, "missing_scope")}
 
 
-def test_as_anon(library: Library):
-    people = library.people
+def test_as_anon(shared_library: Library):
+    people = shared_library.people
     anon = people.sam.stack.anon_key
-    assert search(library, people.sam, anon).status_code in (401, 403)
-    assert people.sam.rpc("rag_similar", {"document_id": library.acme_document}, token=anon).status_code in (
+    assert search(shared_library, people.sam, anon).status_code in (401, 403)
+    assert people.sam.rpc(
+        "rag_similar", {"document_id": shared_library.acme_document}, token=anon
+    ).status_code in (
         401,
         403,
     )
 
 
-def test_by_postgrest_s_own_filters_on_what_is_found(library: Library):
-    people = library.people
+def test_by_postgrest_s_own_filters_on_what_is_found(shared_library: Library):
+    people = shared_library.people
     headers = people.alf.headers()
-    body = {"query_text": "vault", "mode": "keyword", "filters": {"model": library.core.embedder.model}}
+    body = {
+        "query_text": "vault",
+        "mode": "keyword",
+        "filters": {"model": shared_library.core.embedder.model},
+    }
     for parameters in (
         {"org_id": f"neq.{people.acme.id}"},
         {"content": "like.*BOLT*"},
         {"content": "ilike.*ann-*"},
     ):
-        answer = library.client.post("/rest/v1/rpc/rag_search", params=parameters, json=body, headers=headers)
+        answer = shared_library.client.post(
+            "/rest/v1/rpc/rag_search", params=parameters, json=body, headers=headers
+        )
         assert (answer.status_code, answer.json()) == (200, [])
 
 

@@ -150,37 +150,56 @@ def test_by_a_key_bound_to_another_collection(uploading: Uploading, people: Peop
 # -- paths --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../../../etc/passwd.pdf", "..\\..\\x.pdf", "%2e%2e%2f%2e%2e%2fx.pdf", "a%2fb.pdf", "a%00b.pdf",
-        "a\x00b.pdf", "..", "....", "/", ".htaccess", "a?token=x.pdf", "a#b.pdf", "a;b&c=d.pdf",
-        "a b\r\nX: y.pdf",
-        "\u202egnp.pdf", "kiln\u00e9" * 300 + ".pdf", "x" * 1990 + ".pdf", "." + "e" * 1900, "\U0001f525.pdf",
-        " ",
-        "-rf.pdf", "{}", "$(id).pdf", "'; drop table x;--.pdf",
-    ],
-)  # fmt: skip
-def test_by_a_file_s_name(uploading: Uploading, people: People, name: str):
+def test_by_a_file_s_name(subtests: pytest.Subtests, uploading: Uploading, people: People):
     """Whatever it is called, it goes into its own folder, and is called what it can be."""
+    names = [
+        "../../../etc/passwd.pdf",
+        "..\\..\\x.pdf",
+        "%2e%2e%2f%2e%2e%2fx.pdf",
+        "a%2fb.pdf",
+        "a%00b.pdf",
+        "a\x00b.pdf",
+        "..",
+        "....",
+        "/",
+        ".htaccess",
+        "a?token=x.pdf",
+        "a#b.pdf",
+        "a;b&c=d.pdf",
+        "a b\r\nX: y.pdf",
+        "\u202egnp.pdf",
+        "kiln\u00e9" * 300 + ".pdf",
+        "x" * 1990 + ".pdf",
+        "." + "e" * 1900,
+        "\U0001f525.pdf",
+        " ",
+        "-rf.pdf",
+        "{}",
+        "$(id).pdf",
+        "'; drop table x;--.pdf",
+    ]
+    for number, name in enumerate(names):
+        with subtests.test(name=name):
+            home = collection(people.ann, name=f"plans {number}")
+            row = uploading.bring(people.ann, home, SECRET, name=name)
+            path = uploading.path_of(row)
+            assert PLACE.fullmatch(path), path
+            assert path.startswith(f"{people.acme.id}/{home}/{people.ann.id}/")
+            assert not set(row["filename"]) & set("/\\\x00\r\n\u202e")
+            link = uploading.get(people.ann, f"{row['id']}/url").json()["url"]
+            led = uploading.app.get(link, follow_redirects=False).headers["Location"]
+            assert led.startswith(f"{uploading.server.url}/storage/v1/object/sign/{BUCKET}/{path}?token=")
+            assert led.count("&") == 1
+            original = client().get(led)
+            assert original.content == SECRET
+            assert original.headers["Content-Disposition"].startswith("attachment;")
+
+
+def test_by_a_name_straight_through_postgrest(
+    subtests: pytest.Subtests, people: People, uploading: Uploading
+):
     home = collection(people.ann)
-    row = uploading.bring(people.ann, home, SECRET, name=name)
-    path = uploading.path_of(row)
-    assert PLACE.fullmatch(path), path
-    assert path.startswith(f"{people.acme.id}/{home}/{people.ann.id}/")
-    assert not set(row["filename"]) & set("/\\\x00\r\n\u202e")
-    link = uploading.get(people.ann, f"{row['id']}/url").json()["url"]
-    led = uploading.app.get(link, follow_redirects=False).headers["Location"]
-    assert led.startswith(f"{uploading.server.url}/storage/v1/object/sign/{BUCKET}/{path}?token=")
-    assert led.count("&") == 1
-    original = client().get(led)
-    assert original.content == SECRET
-    assert original.headers["Content-Disposition"].startswith("attachment;")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
+    for name in [
         "../x",
         "a/b.pdf",
         "a%2fb.pdf",
@@ -192,12 +211,11 @@ def test_by_a_file_s_name(uploading: Uploading, people: People, name: str):
         "x" * 101,
         "a\nb.pdf",
         "a.pdf\n",
-    ],
-)
-def test_by_a_name_straight_through_postgrest(people: People, uploading: Uploading, name: str):
-    said = {"collection_id": collection(people.ann), "name": name, "size_bytes": 1}
-    answer = people.ann.rpc("rag_begin_upload", said)
-    assert answer.status_code == 400, answer.text
+    ]:
+        with subtests.test(name=name):
+            said = {"collection_id": home, "name": name, "size_bytes": 1}
+            answer = people.ann.rpc("rag_begin_upload", said)
+            assert answer.status_code == 400, answer.text
 
 
 def test_by_another_s_path_straight_through_postgrest(uploading: Uploading, people: People, world: World):
@@ -337,6 +355,21 @@ def test_by_overwriting_moving_or_deleting_through_storage_itself(uploading: Upl
             assert uploading.storage("POST", "object/move", token, places).status_code == 400
         assert uploading.storage("DELETE", f"object/{BUCKET}", token, {"prefixes": [path]}).json() == []
     assert_read(uploading, path, people.ann.token())
+
+
+def test_by_storing_an_object_after_its_upload_has_expired(
+    uploading: Uploading, people: People, world: World
+):
+    """Without the link, which has a limit of its own."""
+    home = collection(people.ann)
+    for expired, status in ((True, 400), (False, 200)):
+        begun = uploading.begin(people.ann, home).json()["upload_url"]
+        path = begun.partition(f"{BUCKET}/")[2].partition("?")[0]
+        if expired:
+            world.sql("update rag.removals set expected_until = now() - interval '1 second'")
+        answer = uploading.storage("POST", f"object/{BUCKET}/{path}", people.ann.token(), b"poison")
+        assert answer.status_code == status, answer.text
+    assert uploading.kept == {path}
 
 
 def test_by_a_link_for_an_upload_that_is_used_again(uploading: Uploading, people: People):

@@ -95,9 +95,9 @@ def saved(made: Any) -> bytes:
     return data.getvalue()
 
 
-def archive(members: Mapping[str, str | bytes]) -> bytes:
+def archive(members: Mapping[str, str | bytes], level: int | None = None) -> bytes:
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as made:
         for name, content in members.items():
             made.writestr(name, content)
     return data.getvalue()
@@ -130,11 +130,11 @@ def epub(**more: str) -> bytes:
 
 
 def zip_bomb() -> bytes:
-    """A DOCX file of half a megabyte that unpacks to four hundred."""
+    """A DOCX file of few megabytes that unpacks to more than the 300 that a reader unpacks."""
     text = b"<w:p><w:r><w:t>" + b"a" * 1_000_000 + b"</w:t></w:r></w:p>"
     name_space = b'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-    document = b"<w:document " + name_space + b"><w:body>" + text * 400 + b"</w:body></w:document>"
-    return archive({**members(docx()), "word/document.xml": document})
+    document = b"<w:document " + name_space + b"><w:body>" + text * 301 + b"</w:body></w:document>"
+    return archive({**members(docx()), "word/document.xml": document}, level=1)
 
 
 def docx_of_many_members() -> bytes:

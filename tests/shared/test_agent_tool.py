@@ -8,10 +8,12 @@ from typing import Any
 
 import openai
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from shared.agent_tool import _MARKER, NAME, SearchKnowledge, ToolResult
 from shared.config import Settings
 from shared.knowledge import Text, ingest
+from shared.metrics import exposition
 from shared.pipeline import Pipeline
 from tests.actors import Actor
 from tests.conftest import People
@@ -80,9 +82,10 @@ def test_the_schema_is_one_that_openai_takes(core: Pipeline, people: People):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
+def test_a_model_s_wrong_arguments_are_explained_to_it(
+    subtests: pytest.Subtests, core: Pipeline, people: People
+):
+    cases: list[tuple[str, str]] = [
         ("{", "not valid JSON"), ("", "not valid JSON"), ("9" * 5000, "not valid JSON"),
         ("[" * 100_000, "JSON"),
         ("[]", "arguments:"), ("null", "arguments:"), ("{}", "query: Field required"),
@@ -93,15 +96,13 @@ def test_the_schema_is_one_that_openai_takes(core: Pipeline, people: People):
         ('{"query": "x", "top_k": 1e999}', "top_k:"), ('{"query": "x", "top_k": true}', "top_k:"),
         ('{"query": "x", "include_sources": "yes"}', "include_sources:"),
         ('{"query": "x", "namespace": "other"}', "namespace: Extra inputs are not permitted"),
-    ],
-)  # fmt: skip
-def test_a_model_s_wrong_arguments_are_explained_to_it(
-    core: Pipeline, people: People, arguments: str, told: str
-):
-    result = tool(core, people.ann).run(arguments)
-    assert (result.structured, result.error) == (None, "invalid_arguments")
-    assert told in result.text
-    assert len(result.text) <= 500
+    ]  # fmt: skip
+    for arguments, told in cases:
+        with subtests.test(arguments=arguments[:50]):
+            result = tool(core, people.ann).run(arguments)
+            assert (result.structured, result.error) == (None, "invalid_arguments")
+            assert told in result.text
+            assert len(result.text) <= 500
     assert people.ann.rpc("rag_list_events").json() == []
 
 
@@ -207,6 +208,21 @@ def test_each_call_is_an_event_in_each_namespace(core: Pipeline, people: People)
     assert "refunds" not in json.dumps(events)
 
 
+def test_a_search_of_several_namespaces_counts_each_chunk_once(core: Pipeline, people: People):
+    def counted() -> float:
+        families = text_string_to_metric_families(exposition(core).decode())
+        samples = [sample for family in families for sample in family.samples]
+        name = "gateway_knowledge_chunks_retrieved_total"
+        return sum(sample.value for sample in samples if sample.name == name)
+
+    bring(core, people.ann, REFUNDS)
+    bring(core, people.ann, SHIPPING, namespace="shop")
+    before = counted()
+    result = tool(core, people.ann, "support", "shop")("refunds and shipping", include_sources=True)
+    assert len(chunks(result)) == 2
+    assert counted() - before == 2
+
+
 def completion(**message: Any) -> Reply:
     choice = {
         "index": 0,
@@ -259,5 +275,6 @@ def test_a_whole_turn_of_an_agent(core: Pipeline, people: People):
     assert answer.content is not None
     pills = search.cited(answer.content)
     assert list(pills) == [1, 3]
+    assert list(search.cited("Refunds take 30 days, and the shop opens at nine [1, 3].")) == [1, 3]
     assert pills[1].text in (REFUNDS, SHIPPING)
     assert pills[3].text == OPENING

@@ -68,19 +68,22 @@ def test_a_user_s_own_token_is_accepted_and_travels_on_unchanged():
     assert good not in repr(principal)
 
 
-@pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer ", " Bearer"])
-def test_the_scheme_may_be_written_in_any_case_and_spaced(scheme: str):
-    assert VERIFIER.principal(f"{scheme} {token()}").user_id == USER
+def test_the_scheme_may_be_written_in_any_case_and_spaced(subtests: pytest.Subtests):
+    for scheme in ("bearer", "BEARER", "Bearer ", " Bearer"):
+        with subtests.test(scheme=scheme):
+            assert VERIFIER.principal(f"{scheme} {token()}").user_id == USER
 
 
-@pytest.mark.parametrize("header", [None, "", " ", "Bearer", "Bearer ", "Bearer   "])
-def test_no_token_is_refused(header: str | None):
-    assert refusal(header) == "A valid user token is required: Authorization: Bearer <JWT>."
+def test_no_token_is_refused(subtests: pytest.Subtests):
+    for header in (None, "", " ", "Bearer", "Bearer ", "Bearer   "):
+        with subtests.test(header=header):
+            assert refusal(header) == "A valid user token is required: Authorization: Bearer <JWT>."
 
 
-@pytest.mark.parametrize("scheme", ["Basic", "Token", "JWT", "Bearer:", ""])
-def test_another_scheme_is_refused(scheme: str):
-    refusal(f"{scheme} {token()}".strip())
+def test_another_scheme_is_refused(subtests: pytest.Subtests):
+    for scheme in ("Basic", "Token", "JWT", "Bearer:", ""):
+        with subtests.test(scheme=scheme):
+            refusal(f"{scheme} {token()}".strip())
 
 
 def test_an_expired_token_is_refused():
@@ -96,40 +99,46 @@ def test_a_token_that_is_not_yet_valid_is_refused():
     assert VERIFIER.principal(f"Bearer {token(nbf=int(time.time()))}").user_id == USER
 
 
-@pytest.mark.parametrize("audience", ["anon", "", "authenticated ", ["other"], []])
-def test_another_audience_is_refused(audience: object):
-    refusal(f"Bearer {token(aud=audience)}")
+def test_another_audience_is_refused(subtests: pytest.Subtests):
+    for audience in ("anon", "", "authenticated ", ["other"], []):
+        with subtests.test(audience=audience):
+            refusal(f"Bearer {token(aud=audience)}")
 
 
 def test_one_audience_among_several_is_enough():
     assert VERIFIER.principal(f"Bearer {token(aud=['other', 'authenticated'])}").user_id == USER
 
 
-@pytest.mark.parametrize("issuer", ["supabase", "", f"{URL}/auth/v1/", "http://127.0.0.1:54322/auth/v1"])
-def test_another_issuer_is_refused(issuer: str):
-    refusal(f"Bearer {token(iss=issuer)}")
+def test_another_issuer_is_refused(subtests: pytest.Subtests):
+    for issuer in ("supabase", "", f"{URL}/auth/v1/", "http://127.0.0.1:54322/auth/v1"):
+        with subtests.test(issuer=issuer):
+            refusal(f"Bearer {token(iss=issuer)}")
 
 
-@pytest.mark.parametrize("claim", ["exp", "aud", "iss", "sub", "role"])
-def test_a_token_without_one_of_the_claims_is_refused(claim: str):
-    refusal(f"Bearer {token(**{claim: None})}")
+def test_a_token_without_one_of_the_claims_is_refused(subtests: pytest.Subtests):
+    for claim in ("exp", "aud", "iss", "sub", "role"):
+        with subtests.test(claim=claim):
+            refusal(f"Bearer {token(**{claim: None})}")
 
 
-@pytest.mark.parametrize("expiry", ["never", "", [], {}, True])
-def test_an_expiry_that_is_no_time_is_refused(expiry: object):
-    refusal(f"Bearer {token(exp=expiry)}")
+def test_an_expiry_that_is_no_time_is_refused(subtests: pytest.Subtests):
+    cases: list[object] = ["never", "", [], {}, True]
+    for expiry in cases:
+        with subtests.test(expiry=expiry):
+            refusal(f"Bearer {token(exp=expiry)}")
 
 
-@pytest.mark.parametrize(
-    "subject", ["", "1", "admin", "0f8b2c1e-7d44-4b6a-9a51", 7, ["x"], {"id": USER}, f"{USER}'--"]
-)
-def test_a_subject_that_is_no_uuid_is_refused(subject: object):
-    refusal(f"Bearer {token(sub=subject)}")
+def test_a_subject_that_is_no_uuid_is_refused(subtests: pytest.Subtests):
+    cases: list[object] = ["", "1", "admin", "0f8b2c1e-7d44-4b6a-9a51", 7, ["x"], {"id": USER}, f"{USER}'--"]
+    for subject in cases:
+        with subtests.test(subject=subject):
+            refusal(f"Bearer {token(sub=subject)}")
 
 
-@pytest.mark.parametrize("role", ["anon", "service_role", "Authenticated", "", ["authenticated"], 1])
-def test_a_role_other_than_authenticated_is_refused(role: object):
-    refusal(f"Bearer {token(role=role)}")
+def test_a_role_other_than_authenticated_is_refused(subtests: pytest.Subtests):
+    for role in ("anon", "service_role", "Authenticated", "", ["authenticated"], 1):
+        with subtests.test(role=role):
+            refusal(f"Bearer {token(role=role)}")
 
 
 def test_the_anon_key_alone_is_no_user():
@@ -147,33 +156,35 @@ def test_the_service_key_is_no_user():
     refusal(f"Bearer {key}")
 
 
-@pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", ""])
-def test_alg_none_is_refused_signed_or_not(algorithm: str):
-    header = {"alg": algorithm, "typ": "JWT"}
-    refusal(f"Bearer {part(header)}.{part(claims())}.")
-    refusal(f"Bearer {part(header)}.{part(claims())}")
-    refusal(f"Bearer {signed(header, claims())}")
+def test_alg_none_is_refused_signed_or_not(subtests: pytest.Subtests):
+    for algorithm in ("none", "None", "NONE", "nOnE", ""):
+        with subtests.test(algorithm=algorithm):
+            header = {"alg": algorithm, "typ": "JWT"}
+            refusal(f"Bearer {part(header)}.{part(claims())}.")
+            refusal(f"Bearer {part(header)}.{part(claims())}")
+            refusal(f"Bearer {signed(header, claims())}")
 
 
-@pytest.mark.parametrize("secret", ["another secret", "", SECRET[:-1], SECRET.upper()])
-def test_hs256_with_another_secret_is_refused(secret: str):
-    refusal(f"Bearer {signed({'alg': 'HS256', 'typ': 'JWT'}, claims(), secret)}")
+def test_hs256_with_another_secret_is_refused(subtests: pytest.Subtests):
+    for secret in ("another secret", "", SECRET[:-1], SECRET.upper()):
+        with subtests.test(secret=secret):
+            refusal(f"Bearer {signed({'alg': 'HS256', 'typ': 'JWT'}, claims(), secret)}")
 
 
 def test_the_hand_made_token_of_these_tests_is_good_with_the_right_secret():
     assert VERIFIER.principal(f"Bearer {signed({'alg': 'HS256', 'typ': 'JWT'}, claims())}").user_id == USER
 
 
-@pytest.mark.parametrize(
-    "algorithm", ["RS256", "ES256", "PS256", "EdDSA", "HS384", "HS512", "hs256", "A128KW"]
-)
-def test_another_alg_over_bytes_signed_with_hs256_is_refused(algorithm: str):
-    refusal(f"Bearer {signed({'alg': algorithm, 'typ': 'JWT'}, claims())}")
+def test_another_alg_over_bytes_signed_with_hs256_is_refused(subtests: pytest.Subtests):
+    for algorithm in ("RS256", "ES256", "PS256", "EdDSA", "HS384", "HS512", "hs256", "A128KW"):
+        with subtests.test(algorithm=algorithm):
+            refusal(f"Bearer {signed({'alg': algorithm, 'typ': 'JWT'}, claims())}")
 
 
-@pytest.mark.parametrize("algorithm", [None, 1, True, ["HS256"], {"HS256": 1}])
-def test_an_alg_that_is_no_name_is_refused(algorithm: object):
-    refusal(f"Bearer {signed({'alg': algorithm}, claims())}")
+def test_an_alg_that_is_no_name_is_refused(subtests: pytest.Subtests):
+    for algorithm in (None, 1, True, ["HS256"], {"HS256": 1}):
+        with subtests.test(algorithm=algorithm):
+            refusal(f"Bearer {signed({'alg': algorithm}, claims())}")
     refusal(f"Bearer {signed({}, claims())}")
 
 
@@ -192,25 +203,25 @@ def test_a_stranger_s_own_key_pair_is_refused(
     refusal(f"Bearer {jwt.encode(claims(), private.decode(), algorithm, headers={'jku': URL, 'kid': '1'})}")
 
 
-@pytest.mark.parametrize(
-    "payload", [[], "text", 7, None, b"", b"{", b"\xff\xfe", b'{"sub": "a", "sub": "b"}']
-)
-def test_a_payload_that_is_no_set_of_claims_is_refused(payload: object):
-    refusal(f"Bearer {signed({'alg': 'HS256'}, payload)}")
+def test_a_payload_that_is_no_set_of_claims_is_refused(subtests: pytest.Subtests):
+    cases: list[object] = [[], "text", 7, None, b"", b"{", b"\xff\xfe", b'{"sub": "a", "sub": "b"}']
+    for payload in cases:
+        with subtests.test(payload=payload):
+            refusal(f"Bearer {signed({'alg': 'HS256'}, payload)}")
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        ".", "..", "...", "a.b.c", "eyJhbGciOiJIUzI1NiJ9", "eyJhbGciOiJIUzI1NiJ9..", "\x00.\x00.\x00",
-        "é.è.ê", "👩.👩.👩",
-        f"{part([])}.{part({})}.x", f"{part('HS256')}.{part({})}.x", f"{part(None)}.{part({})}.x",
-        part(b"[" * 40_000) + ".a.b", part(b'{"a":' * 9_000) + ".a.b", part(b"1" * 9_000) + ".a.b",
-    ],
-    ids=range(15),
+GARBAGE = (
+    ".", "..", "...", "a.b.c", "eyJhbGciOiJIUzI1NiJ9", "eyJhbGciOiJIUzI1NiJ9..", "\x00.\x00.\x00",
+    "é.è.ê", "👩.👩.👩",
+    f"{part([])}.{part({})}.x", f"{part('HS256')}.{part({})}.x", f"{part(None)}.{part({})}.x",
+    part(b"[" * 40_000) + ".a.b", part(b'{"a":' * 9_000) + ".a.b", part(b"1" * 9_000) + ".a.b",
 )  # fmt: skip
-def test_garbage_is_refused(garbage: str):
-    refusal(f"Bearer {garbage}")
+
+
+def test_garbage_is_refused(subtests: pytest.Subtests):
+    for garbage in GARBAGE:
+        with subtests.test(garbage=garbage):
+            refusal(f"Bearer {garbage}")
 
 
 def test_a_token_with_a_segment_more_or_less_is_refused():
@@ -233,12 +244,13 @@ def test_two_tokens_at_once_are_refused():
     refusal(f"Bearer Bearer {token()}")
 
 
-@pytest.mark.parametrize("stray", ["é", "ÿ", "👩", "!", "%", "\x00"])
-@pytest.mark.parametrize("place", [0, -5, None], ids=["before", "within", "after"])
-def test_a_good_token_with_a_character_that_no_token_has_is_refused(stray: str, place: int | None):
+def test_a_good_token_with_a_character_that_no_token_has_is_refused(subtests: pytest.Subtests):
     """Lenient base64 skips them: one token under many spellings, some of which no header can carry on."""
     good = token()
-    refusal(f"Bearer {good + stray if place is None else good[:place] + stray + good[place:]}")
+    for stray in ("é", "ÿ", "👩", "!", "%", "\x00"):
+        for place in (0, len(good) - 5, len(good)):
+            with subtests.test(stray=stray, place=place):
+                refusal(f"Bearer {good[:place]}{stray}{good[place:]}")
 
 
 @given(st.text(max_size=60), st.sampled_from(["", "Bearer ", "bearer ", "Basic "]))
@@ -274,8 +286,9 @@ def test_no_claim_of_a_wrong_kind_is_more_than_unauthorized(name: str, value: ob
         assert principal.user_id == USER
 
 
-@pytest.mark.parametrize("at", ["sub", "role", "iss", "aud", "exp"])
-def test_a_forged_claim_breaks_the_signature(at: str):
-    header, _, signature = token().split(".")
-    forged = {**claims(), at: str(uuid4())}
-    refusal(f"Bearer {header}.{part(forged)}.{signature}")
+def test_a_forged_claim_breaks_the_signature(subtests: pytest.Subtests):
+    for at in ("sub", "role", "iss", "aud", "exp"):
+        with subtests.test(claim=at):
+            header, _, signature = token().split(".")
+            forged = {**claims(), at: str(uuid4())}
+            refusal(f"Bearer {header}.{part(forged)}.{signature}")

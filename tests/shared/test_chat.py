@@ -28,9 +28,8 @@ def asked(*messages: dict[str, Any], index: str | None = "kettles", **more: Any)
     return Asked({"messages": list(messages), **more}, index, 5)
 
 
-@pytest.mark.parametrize(
-    ("conversation", "bypasses"),
-    [
+def test_what_is_not_for_documents_bypasses_them(subtests: pytest.Subtests):
+    cases: list[tuple[Asked, bool]] = [
         (asked(user("Hello")), False),
         (asked(user("Hello"), index=None), True),
         (asked(user("Hello"), tools=[{}]), True),
@@ -43,30 +42,30 @@ def asked(*messages: dict[str, Any], index: str | None = "kettles", **more: Any)
         (asked(user([{"type": "text"}])), True),
         (asked(user([{"type": "image_url"}]), assistant("A cat."), user("Hello")), True),
         (asked(assistant([{"type": "refusal", "refusal": "No."}]), user("Hello")), False),
-    ],
-)
-def test_what_is_not_for_documents_bypasses_them(conversation: Asked, bypasses: bool):
-    assert conversation.bypasses is bypasses
+    ]
+    for conversation, bypasses in cases:
+        with subtests.test(conversation=conversation):
+            assert conversation.bypasses is bypasses
 
 
-@pytest.mark.parametrize(
-    ("messages", "question"),
-    [
+def test_the_question_is_what_the_user_said_last(subtests: pytest.Subtests):
+    cases: list[tuple[list[dict[str, Any]], str]] = [
         ([user("One?")], "One?"),
         ([user("One?"), assistant("1"), user("Two?"), user("Three?")], "Two?\n\nThree?"),
         ([user("One?"), assistant("1"), user("Two?"), SYSTEM], "Two?"),
         ([user([{"type": "text", "text": "One"}, {"type": "text", "text": "two?"}])], "One\ntwo?"),
         ([user("a\0b\ud800c")], "ab?c"),
-    ],
-)
-def test_the_question_is_what_the_user_said_last(messages: list[dict[str, Any]], question: str):
-    assert asked(*messages).question() == question
+    ]
+    for messages, question in cases:
+        with subtests.test(question=question):
+            assert asked(*messages).question() == question
 
 
-@pytest.mark.parametrize("messages", [[SYSTEM], [user("One?"), assistant("1")], [user(" ")], [user("\0")]])
-def test_no_question_is_no_request(messages: list[dict[str, Any]]):
-    with pytest.raises(InvalidRequest, match="There must be a user prompt"):
-        asked(*messages).question()
+def test_no_question_is_no_request(subtests: pytest.Subtests):
+    for messages in ([SYSTEM], [user("One?"), assistant("1")], [user(" ")], [user("\0")]):
+        refused = pytest.raises(InvalidRequest, match="There must be a user prompt")
+        with subtests.test(messages=messages), refused:
+            asked(*messages).question()
 
 
 def test_a_model_reads_its_orders_the_history_and_the_question_after_its_documents():
@@ -116,20 +115,22 @@ def test_text_is_only_what_is_text_alone():
     assert text_of([{"type": "image_url", "text": "b"}]) is None
 
 
-@pytest.mark.parametrize(
-    "said", [None, {}, 7, {"prompt_tokens": 1}, {"prompt_tokens": -1, "completion_tokens": 1}]
-)
-def test_usage_is_counted_where_it_is_not_said(said: Any):
-    answer = {"choices": [{"message": assistant("Yes.")}], "usage": said}
-    usage = replies.with_usage(answer, {"messages": [user("Hello")]})["usage"]
-    read = chat.FRAME_TOKENS + count_tokens("Hello")
-    assert usage == replies.usage_body(Usage(read, count_tokens("Yes.")))
+def test_usage_is_counted_where_it_is_not_said(subtests: pytest.Subtests):
+    cases: list[Any] = [None, {}, 7, {"prompt_tokens": 1}, {"prompt_tokens": -1, "completion_tokens": 1}]
+    for said in cases:
+        with subtests.test(said=said):
+            answer = {"choices": [{"message": assistant("Yes.")}], "usage": said}
+            usage = replies.with_usage(answer, {"messages": [user("Hello")]})["usage"]
+            read = chat.FRAME_TOKENS + count_tokens("Hello")
+            assert usage == replies.usage_body(Usage(read, count_tokens("Yes.")))
 
 
-@pytest.mark.parametrize("choices", [None, 7, [], [7], [{"message": 7}], [{"message": {"content": []}}]])
-def test_answers_of_any_form_can_be_counted(choices: Any):
-    usage = replies.with_usage({"choices": choices}, {"messages": [user("Hello")]})["usage"]
-    assert usage["completion_tokens"] == 0
+def test_answers_of_any_form_can_be_counted(subtests: pytest.Subtests):
+    cases: list[Any] = [None, 7, [], [7], [{"message": 7}], [{"message": {"content": []}}]]
+    for choices in cases:
+        with subtests.test(choices=choices):
+            usage = replies.with_usage({"choices": choices}, {"messages": [user("Hello")]})["usage"]
+            assert usage["completion_tokens"] == 0
 
 
 def test_an_answer_in_parts_is_the_answer():

@@ -159,6 +159,17 @@ def test_the_end_of_a_chunk_is_repeated_whole_sentences_only():
     ]
 
 
+def test_abbreviations_of_the_text_s_language_end_no_chunk(subtests: pytest.Subtests):
+    cases = (
+        ("de", "Er glüht. Er ist bzw. war heiß.", ["Er glüht.", "Er ist bzw. war heiß."]),
+        ("fr", "Il est chaud. Voir chap. 3 du livre.", ["Il est chaud.", "Voir chap. 3 du livre."]),
+    )
+    for lang, text, expected in cases:
+        with subtests.test(lang=lang):
+            chunks = chunk(text, size=6, overlap=0, count=words, lang=lang)
+            assert [item.text for item in chunks] == expected
+
+
 def test_no_overlap_repeats_nothing():
     text = " ".join(f"Sentence number {number}." for number in range(40))
     chunks = chunk(text, size=9, overlap=0, count=words)
@@ -191,15 +202,17 @@ def test_a_text_that_fits_is_one_chunk_without_the_white_space_around_it():
     assert chunk("\n  Only this.  \n", size=16, overlap=4, count=words) == [Chunk("Only this.", 3, 13, 2)]
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\n\t \n"])
-def test_nothing_to_read_is_no_chunk(text: str):
-    assert chunk(text, size=16, overlap=4, count=words) == []
+def test_nothing_to_read_is_no_chunk(subtests: pytest.Subtests):
+    for text in ("", " ", "\n\n\t \n"):
+        with subtests.test(text=text):
+            assert chunk(text, size=16, overlap=4, count=words) == []
 
 
-@pytest.mark.parametrize(("size", "overlap"), [(0, 0), (-1, -2), (10, 10), (10, 11), (10, -1)])
-def test_sizes_that_make_no_sense_are_refused(size: int, overlap: int):
-    with pytest.raises(ValueError, match="overlap must be at least 0 and below size"):
-        chunk("A text.", size=size, overlap=overlap, count=words)
+def test_sizes_that_make_no_sense_are_refused(subtests: pytest.Subtests):
+    for size, overlap in ((0, 0), (-1, -2), (10, 10), (10, 11), (10, -1)):
+        refused = pytest.raises(ValueError, match="overlap must be at least 0 and below size")
+        with subtests.test(size=size, overlap=overlap), refused:
+            chunk("A text.", size=size, overlap=overlap, count=words)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
@@ -209,17 +222,18 @@ def test_no_chunk_exceeds_the_size_in_the_local_model_s_tokens(embedder: Embedde
     assert all(item.tokens == embedder.count_tokens(item.text) <= size for item in chunks)
 
 
-@pytest.mark.parametrize(
-    ("file", "owner"), demo_corpus(), ids=lambda value: getattr(value, "external_id", "")
-)
 def test_the_demo_corpus_keeps_every_property_in_the_local_model_s_own_tokens(
-    file, owner: str, embedder: Embedder
+    subtests: pytest.Subtests, embedder: Embedder
 ):
-    document = file.document
-    chunks = chunk(document.text, size=128, overlap=12, count=embedder.count_tokens, lang=document.lang)
-    assert uncovered(document.text, chunks) == []
-    assert all(item.text == document.text[item.start : item.end] for item in chunks)
-    assert all(item.tokens == embedder.count_tokens(item.text) <= 128 for item in chunks)
-    for one, following in pairwise(chunks):
-        assert embedder.count_tokens(document.text[following.start : one.end]) <= 12
-        assert not any(end == one.end for _, end in headings(document.text))
+    for file, _ in demo_corpus():
+        document = file.document
+        with subtests.test(document.external_id):
+            chunks = chunk(
+                document.text, size=128, overlap=12, count=embedder.count_tokens, lang=document.lang
+            )
+            assert uncovered(document.text, chunks) == []
+            assert all(item.text == document.text[item.start : item.end] for item in chunks)
+            assert all(item.tokens == embedder.count_tokens(item.text) <= 128 for item in chunks)
+            for one, following in pairwise(chunks):
+                assert embedder.count_tokens(document.text[following.start : one.end]) <= 12
+                assert not any(end == one.end for _, end in headings(document.text))

@@ -156,10 +156,12 @@ def test_what_is_refused_again_and_again_is_given_up(
     listen(core, people, moody.url, OF_DOCUMENTS)
     bring(core, people.ann, home)
     moody.replies(Reply(status=500))
-    for _ in PAUSES:
+    for pause in (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400):
         at_once(world)
         courier.deliver()
         assert waiting(world) == 1
+        ((left,),) = world.sql("select extract(epoch from due_at - now()) from rag.deliveries")
+        assert pause - 60 < left <= pause
     at_once(world)
     courier.deliver()
     assert states(world) == [("failed", len(PAUSES) + 1, 500, "refused")]

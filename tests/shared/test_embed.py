@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local.tools import ROOT
-from shared.embed import DIMENSIONS, Embedder, OpenAIEmbedder, embed, embedder_for, local_embedder
+from shared.embed import DIMENSIONS, PAUSES, Embedder, OpenAIEmbedder, embed, embedder_for, local_embedder
 from shared.errors import EmbeddingFailed
 from tests.shared.examples import opened, settings
 from tests.stand_in import Reply, StandIn
@@ -22,6 +22,12 @@ AT_ONCE = {"retry-after-ms": "1"}
 def api() -> Iterator[StandIn]:
     with StandIn() as server:
         yield server
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries without the waits, for a test that counts the retries."""
+    monkeypatch.setattr("shared.embed.PAUSES", (0.001,) * len(PAUSES))
 
 
 def hosted(api: StandIn, **fields: Any) -> Embedder:
@@ -67,21 +73,20 @@ def test_the_request_holds_model_texts_key_and_the_stored_size(api: StandIn):
     }
 
 
-@pytest.mark.parametrize(
-    ("model", "asked"),
-    [
+def test_only_models_that_can_be_asked_for_a_size_are(subtests: pytest.Subtests):
+    cases: list[tuple[str, int | None]] = [
         ("text-embedding-3-small", 1536),
         ("text-embedding-3-large", 1536),
         ("text-embedding-ada-002", None),
         ("bge-m3", None),
-    ],
-)
-def test_only_models_that_can_be_asked_for_a_size_are(api: StandIn, model: str, asked: int | None):
-    api.replies(vectors([1.0]))
-    embedder = hosted(api, rag_embedding_model=model)
-    embed(embedder, ["a text"])
-    assert api.requests[0].json.get("dimensions") == asked
-    assert api.requests[0].json["model"] == embedder.model == model
+    ]
+    for model, asked in cases:
+        with subtests.test(model=model), StandIn() as api:
+            api.replies(vectors([1.0]))
+            embedder = hosted(api, rag_embedding_model=model)
+            embed(embedder, ["a text"])
+            assert api.requests[0].json.get("dimensions") == asked
+            assert api.requests[0].json["model"] == embedder.model == model
 
 
 def test_texts_go_in_batches_of_128_and_come_back_in_order(api: StandIn):
@@ -119,14 +124,20 @@ def test_a_vector_of_the_stored_size_is_unchanged(api: StandIn):
     assert embed(hosted(api), ["a text"]) == [full]
 
 
-@pytest.mark.parametrize(
-    "vector",
-    [[1.0] * 1537, [1.0, math.nan], [math.inf], [-math.inf, 1.0], [0.0] * 1536, [0.0, -0.0], []],
-    ids=["too many dimensions", "nan", "infinite", "minus infinite", "zero", "minus zero", "empty"],
-)
-def test_a_vector_that_cannot_be_stored_is_a_failure(api: StandIn, vector: list[float]):
-    api.replies(vectors(vector))
-    failure(api)
+def test_a_vector_that_cannot_be_stored_is_a_failure(subtests: pytest.Subtests):
+    cases: dict[str, list[float]] = {
+        "too many dimensions": [1.0] * 1537,
+        "nan": [1.0, math.nan],
+        "infinite": [math.inf],
+        "minus infinite": [-math.inf, 1.0],
+        "zero": [0.0] * 1536,
+        "minus zero": [0.0, -0.0],
+        "empty": [],
+    }
+    for case, vector in cases.items():
+        with subtests.test(case), StandIn() as api:
+            api.replies(vectors(vector))
+            failure(api)
 
 
 def test_a_missing_vector_is_a_failure(api: StandIn):
@@ -140,59 +151,68 @@ def test_a_vector_too_many_is_a_failure(api: StandIn):
     failure(api)
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        vectors(),
-        Reply(json={}),
-        Reply(json=[]),
-        Reply(json=None),
-        Reply(json={"data": None}),
-        Reply(json={"data": [{"index": 0}]}),
-        Reply(json={"data": [{"index": 0, "embedding": None}]}),
-        Reply(json={"data": [{"index": 0, "embedding": ["1", "x"]}]}),
-        Reply(json={"error": {"message": "quota"}}),
-        Reply(body=b"{not json"),
-        Reply(body=b"<html>a page</html>", headers={"Content-Type": "text/html"}),
-        Reply(body=b""),
-    ],
-    ids=[
-        "no vectors", "empty object", "list", "null", "null data", "no embedding", "null embedding", "texts",
-        "error with 200", "no json", "html", "empty body",
-    ],
-)  # fmt: skip
-def test_an_answer_that_is_no_answer_is_a_failure(api: StandIn, reply: Reply):
+def test_an_answer_that_is_no_answer_is_a_failure(subtests: pytest.Subtests):
     """As from a wrong address, or a proxy that is unwell: with status 200."""
-    api.replies(reply)
-    failure(api)
+    cases: dict[str, Reply] = {
+        "no vectors": vectors(),
+        "empty object": Reply(json={}),
+        "list": Reply(json=[]),
+        "null": Reply(json=None),
+        "null data": Reply(json={"data": None}),
+        "no embedding": Reply(json={"data": [{"index": 0}]}),
+        "null embedding": Reply(json={"data": [{"index": 0, "embedding": None}]}),
+        "texts": Reply(json={"data": [{"index": 0, "embedding": ["1", "x"]}]}),
+        "error with 200": Reply(json={"error": {"message": "quota"}}),
+        "no json": Reply(body=b"{not json"),
+        "html": Reply(body=b"<html>a page</html>", headers={"Content-Type": "text/html"}),
+        "empty body": Reply(body=b""),
+    }
+    for case, reply in cases.items():
+        with subtests.test(case), StandIn() as api:
+            api.replies(reply)
+            failure(api)
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503])
-def test_a_passing_fault_is_tried_again(api: StandIn, status: int):
-    api.replies(refused(status), vectors([1.0]))
-    assert embed(hosted(api), ["a text"])[0][0] == 1.0
-    assert len(api.requests) == 2
-    assert api.requests[0].json == api.requests[1].json
+@pytest.mark.usefixtures("short_pauses")
+def test_a_passing_fault_is_tried_again(subtests: pytest.Subtests):
+    for status in (429, 500, 502, 503):
+        with subtests.test(status=status), StandIn() as api:
+            api.replies(refused(status), vectors([1.0]))
+            assert embed(hosted(api), ["a text"])[0][0] == 1.0
+            assert len(api.requests) == 2
+            assert api.requests[0].json == api.requests[1].json
 
 
+@pytest.mark.usefixtures("short_pauses")
 def test_a_broken_connection_is_tried_again(api: StandIn):
     api.replies(Reply(drop=True), vectors([1.0]))
     assert embed(hosted(api), ["a text"])[0][0] == 1.0
 
 
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_lasting_fault_is_given_up_after_three_attempts(api: StandIn, status: int):
-    api.replies(refused(status))
-    failure(api)
-    assert len(api.requests) == 3
+@pytest.mark.usefixtures("short_pauses")
+def test_a_lasting_fault_is_given_up_after_three_attempts(subtests: pytest.Subtests):
+    for status in (429, 500, 503):
+        with subtests.test(status=status), StandIn() as api:
+            api.replies(refused(status))
+            failure(api)
+            assert len(api.requests) == 3
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_a_wrong_key_or_request_is_a_failure_at_once_and_never_a_fallback(api: StandIn, status: int):
-    api.replies(refused(status))
-    raised = failure(api)
+@pytest.mark.usefixtures("short_pauses")
+def test_an_endpoint_that_asks_for_a_pause_gets_no_request_within_it(api: StandIn):
+    """The pause is longer than the time-out, so there is no second attempt."""
+    api.replies(refused(429, **{"retry-after": "60"}), vectors([1.0]))
+    failure(api, rag_embedding_timeout_seconds=30)
     assert len(api.requests) == 1
-    assert SECRET not in f"{raised!r} {raised} {raised.headers}"
+
+
+def test_a_wrong_key_or_request_is_a_failure_at_once_and_never_a_fallback(subtests: pytest.Subtests):
+    for status in (400, 401, 403, 404, 422):
+        with subtests.test(status=status), StandIn() as api:
+            api.replies(refused(status))
+            raised = failure(api)
+            assert len(api.requests) == 1
+            assert SECRET not in f"{raised!r} {raised} {raised.headers}"
 
 
 def test_an_endpoint_that_does_not_answer_in_time_is_a_failure(api: StandIn):
@@ -201,6 +221,7 @@ def test_an_endpoint_that_does_not_answer_in_time_is_a_failure(api: StandIn):
     assert len(api.requests) == 1
 
 
+@pytest.mark.usefixtures("short_pauses")
 def test_an_endpoint_that_is_not_there_is_a_failure(api: StandIn):
     nowhere = hosted(api, rag_embedding_url="http://127.0.0.1:9/v1")
     with pytest.raises(EmbeddingFailed):

@@ -26,25 +26,28 @@ NOUNS = sorted(
 LEAK = 'Key (email)=(ann@acme.example) of relation "documents" at rag_match(vector) line 7'
 
 
-@pytest.mark.parametrize("noun", NOUNS)
-def test_the_docstring_is_the_default_message(noun: type[RagError]):
-    message = str(noun())
-    assert message == (noun.__doc__ or "").strip()
-    assert message.endswith(".")
-    assert "\n" not in message
+def test_the_docstring_is_the_default_message(subtests: pytest.Subtests):
+    for noun in NOUNS:
+        with subtests.test(noun.__name__):
+            message = str(noun())
+            assert message == (noun.__doc__ or "").strip()
+            assert message.endswith(".")
+            assert "\n" not in message
 
 
-@pytest.mark.parametrize("noun", NOUNS)
-def test_every_noun_has_a_docstring_a_status_and_a_code_of_its_own(noun: type[RagError]):
-    assert vars(noun).get("__doc__")
-    assert 400 <= noun.status < 600
-    assert re.fullmatch(r"[a-z]+(_[a-z]+)*", noun.code)
-    assert [other for other in NOUNS if other.code == noun.code] == [noun]
+def test_every_noun_has_a_docstring_a_status_and_a_code_of_its_own(subtests: pytest.Subtests):
+    for noun in NOUNS:
+        with subtests.test(noun.__name__):
+            assert vars(noun).get("__doc__")
+            assert 400 <= noun.status < 600
+            assert re.fullmatch(r"[a-z]+(_[a-z]+)*", noun.code)
+            assert [other for other in NOUNS if other.code == noun.code] == [noun]
 
 
-@pytest.mark.parametrize("noun", NOUNS)
-def test_a_message_replaces_the_default(noun: type[RagError]):
-    assert str(noun("Said otherwise.")) == "Said otherwise."
+def test_a_message_replaces_the_default(subtests: pytest.Subtests):
+    for noun in NOUNS:
+        with subtests.test(noun.__name__):
+            assert str(noun("Another message.")) == "Another message."
 
 
 def test_headers_travel_with_the_error_and_are_its_own():
@@ -63,9 +66,8 @@ def test_a_configuration_error_is_no_answer_to_a_request():
     assert not issubclass(ConfigurationError, RagError)
 
 
-@pytest.mark.parametrize(
-    ("code", "noun"),
-    [
+def test_a_code_of_sql_becomes_its_error(subtests: pytest.Subtests):
+    cases: list[tuple[str | None, type[RagError]]] = [
         ("PT404", NotFound),
         ("PT400", InvalidRequest),
         ("PGRST301", Unauthorized),
@@ -91,47 +93,31 @@ def test_a_configuration_error_is_no_answer_to_a_request():
         ("2", DatabaseFailed),
         ("", DatabaseFailed),
         (None, DatabaseFailed),
-    ],
-)
-def test_a_code_of_sql_becomes_its_noun(code: str | None, noun: type[RagError]):
-    assert type(error_from_sql(code, LEAK, LEAK)) is noun
+    ]
+    for code, noun in cases:
+        with subtests.test(code=code):
+            assert type(error_from_sql(code, LEAK, LEAK)) is noun
 
 
-@pytest.mark.parametrize("code", ["PT404", "PT400"])
-def test_what_our_own_functions_say_is_passed_on(code: str):
-    assert str(error_from_sql(code, "top_k must be between 1 and 300", "invalid_top_k")) == (
-        "top_k must be between 1 and 300"
-    )
+def test_a_message_of_our_sql_is_passed_on(subtests: pytest.Subtests):
+    for code in ("PT404", "PT400"):
+        with subtests.test(code=code):
+            message = "top_k must be between 1 and 300"
+            assert str(error_from_sql(code, message, "invalid_top_k")) == message
+            without = error_from_sql(code, None, None)
+            assert str(without) == type(without).__doc__
 
 
-@pytest.mark.parametrize("code", ["PT404", "PT400"])
-def test_our_own_functions_need_not_say_anything(code: str):
-    error = error_from_sql(code, None, None)
-    assert str(error) == type(error).__doc__
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "22P02",
-        "22007",
-        "23503",
-        "23505",
-        "23514",
-        "42501",
-        "57014",
-        "42883",
-        "XX000",
-        "PGRST301",
-        "PGRST202",
-        "P0001",
-        None,
-    ],
-)
-def test_no_other_message_leaves_since_it_may_quote_data(code: str | None):
-    error = error_from_sql(code, LEAK, {"row": LEAK})
-    text = f"{error} {error!r} {error.headers} {vars(error)}"
-    assert not [word for word in re.findall(r"\w{4,}", LEAK) if word in text]
+def test_no_other_message_of_sql_is_passed_on_since_it_may_quote_data(subtests: pytest.Subtests):
+    codes = (
+        "22P02", "22007", "23503", "23505", "23514", "42501", "57014", "42883", "XX000", "PGRST301",
+        "PGRST202", "P0001", None,
+    )  # fmt: skip
+    for code in codes:
+        with subtests.test(code=code):
+            error = error_from_sql(code, LEAK, {"row": LEAK})
+            text = f"{error} {error!r} {error.headers} {vars(error)}"
+            assert not [word for word in re.findall(r"\w{4,}", LEAK) if word in text]
 
 
 def test_every_code_that_our_sql_raises_has_a_noun_of_its_own():

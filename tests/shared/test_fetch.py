@@ -49,10 +49,11 @@ def test_a_page_is_fetched_with_what_it_is(server: StandIn):
     assert "cookie" not in request.headers
 
 
-@pytest.mark.parametrize("said", ["text/plain; charset=utf-8", "application/octet-stream", ""])
-def test_where_nothing_is_said_the_name_tells(server: StandIn, said: str):
-    server.replies(page(b"# Kilns", **{"Content-Type": said}))
-    assert fetch(f"{server.url}/docs/a%20guide.md?x=1", OWN).filename == "a guide.md"
+def test_where_nothing_is_said_the_name_tells(subtests: pytest.Subtests):
+    for said in ("text/plain; charset=utf-8", "application/octet-stream", ""):
+        with subtests.test(said=said), StandIn() as server:
+            server.replies(page(b"# Kilns", **{"Content-Type": said}))
+            assert fetch(f"{server.url}/docs/a%20guide.md?x=1", OWN).filename == "a guide.md"
 
 
 def test_redirects_are_followed_to_their_end(server: StandIn):
@@ -67,15 +68,16 @@ def test_redirects_without_end_end(server: StandIn):
     assert len(server.requests) == 6
 
 
-@pytest.mark.parametrize(
-    "target",
-    ["http://127.0.0.2/", "http://169.254.169.254/latest/meta-data", "http://[::1]/", "file:///etc/passwd",
-     "http://2130706434/", "//10.0.0.1/x", "http://user@127.0.0.1/"],
-)  # fmt: skip
-def test_a_redirect_leads_nowhere_inside(server: StandIn, target: str):
-    server.replies(leads_to(target))
-    refused(server.url, AddressRefused)
-    assert len(server.requests) == 1
+def test_a_redirect_leads_nowhere_inside(subtests: pytest.Subtests):
+    cases = (
+        "http://127.0.0.2/", "http://169.254.169.254/latest/meta-data", "http://[::1]/",
+        "file:///etc/passwd", "http://2130706434/", "//10.0.0.1/x", "http://user@127.0.0.1/",
+    )  # fmt: skip
+    for target in cases:
+        with subtests.test(target=target), StandIn() as server:
+            server.replies(leads_to(target))
+            refused(server.url, AddressRefused)
+            assert len(server.requests) == 1
 
 
 def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
@@ -96,12 +98,12 @@ def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     return asked
 
 
-@pytest.mark.parametrize(
-    "answer", [["127.0.0.1"], ["169.254.169.254"], ["93.184.215.14", "10.0.0.1"], ["::1"]]
-)
-def test_a_name_that_leads_inside_is_refused(monkeypatch: pytest.MonkeyPatch, answer: list[str]):
-    names(monkeypatch, answer)
-    refused("http://kiln.example/", AddressRefused, Networks())
+def test_a_name_that_leads_inside_is_refused(subtests: pytest.Subtests):
+    cases: list[list[str]] = [["127.0.0.1"], ["169.254.169.254"], ["93.184.215.14", "10.0.0.1"], ["::1"]]
+    for answer in cases:
+        with subtests.test(answer=answer), pytest.MonkeyPatch.context() as monkeypatch:
+            names(monkeypatch, answer)
+            refused("http://kiln.example/", AddressRefused, Networks())
 
 
 def test_a_name_is_looked_up_once_and_the_answer_connected_to(
@@ -129,17 +131,19 @@ def test_no_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch, s
     assert fetch(server.url, OWN).data
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451, 204, 206])
-def test_what_is_not_there_is_not_asked_for_again(server: StandIn, status: int):
-    server.replies(Reply(status=status, body=b""))
-    error = refused(server.url, UnreadableDocument)
-    assert (error.code, str(status) in str(error)) == ("url_refused", True)
+def test_what_is_not_there_is_not_asked_for_again(subtests: pytest.Subtests):
+    for status in (400, 401, 403, 404, 410, 451, 204, 206):
+        with subtests.test(status=status), StandIn() as server:
+            server.replies(Reply(status=status, body=b""))
+            error = refused(server.url, UnreadableDocument)
+            assert (error.code, str(status) in str(error)) == ("url_refused", True)
 
 
-@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
-def test_what_may_be_there_later_is(server: StandIn, status: int):
-    server.replies(Reply(status=status, body=b""))
-    refused(server.url, FetchFailed)
+def test_what_may_be_there_later_is(subtests: pytest.Subtests):
+    for status in (408, 425, 429, 500, 502, 503, 504):
+        with subtests.test(status=status), StandIn() as server:
+            server.replies(Reply(status=status, body=b""))
+            refused(server.url, FetchFailed)
 
 
 def test_a_connection_that_breaks_is_tried_later(server: StandIn):
@@ -212,22 +216,30 @@ def test_a_body_that_is_packed_all_the_same_is_unpacked(server: StandIn):
     assert fetch(server.url, OWN).data == b"<p>Kilns</p>"
 
 
-@pytest.mark.parametrize(
-    "body", [b"no gzip", gzip.compress(b"<p>Kilns</p>")[:-4], b""], ids=["not", "half", "nothing"]
-)
-def test_a_body_that_is_not_packed_as_it_says_is_broken(server: StandIn, body: bytes):
-    server.replies(page(body, **{"Content-Encoding": "gzip"}))
-    assert refused(server.url, UnreadableDocument).code == "processing_failed"
+def test_a_body_that_is_not_packed_as_it_says_is_broken(subtests: pytest.Subtests):
+    cases: dict[str, bytes] = {
+        "not": b"no gzip",
+        "half": gzip.compress(b"<p>Kilns</p>")[:-4],
+        "nothing": b"",
+    }
+    for case, body in cases.items():
+        with subtests.test(case), StandIn() as server:
+            server.replies(page(body, **{"Content-Encoding": "gzip"}))
+            assert refused(server.url, UnreadableDocument).code == "processing_failed"
 
 
 LONG = f"{'x' * 600}.md"
 
 
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [("/a%0Ab.md", "a b.md"), ("/a%E2%80%8Bb.md", "ab.md"), ("/", None), (f"/{LONG}", LONG[-512:])],
-)
-def test_a_name_is_one_that_can_be_kept(server: StandIn, path: str, name: str | None):
-    server.replies(page(b"# Kilns", **{"Content-Type": ""}))
-    found = fetch(f"{server.url}{path}", OWN)
-    assert (found.content_type, found.filename) == (None, name)
+def test_a_name_is_one_that_can_be_kept(subtests: pytest.Subtests):
+    cases: list[tuple[str, str | None]] = [
+        ("/a%0Ab.md", "a b.md"),
+        ("/a%E2%80%8Bb.md", "ab.md"),
+        ("/", None),
+        (f"/{LONG}", LONG[-512:]),
+    ]
+    for path, name in cases:
+        with subtests.test(name=name), StandIn() as server:
+            server.replies(page(b"# Kilns", **{"Content-Type": ""}))
+            found = fetch(f"{server.url}{path}", OWN)
+            assert (found.content_type, found.filename) == (None, name)

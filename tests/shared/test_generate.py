@@ -127,14 +127,14 @@ def test_usage_is_what_the_gateway_counted(api: StandIn):
     assert write(api, KETTLE).usage == Usage(120, 30)
 
 
-@pytest.mark.parametrize(
-    "usage", [None, {}, 7, {"prompt_tokens": None}, {"prompt_tokens": "9", "completion_tokens": -1}]
-)
-def test_usage_is_counted_here_where_the_gateway_says_none(api: StandIn, usage: Any):
-    api.replies(Reply(json={**says("Yes.").json, "usage": usage}))
-    draft = write(api, KETTLE)
-    system, user = contents(api.requests[-1])
-    assert draft.usage == Usage(count_tokens(system) + count_tokens(user), count_tokens("Yes."))
+def test_usage_is_counted_here_where_the_gateway_says_none(subtests: pytest.Subtests):
+    cases: list[Any] = [None, {}, 7, {"prompt_tokens": None}, {"prompt_tokens": "9", "completion_tokens": -1}]
+    for usage in cases:
+        with subtests.test(usage=usage), StandIn() as api:
+            api.replies(Reply(json={**says("Yes.").json, "usage": usage}))
+            draft = write(api, KETTLE)
+            system, user = contents(api.requests[-1])
+            assert draft.usage == Usage(count_tokens(system) + count_tokens(user), count_tokens("Yes."))
 
 
 def test_chunks_stand_between_markers_in_order_with_their_titles(api: StandIn):
@@ -160,30 +160,33 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_a_document_with_markers_of_its_own_cannot_close_the_real_ones(api: StandIn, attack: str):
-    request = asked(api, match(attack, "Kettle manual"), TOASTER)
-    assert excerpts(request) == [attack, TOASTER.text]
-    nonce, (system, user) = nonce_of(request), contents(request)
-    assert nonce not in attack
-    assert user.count(f"<<end-{nonce}>>") == user.count(f"<<source-{nonce}>>") == 2
-    assert attack not in system
-    assert user.endswith(INSTRUCTIONS)
+def test_a_document_with_markers_of_its_own_cannot_close_the_real_ones(subtests: pytest.Subtests):
+    for attack in ATTACKS:
+        with subtests.test(attack=attack), StandIn() as api:
+            request = asked(api, match(attack, "Kettle manual"), TOASTER)
+            assert excerpts(request) == [attack, TOASTER.text]
+            nonce, (system, user) = nonce_of(request), contents(request)
+            assert nonce not in attack
+            assert user.count(f"<<end-{nonce}>>") == user.count(f"<<source-{nonce}>>") == 2
+            assert attack not in system
+            assert user.endswith(INSTRUCTIONS)
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_a_title_is_quoted_too_and_cannot_leave_its_line(api: StandIn, attack: str):
-    request = asked(api, match("Text.", title=attack))
-    assert excerpts(request) == ["Text."]
-    opening = f"<<source-{nonce_of(request)}>>\nTitle: {' '.join(attack.split())}\nText.\n"
-    assert opening in contents(request)[1]
+def test_a_title_is_quoted_too_and_cannot_leave_its_line(subtests: pytest.Subtests):
+    for attack in ATTACKS:
+        with subtests.test(attack=attack), StandIn() as api:
+            request = asked(api, match("Text.", title=attack))
+            assert excerpts(request) == ["Text."]
+            opening = f"<<source-{nonce_of(request)}>>\nTitle: {' '.join(attack.split())}\nText.\n"
+            assert opening in contents(request)[1]
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_a_question_stays_the_question(api: StandIn, attack: str):
-    request = asked(api, KETTLE, query=Query(attack))
-    assert excerpts(request) == [KETTLE.text]
-    assert contents(request)[1].endswith(f"\n\nQuestion: {attack}\n\n{INSTRUCTIONS}")
+def test_a_question_stays_the_question(subtests: pytest.Subtests):
+    for attack in ATTACKS:
+        with subtests.test(attack=attack), StandIn() as api:
+            request = asked(api, KETTLE, query=Query(attack))
+            assert excerpts(request) == [KETTLE.text]
+            assert contents(request)[1].endswith(f"\n\nQuestion: {attack}\n\n{INSTRUCTIONS}")
 
 
 @pytest.mark.parametrize("budget", [100, 500, 3000])
@@ -240,17 +243,19 @@ def test_a_busy_gateway_is_a_busy_generator_with_its_wait_passed_on(api: StandIn
     assert error.headers == {"Retry-After": "17"}
 
 
-@pytest.mark.parametrize("wait", [None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "1.5", "-3", "soon", "²"])
-def test_a_wait_that_is_no_number_of_seconds_becomes_half_a_minute(api: StandIn, wait: str | None):
-    error = failure(api, refused(429, **({} if wait is None else {"Retry-After": wait})))
-    assert error.headers == {"Retry-After": "30"}
+def test_a_wait_that_is_no_number_of_seconds_becomes_half_a_minute(subtests: pytest.Subtests):
+    for wait in (None, "", "Wed, 21 Oct 2026 07:28:00 GMT", "1.5", "-3", "soon", "²"):
+        with subtests.test(wait=wait), StandIn() as api:
+            error = failure(api, refused(429, **({} if wait is None else {"Retry-After": wait})))
+            assert error.headers == {"Retry-After": "30"}
 
 
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422, 500, 502, 503, 529])
-def test_another_refusal_is_a_failure(api: StandIn, status: int):
-    error = failure(api, refused(status))
-    assert type(error) is GenerationFailed
-    assert error.status == 500
+def test_another_refusal_is_a_failure(subtests: pytest.Subtests):
+    for status in (400, 401, 402, 403, 404, 413, 422, 500, 502, 503, 529):
+        with subtests.test(status=status), StandIn() as api:
+            error = failure(api, refused(status))
+            assert type(error) is GenerationFailed
+            assert error.status == 500
 
 
 def test_a_dropped_connection_is_a_failure(api: StandIn):
@@ -268,36 +273,32 @@ def test_a_gateway_that_does_not_answer_in_time_has_timed_out(api: StandIn):
     assert (error.status, error.code) == (500, "generation_timeout")
 
 
-@pytest.mark.parametrize("text", ["", " \n", None])
-def test_an_empty_answer_is_a_failure(api: StandIn, text: str | None):
-    assert type(failure(api, says(text))) is GenerationFailed
+def test_an_empty_answer_is_a_failure(subtests: pytest.Subtests):
+    for text in ("", " \n", None):
+        with subtests.test(text=text), StandIn() as api:
+            assert type(failure(api, says(text))) is GenerationFailed
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(json={}),
-        Reply(json=[]),
-        Reply(json=None),
-        Reply(json={"choices": None}),
-        Reply(json={"choices": []}),
-        Reply(json={"choices": [{}]}),
-        Reply(json={"choices": [{"index": 0, "message": None}]}),
-        Reply(json={"choices": [{"index": 0, "message": {"role": "assistant"}}]}),
-        says(7),
-        says([{"type": "text", "text": "upstream"}]),
-        Reply(json={"error": {"message": "upstream"}}),
-        Reply(body=b"{upstream"),
-        Reply(body=b"<html>upstream</html>", headers={"Content-Type": "text/html"}),
-        Reply(body=b""),
-    ],
-    ids=[
-        "empty object", "list", "null", "null choices", "no choices", "empty choice", "null message",
-        "no content", "a number", "parts", "error with 200", "no json", "html", "empty body",
-    ],
-)  # fmt: skip
-def test_an_answer_that_is_no_answer_is_a_failure(api: StandIn, reply: Reply):
-    assert type(failure(api, reply)) is GenerationFailed
+def test_an_answer_that_is_no_answer_is_a_failure(subtests: pytest.Subtests):
+    cases: dict[str, Reply] = {
+        "empty object": Reply(json={}),
+        "list": Reply(json=[]),
+        "null": Reply(json=None),
+        "null choices": Reply(json={"choices": None}),
+        "no choices": Reply(json={"choices": []}),
+        "empty choice": Reply(json={"choices": [{}]}),
+        "null message": Reply(json={"choices": [{"index": 0, "message": None}]}),
+        "no content": Reply(json={"choices": [{"index": 0, "message": {"role": "assistant"}}]}),
+        "a number": says(7),
+        "parts": says([{"type": "text", "text": "upstream"}]),
+        "error with 200": Reply(json={"error": {"message": "upstream"}}),
+        "no json": Reply(body=b"{upstream"),
+        "html": Reply(body=b"<html>upstream</html>", headers={"Content-Type": "text/html"}),
+        "empty body": Reply(body=b""),
+    }
+    for case, reply in cases.items():
+        with subtests.test(case), StandIn() as api:
+            assert type(failure(api, reply)) is GenerationFailed
 
 
 def test_without_a_key_answers_are_extracted_and_labelled_so(embedder: Embedder):

@@ -50,18 +50,17 @@ def test_the_same_question_is_shown_the_same_passage(text: str, question: str):
     assert highlight(match(text), question) == highlight(match(text), question)
 
 
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
+def test_the_sentence_that_was_asked_for_is_shown(subtests: pytest.Subtests):
+    cases: list[tuple[str, str]] = [
         ("When does the kettle switch off?", "The kettle switches off at 100 degrees."),
         ("How many grams does it weigh?", "It weighs 900 grams."),
         ("inc-4821", "Service is by the maker, see form INC-4821."),
         ("Where does the water of the kettle go in INC-4821?", "Service is by the maker, see form INC-4821."),
         ("What colours are there, reds?", "It comes in red."),
-    ],
-)
-def test_the_sentence_that_was_asked_for_is_shown(question: str, expected: str):
-    assert expected in highlight(match(KETTLE), question).text
+    ]
+    for question, expected in cases:
+        with subtests.test(question=question, expected=expected):
+            assert expected in highlight(match(KETTLE), question).text
 
 
 def test_neighbours_that_each_hold_a_word_are_shown_together():
@@ -69,11 +68,12 @@ def test_neighbours_that_each_hold_a_word_are_shown_together():
     assert found.text == "The kettle holds 1.7 litres of water. It weighs 900 grams."
 
 
-@pytest.mark.parametrize("question", ["Who won the world cup?", "", "?", "the of and"])
-def test_with_no_word_in_common_the_first_whole_sentences_are_shown(question: str):
-    text = "# Title\n" + "One sentence stands here as well. " * 20
-    found = highlight(match(text), question)
-    assert found.text == ("One sentence stands here as well. " * 8).strip()
+def test_with_no_word_in_common_the_first_whole_sentences_are_shown(subtests: pytest.Subtests):
+    for question in ("Who won the world cup?", "", "?", "the of and"):
+        with subtests.test(question=question):
+            text = "# Title\n" + "One sentence stands here as well. " * 20
+            found = highlight(match(text), question)
+            assert found.text == ("One sentence stands here as well. " * 8).strip()
 
 
 def test_a_heading_is_shown_only_where_nothing_else_holds_a_word():

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from shared.clean import clean
-from shared.embed import Embedder, embedder_for
+from shared.embed import Embedder, embed, embedder_for
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
 from shared.ingest import NewDocument, Stored, delete, ingest, ingest_many
 from shared.passages import SPECIAL_TOKENS, passages_of, short_title
@@ -67,16 +67,19 @@ LONG_TITLES = {
 }
 
 
-@pytest.mark.parametrize("name", LONG_TITLES)
-def test_title_and_chunk_together_fit_the_embedder_s_window(embedder: Embedder, name: str):
+def test_title_and_chunk_together_fit_the_embedder_s_window(subtests: pytest.Subtests, embedder: Embedder):
     """Korean syllables count three each for the local model: 120 of them are more than it reads."""
-    title = LONG_TITLES[name].strip()
-    text = " ".join(f"Sentence number {number} about the kettle and its 1.7 litres." for number in range(80))
-    chunks, passages, _ = passages_of(embedder, title, text, "en")
-    assert len(chunks) == len(passages) > 1
-    for item, passage in zip(chunks, passages, strict=True):
-        assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
-        assert item.tokens <= embedder.passage_tokens
+    for name, long in LONG_TITLES.items():
+        with subtests.test(name):
+            title = long.strip()
+            text = " ".join(
+                f"Sentence number {number} about the kettle and its 1.7 litres." for number in range(80)
+            )
+            chunks, passages, _ = passages_of(embedder, title, text, "en")
+            assert len(chunks) == len(passages) > 1
+            for item, passage in zip(chunks, passages, strict=True):
+                assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
+                assert item.tokens <= embedder.passage_tokens
 
 
 def test_the_embedder_reads_the_title_before_each_passage(embedder: Embedder):
@@ -117,12 +120,13 @@ def test_what_is_left_of_an_answer_is_read_with_its_question(embedder: Embedder)
     assert all(passage.startswith("Ovens\nQ: How hot is it?\n") for passage in passages)
 
 
-@pytest.mark.parametrize("name", LONG_TITLES)
-def test_a_title_is_cut_to_a_beginning_that_leaves_room(embedder: Embedder, name: str):
-    short = short_title(embedder, LONG_TITLES[name])
-    assert LONG_TITLES[name].startswith(short)
-    assert embedder.count_tokens(short) <= 32
-    assert bool(short) == bool(LONG_TITLES[name])
+def test_a_title_is_cut_to_a_beginning_that_leaves_room(subtests: pytest.Subtests, embedder: Embedder):
+    for name, long in LONG_TITLES.items():
+        with subtests.test(name):
+            short = short_title(embedder, long)
+            assert long.startswith(short)
+            assert embedder.count_tokens(short) <= 32
+            assert bool(short) == bool(long)
 
 
 # -- refusals before anything is stored ---------------------------------------------------------------
@@ -138,34 +142,40 @@ def nowhere() -> Iterator[Database]:
     database.close()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", " \n\t\n ", BIDIRECTIONAL, ZERO_WIDTH, TAGS, CONTROLS, SELECTORS + OTHERS, "\u200d", "\u200c\u200d",
-     "\ufe0f", f" {ZERO_WIDTH}\n{TAGS}\u200d\u00a0"],
-    ids=["empty", "white space", "bidirectional", "zero-width", "tags", "controls", "others", "joiner",
-         "joiners", "variation selector", "all of it"],
-)  # fmt: skip
+INVISIBLE = {
+    "empty": "",
+    "white space": " \n\t\n ",
+    "bidirectional": BIDIRECTIONAL,
+    "zero-width": ZERO_WIDTH,
+    "tags": TAGS,
+    "controls": CONTROLS,
+    "others": SELECTORS + OTHERS,
+    "joiner": "\u200d",
+    "joiners": "\u200c\u200d",
+    "variation selector": "\ufe0f",
+    "all of it": f" {ZERO_WIDTH}\n{TAGS}\u200d\u00a0",
+}
+
+
 def test_a_document_of_nothing_but_invisible_characters_is_refused(
-    nowhere: Database, embedder: Embedder, text: str
+    subtests: pytest.Subtests, nowhere: Database, embedder: Embedder
 ):
-    with pytest.raises(InvalidRequest, match="A document needs a title and some text"):
-        ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), "A title", text))
+    refused = "A document needs a title and some text"
+    for name, invisible in INVISIBLE.items():
+        with subtests.test(name, field="text"), pytest.raises(InvalidRequest, match=refused):
+            ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), "A title", invisible))
+        with subtests.test(name, field="title"), pytest.raises(InvalidRequest, match=refused):
+            ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), invisible, KETTLE))
 
 
-@pytest.mark.parametrize("title", ["", " \n ", ZERO_WIDTH, TAGS])
-def test_a_title_of_nothing_but_invisible_characters_is_refused(
-    nowhere: Database, embedder: Embedder, title: str
+def test_half_a_character_is_refused_and_breaks_nothing(
+    subtests: pytest.Subtests, nowhere: Database, embedder: Embedder
 ):
-    with pytest.raises(InvalidRequest, match="A document needs a title and some text"):
-        ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), title, KETTLE))
-
-
-@pytest.mark.parametrize("place", ["title", "text"])
-def test_half_a_character_is_refused_and_breaks_nothing(nowhere: Database, embedder: Embedder, place: str):
     """JSON can carry a lone surrogate; no UTF-8 can."""
-    fields: dict[str, Any] = {"title": "A title", "text": KETTLE, place: "half a \ud83d smile"}
-    with pytest.raises(InvalidRequest):
-        ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), **fields))
+    for field in ("title", "text"):
+        fields: dict[str, Any] = {"title": "A title", "text": KETTLE, field: "half a \ud83d smile"}
+        with subtests.test(field=field), pytest.raises(InvalidRequest):
+            ingest(nowhere, embedder, NOBODY, NewDocument(str(uuid4()), **fields))
 
 
 # -- the real database --------------------------------------------------------------------------------
@@ -203,6 +213,18 @@ def test_every_chunk_is_the_stored_text_between_its_ends(core: Pipeline, people:
         "from rag.chunks join rag.documents on documents.id = document_id where document_id = %s",
         stored.document_id,
     ) == [(True,)]
+
+
+def test_embeddings_are_stored_as_precisely_as_the_column_holds_them(
+    core: Pipeline, people: People, world: World
+):
+    stored = put(core, people.ann)
+    ((kept,),) = world.sql(
+        "select embedding::real[] from rag.chunks where document_id = %s", stored.document_id
+    )
+    (vector,) = embed(core.embedder, [f"Kettle manual\n{KETTLE}"])
+    # A half has eleven binary digits.
+    assert kept == pytest.approx(vector, rel=2**-10, abs=1e-7)
 
 
 def test_a_document_keeps_its_fields_and_searches_filter_by_them(core: Pipeline, people: People):
@@ -253,12 +275,32 @@ def test_fields_that_are_given_come_before_metadata():
     assert filled.occurred_at == datetime(2026, 3, 18, 8, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("value", ["", "soon", "18.3.2026", "2026-13-01", 20260318, None, ["2026-03-18"], {}])
-def test_metadata_of_another_kind_fills_no_field(value: object):
-    metadata = {"date": value, "lang": value if not isinstance(value, str) else "", "source_type": [value]}
-    filled = NewDocument("org", "t", "x", metadata=metadata).with_fields_of_metadata()
-    assert (filled.occurred_at, filled.lang, filled.source_type) == (None, None, None)
-    assert filled.metadata == metadata
+def test_metadata_of_another_kind_fills_no_field(subtests: pytest.Subtests):
+    cases: list[object] = ["", "soon", "18.3.2026", "2026-13-01", 20260318, None, ["2026-03-18"], {}]
+    for value in cases:
+        with subtests.test(value=value):
+            metadata = {
+                "date": value,
+                "lang": value if not isinstance(value, str) else "",
+                "source_type": [value],
+            }
+            filled = NewDocument("org", "t", "x", metadata=metadata).with_fields_of_metadata()
+            assert (filled.occurred_at, filled.lang, filled.source_type) == (None, None, None)
+            assert filled.metadata == metadata
+
+
+def test_labels_of_metadata_fill_the_field_only_if_all_of_them_are_labels(subtests: pytest.Subtests):
+    cases: list[tuple[list[object], tuple[str, ...]]] = [
+        (["a", "b"], ("a", "b")),
+        (["a", 7], ()),
+        (["a", ""], ()),
+        (["a", "b" * 101], ()),
+        (["a", f"b{ZERO_WIDTH}"], ()),
+    ]
+    for labels, expected in cases:
+        with subtests.test(labels=labels):
+            document = NewDocument("org", "t", "x", metadata={"labels": labels}).with_fields_of_metadata()
+            assert (document.labels, document.metadata) == (expected, {"labels": labels})
 
 
 def test_the_same_external_id_replaces_and_no_old_chunk_is_left(core: Pipeline, people: People, world: World):
@@ -343,9 +385,10 @@ def test_an_embedder_that_fails_leaves_what_was_there(
     assert world.sql("select count(*) from rag.documents where org_id = %s", people.acme.id) == [(1,)]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_a_field_that_cannot_be_stored_is_refused_and_leaves_what_was_there(
+    subtests: pytest.Subtests, core: Pipeline, people: People, world: World
+):
+    cases: list[dict[str, Any]] = [
         {"title": "t" * 1001},
         {"uri": "u" * 2001},
         {"lang": "x" * 36},
@@ -356,17 +399,14 @@ def test_an_embedder_that_fails_leaves_what_was_there(
         {"org_id": "no uuid"},
         {"metadata": {"key": "nul \u0000 inside"}},
         {"uri": "https://acme.example/\u0000"},
-    ],
-    ids=lambda fields: next(iter(fields)),
-)
-def test_a_field_that_cannot_be_stored_is_refused_and_leaves_what_was_there(
-    core: Pipeline, people: People, world: World, fields: dict[str, Any]
-):
-    stored = put(core, people.ann, external_id="kettle")
-    with pytest.raises(InvalidRequest) as raised:
-        put(core, people.ann, TOASTER, **{"external_id": "kettle", **fields})
-    assert "toaster" not in str(raised.value)
-    assert [row[0] for row in chunks_of(world, stored.document_id)] == [KETTLE]
+    ]
+    for fields in cases:
+        with subtests.test(fields=fields):
+            stored = put(core, people.ann, external_id="kettle")
+            with pytest.raises(InvalidRequest) as raised:
+                put(core, people.ann, TOASTER, **{"external_id": "kettle", **fields})
+            assert "toaster" not in str(raised.value)
+            assert [row[0] for row in chunks_of(world, stored.document_id)] == [KETTLE]
 
 
 def test_who_brings_many_is_asked_who_they_are_before_each_call(core: Pipeline, people: People):

@@ -1,11 +1,9 @@
 """Imports flow one way: what a module of shared/ may know of the others, and of the world."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 from local.tools import ROOT
 
@@ -143,7 +141,32 @@ def name_of(path: Path) -> str:
 
 
 MODULES = {name_of(path): path for path in sorted(SHARED.rglob("*.py")) if path.name != "__init__.py"}
-every_module = pytest.mark.parametrize("module", MODULES)
+# Modules of shared/ that a dialect may import.
+USED_BY_DIALECTS = {
+    "types",
+    "errors",
+    "policy",
+    "keys",
+    "sizes",
+    "dialects.rag",
+    "dialects.platform",
+    "dialects.detail",
+    "dialects.index",
+    "dialects.conversations",
+    "dialects.moments",
+    "dialects.v1",
+    "dialects.search",
+    "searched",
+    "routing.ways",
+    "trace",
+    "chat.asked",
+    "chat.replies",
+    "conversations.nouns",
+    "conversations.presets",
+    "health",
+    "sse",
+}
+ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "environ", "getenv"}
 
 
 @cache
@@ -152,19 +175,29 @@ def tree(module: str) -> ast.Module:
 
 
 def imported(nodes: Iterator[ast.AST]) -> set[str]:
-    """Full names of what is imported; of `from a import b` both a and a.b, since b may be a module."""
+    """Full names of all imports; of `from a import b` both a and a.b, since b may be a module."""
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are written in full"
             found |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
     return found
 
 
+@cache
+def imports(module: str) -> set[str]:
+    """Full names of all imports of a module, inside functions too."""
+    return imported(ast.walk(tree(module)))
+
+
 def of_shared(names: set[str]) -> set[str]:
     return {name.removeprefix("shared.") for name in names if name.startswith("shared.")} & set(MODULES)
+
+
+def of_libraries(names: set[str], libraries: set[str]) -> set[str]:
+    """The names that are one of the libraries, or one of their modules."""
+    return {name for name in names if any(f"{name}.".startswith(f"{library}.") for library in libraries)}
 
 
 def at_import(body: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -182,85 +215,90 @@ def at_import(body: list[ast.stmt]) -> Iterator[ast.AST]:
             yield from at_import(handler.body)
 
 
+def offenders(found: Mapping[str, set[str]]) -> dict[str, list[str]]:
+    """Modules with forbidden names, and these names."""
+    return {module: sorted(names) for module, names in found.items() if names}
+
+
 def test_the_layers_name_every_module():
     assert sorted(ORDER) == sorted(MODULES)
 
 
-@every_module
-def test_imports_flow_one_way(module: str):
-    allowed = set(ORDER[: ORDER.index(module)])
-    assert of_shared(imported(ast.walk(tree(module)))) <= allowed
-
-
-@every_module
-def test_the_core_knows_no_dialect(module: str):
-    if not module.startswith("dialects."):
-        assert not [name for name in imported(ast.walk(tree(module))) if name.startswith("shared.dialects")]
-
-
-@every_module
-def test_a_dialect_only_renders(module: str):
-    if module.startswith("dialects."):
-        assert of_shared(imported(ast.walk(tree(module)))) <= {
-            "types",
-            "errors",
-            "policy",
-            "keys",
-            "sizes",
-            "dialects.rag",
-            "dialects.platform",
-            "dialects.detail",
-            "dialects.index",
-            "dialects.conversations",
-            "dialects.moments",
-            "dialects.v1",
-            "dialects.search",
-            "searched",
-            "routing.ways",
-            "trace",
-            "chat.asked",
-            "chat.replies",
-            "conversations.nouns",
-            "conversations.presets",
-            "health",
-            "sse",
+def test_imports_are_written_in_full():
+    relative = {
+        module: {
+            ast.unparse(node)
+            for node in ast.walk(tree(module))
+            if isinstance(node, ast.ImportFrom) and node.level > 0
         }
-
-
-@every_module
-def test_the_core_knows_nothing_of_what_is_built_around_it(module: str):
-    roots = {name.split(".")[0] for name in imported(ast.walk(tree(module)))}
-    assert not roots & {"local", "tests", "bench", "functions"}
-
-
-@every_module
-def test_only_config_reads_the_environment(module: str):
-    reads = {
-        ast.unparse(node)
-        for node in ast.walk(tree(module))
-        if isinstance(node, ast.Attribute | ast.Name)
-        and ast.unparse(node) in {"os.environ", "os.environb", "os.getenv", "environ", "getenv"}
+        for module in MODULES
     }
-    assert not reads or module == "config"
+    assert offenders(relative) == {}
 
 
-@every_module
-def test_what_is_slow_to_import_is_imported_only_where_and_when_it_is_needed(module: str):
-    everywhere, at_once = imported(ast.walk(tree(module))), imported(at_import(tree(module).body))
+def test_imports_flow_one_way():
+    """A module imports only modules that stand before it in the order."""
+    later = {module: of_shared(imports(module)) - set(ORDER[:place]) for place, module in enumerate(ORDER)}
+    assert offenders(later) == {}
+
+
+def test_the_core_imports_no_dialect():
+    dialects = {
+        module: {name for name in imports(module) if name.startswith("shared.dialects")}
+        for module in MODULES
+        if not module.startswith("dialects.")
+    }
+    assert offenders(dialects) == {}
+
+
+def test_a_dialect_imports_only_what_it_renders():
+    others = {
+        module: of_shared(imports(module)) - USED_BY_DIALECTS
+        for module in MODULES
+        if module.startswith("dialects.")
+    }
+    assert others
+    assert offenders(others) == {}
+
+
+def test_the_core_imports_no_package_that_is_built_on_it():
+    outside = {"local", "tests", "bench", "functions"}
+    assert offenders({module: of_libraries(imports(module), outside) for module in MODULES}) == {}
+
+
+def test_only_config_reads_the_environment():
+    reads = {
+        module: {
+            ast.unparse(node)
+            for node in ast.walk(tree(module))
+            if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node) in ENVIRONMENT
+        }
+        for module in MODULES
+    }
+    assert reads.pop("config")
+    assert offenders(reads) == {}
+
+
+def test_slow_libraries_are_imported_only_by_their_users():
     for library, users in LAZY.items():
-        assert not [name for name in at_once if f"{name}.".startswith(f"{library}.")]
-        assert module in users or not [name for name in everywhere if f"{name}.".startswith(f"{library}.")]
+        others = {module: of_libraries(imports(module), {library}) for module in set(MODULES) - users}
+        assert offenders(others) == {}
 
 
-@every_module
-def test_files_of_strangers_are_read_apart(module: str):
-    names = imported(ast.walk(tree(module)))
-    if f"shared.{module}" not in READERS:
-        assert not READERS & names
-        assert not {name.split(".")[0] for name in names} & APART
+def test_slow_libraries_are_imported_only_within_functions():
+    found = {module: of_libraries(imported(at_import(tree(module).body)), set(LAZY)) for module in MODULES}
+    assert offenders(found) == {}
 
 
-@every_module
-def test_every_module_says_what_it_is_for(module: str):
-    said = ast.get_docstring(tree(module))
-    assert said
+def test_only_readers_import_parsers_of_files():
+    """Readers run in a process of their own, so no other process loads a parser."""
+    found = {
+        module: of_libraries(imports(module), APART) | (imports(module) & READERS)
+        for module in MODULES
+        if f"shared.{module}" not in READERS
+    }
+    assert offenders(found) == {}
+
+
+def test_every_module_has_a_docstring():
+    assert [module for module in MODULES if not ast.get_docstring(tree(module))] == []

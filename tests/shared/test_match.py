@@ -15,18 +15,18 @@ from tests.shared.examples import match
 from tests.sql import passages
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["INC-4821", "a/b", "joe@example.com", "v1.2.3", "0x80070005", "E-42", "snake_case", "shared/match.py",
-     "std::vector", "covid-19", "#4821"[1:], "ISO9001", "10.1038/s41586-020-2649-2", "é-9"],
-)  # fmt: skip
-def test_a_name_with_a_digit_or_a_joint_is_an_identifier(text: str):
-    assert is_identifier(text)
+def test_a_name_with_a_digit_or_a_joint_is_an_identifier(subtests: pytest.Subtests):
+    cases = (
+        "INC-4821", "a/b", "joe@example.com", "v1.2.3", "0x80070005", "E-42", "snake_case", "shared/match.py",
+        "std::vector", "covid-19", "4821", "ISO9001", "10.1038/s41586-020-2649-2", "é-9",
+    )  # fmt: skip
+    for text in cases:
+        with subtests.test(text=text):
+            assert is_identifier(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_word_or_a_question_is_none(subtests: pytest.Subtests):
+    cases: list[str] = [
         "",
         "invoice",
         "well-being",
@@ -37,10 +37,10 @@ def test_a_name_with_a_digit_or_a_joint_is_an_identifier(text: str):
         "-",
         "/",
         "a" * 300 + "1",
-    ],
-)
-def test_a_word_or_a_question_is_none(text: str):
-    assert not is_identifier(text)
+    ]
+    for text in cases:
+        with subtests.test(text=text):
+            assert not is_identifier(text)
 
 
 def test_an_identifier_is_held_by_text_or_title_in_any_case():
@@ -49,12 +49,11 @@ def test_an_identifier_is_held_by_text_or_title_in_any_case():
     assert not holds(match("The review of INC 4821."), "INC-4821")
 
 
-@pytest.mark.parametrize(
-    ("identifier", "text"), [("INC-482", "inc-4821"), ("v1.2", "v1.25"), ("C-4", "INC-4")][:]
-)
-def test_a_part_of_a_longer_identifier_is_another(identifier: str, text: str):
-    assert not holds(match(f"The review of {text} is done."), identifier)
-    assert holds(match(f"The review of ({identifier.lower()}), at last."), identifier)
+def test_a_part_of_a_longer_identifier_is_another(subtests: pytest.Subtests):
+    for identifier, text in (("INC-482", "inc-4821"), ("v1.2", "v1.25"), ("C-4", "INC-4")):
+        with subtests.test(identifier=identifier, text=text):
+            assert not holds(match(f"The review of {text} is done."), identifier)
+            assert holds(match(f"The review of ({identifier.lower()}), at last."), identifier)
 
 
 def test_what_is_looked_for_by_word_need_not_be_the_question(core: Pipeline, people: People, world: World):
@@ -67,21 +66,22 @@ def test_what_is_looked_for_by_word_need_not_be_the_question(core: Pipeline, peo
     assert [found.text for found in core.search(people.ann.principal, query).matches] == ["valve"]
 
 
-@pytest.mark.parametrize("mode", list(Mode))
 def test_preferred_source_types_come_first_in_every_mode(
-    core: Pipeline, people: People, world: World, mode: Mode
+    subtests: pytest.Subtests, core: Pipeline, people: People, world: World
 ):
     """As far as ann's equally good documents go."""
     vectors = embed(core.embedder, ["pump"])
     for source_type in ("a", "b", "c"):
         fields: dict[str, Any] = {"embedding_model": core.embedder.model, "source_type": source_type}
         passages.put(world, people.ann, "pump", vectors=vectors, **fields)
-    for source_type in ("a", "b", "c"):
-        query = Query("pump", mode=mode, prefer=(source_type, "d"), top_k=2)
-        found = core.search(people.ann.principal, query)
-        assert found.matches[0].source_type == source_type
-        assert (found.vector_ms > 0) is (mode is not Mode.KEYWORD)
-        assert (found.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
+    for mode in Mode:
+        for source_type in ("a", "b", "c"):
+            with subtests.test(mode=mode, source_type=source_type):
+                query = Query("pump", mode=mode, prefer=(source_type, "d"), top_k=2)
+                found = core.search(people.ann.principal, query)
+                assert found.matches[0].source_type == source_type
+                assert (found.vector_ms > 0) is (mode is not Mode.KEYWORD)
+                assert (found.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
 
 
 def test_where_nothing_is_found_nothing_took_long(core: Pipeline, people: People):
@@ -91,27 +91,32 @@ def test_where_nothing_is_found_nothing_took_long(core: Pipeline, people: People
     assert (found.matches, found.vector_ms, found.lexical_ms) == ((), 0, 0)
 
 
-@pytest.mark.parametrize("result", list(Result))
-@pytest.mark.parametrize("mode", [Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID])
-def test_what_is_like_a_text_a_chunk_or_a_document(
-    core: Pipeline, people: People, world: World, mode: Mode, result: Result
+def test_similar_items_of_a_text_a_chunk_or_a_document_leave_the_subject_out(
+    subtests: pytest.Subtests, core: Pipeline, people: People, world: World
 ):
-    """Of ann's, the subject left out."""
+    """Ann asks, and her org has two documents."""
     vectors = embed(core.embedder, ["pump"])
-    model = core.embedder.model
+    model, ann = core.embedder.model, people.ann.principal
     first, second = (
         passages.put(world, people.ann, text, vectors=vectors, embedding_model=model)
         for text in ("pump", "a pump")
     )
     ((chunk,),) = world.sql("select id::text from rag.chunks where document_id = %s", first)
-    query = Query("unused", mode=mode, filters=Filters(org_id=people.acme.id))
-    for subject in (Subject("chunk", chunk), Subject("document", first), Subject("text", "pump")):
-        vector = vectors[0] if subject.kind == "text" and mode is not Mode.KEYWORD else None
-        page = similar(core.database, people.ann.principal, subject, vector, model, query, result)
-        expected = {second} if subject.kind != "text" else {first, second}
-        assert {found.document_id for found in page.matches} == expected
-        assert (page.vector_ms > 0) is (mode is not Mode.KEYWORD)
-    nobodys = Subject("document", NOBODYS)
-    with pytest.raises(NotFound) as missing:
-        similar(core.database, people.ann.principal, nobodys, None, model, query, result)
-    assert missing.value.code == "subject_not_found"
+    subjects = {
+        Subject("chunk", chunk): {second},
+        Subject("document", first): {second},
+        Subject("text", "pump"): {first, second},
+    }
+    for mode in (Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID):
+        query = Query("unused", mode=mode, filters=Filters(org_id=people.acme.id))
+        for result in Result:
+            for subject, expected in subjects.items():
+                vector = vectors[0] if subject.kind == "text" and mode is not Mode.KEYWORD else None
+                with subtests.test(mode=mode, result=result, subject=subject.kind):
+                    page = similar(core.database, ann, subject, vector, model, query, result)
+                    assert {found.document_id for found in page.matches} == expected
+                    assert (page.vector_ms > 0) is (mode is not Mode.KEYWORD)
+            with subtests.test(mode=mode, result=result, subject="unknown"):
+                with pytest.raises(NotFound) as missing:
+                    similar(core.database, ann, Subject("document", NOBODYS), None, model, query, result)
+                assert missing.value.code == "subject_not_found"

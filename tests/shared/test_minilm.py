@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
+import numpy as np
 import pytest
 
 from shared.minilm import MiniLM
@@ -14,7 +15,7 @@ from shared.minilm import MiniLM
 Sample = tuple[str, list[float]]
 
 LONG = " ".join(f"Clause {number} binds the keeper of the lighthouse." for number in range(1, 90))
-MIXED = ["lamp", LONG, "", "Who trims the wick at dusk?", LONG[:700], "öl", LONG[300:420], "fog horn"] * 4
+MIXED = ["lamp", LONG, "", "Who trims the wick at dusk?", LONG[:700], "öl", LONG[300:420], "fog horn"] * 2
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,7 @@ def cosine(one: list[float], other: list[float]) -> float:
 
 
 def same(found: list[list[float]], expected: list[list[float]]) -> bool:
-    pairs = zip(found, expected, strict=True)
-    return all(one == pytest.approx(other, abs=1e-5) for one, other in pairs)
+    return np.allclose(found, expected, rtol=0, atol=1e-5)
 
 
 def test_vectors_agree_with_sentence_transformers(minilm: MiniLM, samples: list[Sample]) -> None:
@@ -85,7 +85,7 @@ def test_eight_threads_at_once_get_the_vectors_that_one_gets(minilm: MiniLM) -> 
 
     def work(turn: int) -> None:
         start.wait()
-        for index in range(turn, turn + 6):
+        for index in range(turn, turn + 3):
             assert same(minilm.embed([MIXED[index]]), [expected[index]])
         assert [minilm.count_tokens(text) for text in MIXED] == counts
         assert same(minilm.embed(MIXED), expected)

@@ -23,56 +23,55 @@ localhost LOCALHOST localhost. a.localhost metadata.google.internal printer.loca
 OUTSIDE = ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
 
 
-@pytest.mark.parametrize("address", INSIDE.split())
-def test_an_address_that_leads_inside_is_refused(address: str):
-    with pytest.raises(AddressRefused):
-        PUBLIC.require(address)
+def test_an_address_that_leads_inside_is_refused(subtests: pytest.Subtests):
+    for address in INSIDE.split():
+        with subtests.test(address=address), pytest.raises(AddressRefused):
+            PUBLIC.require(address)
 
 
-@pytest.mark.parametrize("address", OUTSIDE)
-def test_a_public_address_is_not(address: str):
-    PUBLIC.require(address)
+def test_a_public_address_is_not(subtests: pytest.Subtests):
+    for address in OUTSIDE:
+        with subtests.test(address=address):
+            PUBLIC.require(address)
 
 
-@pytest.mark.parametrize("host", NOTATIONS.split())
-def test_no_notation_leads_around_it(host: str):
-    for url in (f"http://{host}/", f"https://{host}:8443/latest/meta-data"):
-        with pytest.raises(AddressRefused):
-            PUBLIC.require_url(url)
+def test_no_notation_leads_around_it(subtests: pytest.Subtests):
+    for host in NOTATIONS.split():
+        with subtests.test(host=host):
+            for url in (f"http://{host}/", f"https://{host}:8443/latest/meta-data"):
+                with pytest.raises(AddressRefused):
+                    PUBLIC.require_url(url)
 
 
-@pytest.mark.parametrize("host", ["１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "ⓛocalhost"])
-def test_neither_do_letters_that_look_like_others(host: str):
-    with pytest.raises(AddressRefused):
-        PUBLIC.require_url(f"http://{host}/")
+def test_neither_do_letters_that_look_like_others(subtests: pytest.Subtests):
+    for host in ("１２７.0.0.1", "127。0。0。1", "①②⑦.0.0.1", "ⓛocalhost"):
+        with subtests.test(host=host), pytest.raises(AddressRefused):
+            PUBLIC.require_url(f"http://{host}/")
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_what_is_no_address_of_a_page_is_refused(subtests: pytest.Subtests):
+    cases: list[str] = [
         "", "example.com", "//example.com", "/etc/passwd", "file:///etc/passwd", "ftp://example.com", "gopher://x",
         "javascript:alert(1)", "data:text/html,x", "http://", "http:///x", "http://user:pass@example.com/",
         "http://user@example.com/", "http://example.com:99999/", "http://exa mple.com/", "http://[::1", "http://\x00",
         "http://example.com/" + "a" * 2000,
-    ],
-)  # fmt: skip
-def test_what_is_no_address_of_a_page_is_refused(url: str):
-    with pytest.raises(AddressRefused):
-        PUBLIC.require_url(url)
+    ]  # fmt: skip
+    for url in cases:
+        with subtests.test(url=url), pytest.raises(AddressRefused):
+            PUBLIC.require_url(url)
 
 
-@pytest.mark.parametrize(
-    ("url", "meant"),
-    [
+def test_an_address_is_kept_as_it_is_asked_for(subtests: pytest.Subtests):
+    cases: list[tuple[str, str]] = [
         ("https://example.com/a?b=c#d", "https://example.com/a?b=c"),
         (" http://EXAMPLE.com ", "http://example.com"),
         ("https://bücher.example/ä", "https://xn--bcher-kva.example/%C3%A4"),
         ("http://93.184.215.14:8080/", "http://93.184.215.14:8080/"),
         ("http://notlocalhost/", "http://notlocalhost/"),
-    ],
-)
-def test_an_address_is_kept_as_it_is_asked_for(url: str, meant: str):
-    assert PUBLIC.require_url(url) == meant
+    ]
+    for url, meant in cases:
+        with subtests.test(url=url, meant=meant):
+            assert PUBLIC.require_url(url) == meant
 
 
 def test_networks_of_one_s_own_are_let_in_and_no_others():

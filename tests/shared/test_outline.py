@@ -28,9 +28,8 @@ def place(passage: str) -> dict[str, object]:
     return Outline(TEXT, PAGES).place(start, start + len(passage))
 
 
-@pytest.mark.parametrize(
-    ("passage", "section"),
-    [
+def test_a_passage_stands_under_the_headings_before_it(subtests: pytest.Subtests):
+    cases: list[tuple[str, str]] = [
         ("Before the parts.", "Kilns"),
         ("# Kilns\n\nBefore", "Kilns"),
         ("It is hot.", "Kilns > Firing"),
@@ -40,25 +39,24 @@ def place(passage: str) -> dict[str, object]:
         ("It is cold.", "Kilns > Firing > Cooling"),
         ("Still firing.\n\n### Cooling ###\nIt is cold.", "Kilns > Firing"),
         ("Clay.", "Costs"),
-    ],
-)
-def test_a_passage_stands_under_the_headings_before_it(passage: str, section: str):
-    assert place(passage)["section"] == section
+    ]
+    for passage, section in cases:
+        with subtests.test(passage=passage):
+            assert place(passage)["section"] == section
 
 
-@pytest.mark.parametrize(
-    ("passage", "pages"),
-    [
+def test_a_passage_is_on_the_page_where_it_begins(subtests: pytest.Subtests):
+    cases: list[tuple[str, dict[str, int]]] = [
         ("Before the parts.", {"page_number": 1}),
         ("parts.\n\n## Firing", {"page_number": 1, "page_end": 2}),
         ("It is cold.\n\n", {"page_number": 2}),
         ("It is cold.\n\n#", {"page_number": 2, "page_end": 4}),
         ("Clay.", {"page_number": 4}),
-    ],
-)
-def test_a_passage_is_on_the_page_where_it_begins(passage: str, pages: dict[str, int]):
-    found = place(passage)
-    assert {name: value for name, value in found.items() if name != "section"} == pages
+    ]
+    for passage, pages in cases:
+        with subtests.test(passage=passage):
+            found = place(passage)
+            assert {name: value for name, value in found.items() if name != "section"} == pages
 
 
 def test_a_passage_without_headings_and_pages_stands_nowhere():

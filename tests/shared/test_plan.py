@@ -28,9 +28,8 @@ As section 5 of the handbook says, the parties agreed. There is no reference to 
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "title", "expected"),
-    [
+def test_a_type_is_seen_only_where_it_is_clear(subtests: pytest.Subtests):
+    cases: list[tuple[str, str | None, str, str]] = [
         (CONTRACT, "pdf", "Lease", "legal"),
         (PAPER, "pdf", "Of kilns", "academic"),
         (FAQ.replace("3. ", "Q: ").replace("Ann", "A: Ann").replace("Because", "A: So"), None, "", "qa"),
@@ -48,10 +47,10 @@ As section 5 of the handbook says, the parties agreed. There is no reference to 
         ("## What is hot?\nIt.\n## Clay\nIs.\n## Fire\nIs.\n## Ash\nIs.", "markdown", "Kilns", "general"),
         (TABLE + "\n\nAnd then.\nMuch else.\nIs said.\nOf ovens.\n", "text", "", "general"),
         ("", None, "", "general"),
-    ],
-)
-def test_a_type_is_seen_only_where_it_is_clear(text: str, kind: str | None, title: str, expected: str):
-    assert Plan.of({}, text, kind, title) == Plan("sentences", expected)
+    ]
+    for text, kind, title, expected in cases:
+        with subtests.test(title=title, expected=expected, text=text):
+            assert Plan.of({}, text, kind, title) == Plan("sentences", expected)
 
 
 def test_of_the_demo_corpus_the_questions_are_seen_and_nothing_else():
@@ -63,37 +62,39 @@ def test_of_the_demo_corpus_the_questions_are_seen_and_nothing_else():
     assert all(any(word in title for word in words) for title, found in seen.items() if found == "qa")
 
 
-@pytest.mark.parametrize("said", ["legal", "academic", "qa", "table", "general"])
-def test_what_is_said_is_believed(said: str):
-    assert Plan.of({"document_type": said}, CONTRACT, "csv").document_type == said
+def test_what_is_said_is_believed(subtests: pytest.Subtests):
+    for said in ("legal", "academic", "qa", "table", "general"):
+        with subtests.test(said=said):
+            assert Plan.of({"document_type": said}, CONTRACT, "csv").document_type == said
 
 
-@pytest.mark.parametrize("said", ["technical", "", None, 7, ["legal"]])
-def test_another_type_is_as_if_nothing_was_said(said: object):
-    assert Plan.of({"document_type": said}, CONTRACT).document_type == "legal"
-    assert Plan.of({"document_type": said}, "Hello.").document_type == "general"
+def test_another_type_is_as_if_nothing_was_said(subtests: pytest.Subtests):
+    for said in ("technical", "", None, 7, ["legal"]):
+        with subtests.test(said=said):
+            assert Plan.of({"document_type": said}, CONTRACT).document_type == "legal"
+            assert Plan.of({"document_type": said}, "Hello.").document_type == "general"
 
 
-@pytest.mark.parametrize(
-    ("metadata", "plan"),
-    [
+def test_the_way_of_splitting_is_what_is_said(subtests: pytest.Subtests):
+    cases: list[tuple[dict[str, Any], Plan]] = [
         ({"split_type": "code", "language": "py"}, Plan("code", "general", "python")),
         ({"split_type": "recursive"}, Plan("recursive")),
         ({"split_type": "sentence"}, BY_SENTENCES),
         ({"split_type": None, "language": "python"}, BY_SENTENCES),
         ({"split_type": ["code"]}, BY_SENTENCES),
         ({}, BY_SENTENCES),
-    ],
-)
-def test_the_way_of_splitting_is_what_is_said(metadata: dict[str, Any], plan: Plan):
-    assert Plan.of(metadata, "Hello.") == plan
+    ]
+    for metadata, plan in cases:
+        with subtests.test(metadata=metadata):
+            assert Plan.of(metadata, "Hello.") == plan
 
 
-@pytest.mark.parametrize("language", [{}, {"language": None}, {"language": "cobol"}])
-def test_code_in_no_known_language_is_refused(language: dict[str, Any]):
-    with pytest.raises(InvalidRequest) as refused:
-        Plan.of({"split_type": "code", **language})
-    assert refused.value.code == "unsupported_language"
+def test_code_in_no_known_language_is_refused(subtests: pytest.Subtests):
+    for language in ({}, {"language": None}, {"language": "cobol"}):
+        with subtests.test(language=language):
+            with pytest.raises(InvalidRequest) as refused:
+                Plan.of({"split_type": "code", **language})
+            assert refused.value.code == "unsupported_language"
 
 
 def test_hostile_lines_do_not_hold_the_marks_up():

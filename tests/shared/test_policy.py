@@ -27,15 +27,16 @@ def judged(*similarities: float, thresholds: Thresholds = CONTRACT) -> Confidenc
     return judge([match(similarity=similarity) for similarity in similarities], thresholds).confidence
 
 
-@pytest.mark.parametrize("count", range(1, 9))
-def test_exactly_the_threshold_is_enough_however_many_matches_there_are(count: int):
-    assert judged(*[0.75] * count) is Confidence.HIGH
-    assert judged(*[0.60] * count) is Confidence.MEDIUM
+def test_exactly_the_threshold_is_enough_however_many_matches_there_are(subtests: pytest.Subtests):
+    for count in range(1, 9):
+        with subtests.test(count=count):
+            assert judged(*[0.75] * count) is Confidence.HIGH
+            assert judged(*[0.60] * count) is Confidence.MEDIUM
 
 
-@pytest.mark.parametrize(
-    ("similarities", "confidence"),
-    [
+def test_a_mean_of_exactly_the_threshold_is_enough_in_spite_of_binary_fractions(subtests: pytest.Subtests):
+    """The means are 0.75 and 0.60 to the last digit; a naive sum of floats falls short of some."""
+    cases: list[tuple[tuple[float, ...], Confidence]] = [
         ((0.9, 0.8, 0.75, 0.7, 0.6), Confidence.HIGH),
         ((0.95, 0.95, 0.7, 0.4), Confidence.HIGH),
         ((0.8, 0.7), Confidence.HIGH),
@@ -44,13 +45,10 @@ def test_exactly_the_threshold_is_enough_however_many_matches_there_are(count: i
         ((0.95, 0.6, 0.55, 0.3), Confidence.MEDIUM),
         ((0.95, 0.85, 0.6, 0.3, 0.3), Confidence.MEDIUM),
         ((0.65, 0.55), Confidence.MEDIUM),
-    ],
-)
-def test_a_mean_of_exactly_the_threshold_is_enough_in_spite_of_binary_fractions(
-    similarities: tuple[float, ...], confidence: Confidence
-):
-    """The means are 0.75 and 0.60 to the last digit; a naive sum of floats falls short of some."""
-    assert judged(*similarities) is confidence
+    ]
+    for similarities, confidence in cases:
+        with subtests.test(similarities=similarities, confidence=confidence):
+            assert judged(*similarities) is confidence
 
 
 def test_just_below_a_threshold_is_not_enough():
@@ -98,10 +96,11 @@ def test_the_local_model_has_the_thresholds_that_were_fitted_for_it():
     assert thresholds_for(fitted["model"], None, None) != CONTRACT
 
 
-@pytest.mark.parametrize("model", sorted(THRESHOLDS))
-def test_each_model_s_thresholds_leave_room_for_three_levels(model: str):
-    thresholds = THRESHOLDS[model]
-    assert 0 < thresholds.medium < thresholds.high < 1
+def test_each_model_s_thresholds_leave_room_for_three_levels(subtests: pytest.Subtests):
+    for model in sorted(THRESHOLDS):
+        with subtests.test(model=model):
+            thresholds = THRESHOLDS[model]
+            assert 0 < thresholds.medium < thresholds.high < 1
 
 
 def test_settings_replace_one_threshold_or_both():

@@ -1,6 +1,7 @@
 """The door to the database, against a server that fails in each way: what is tried again, how long."""
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from time import monotonic
 from typing import Any
 
@@ -21,11 +22,16 @@ def server() -> Iterator[StandIn]:
         yield running
 
 
+@contextmanager
+def database_at(server: StandIn, timeout_seconds: float = 3) -> Iterator[Database]:
+    with closing(Database(server.url, "the anon key", timeout_seconds)) as database:
+        yield database
+
+
 @pytest.fixture
 def database(server: StandIn) -> Iterator[Database]:
-    made = Database(server.url, "the anon key", timeout_seconds=3)
-    yield made
-    made.close()
+    with database_at(server) as database:
+        yield database
 
 
 def refused(code: str | None, status: int = 503) -> Reply:
@@ -45,13 +51,21 @@ def test_a_call_carries_the_caller_s_own_token(server: StandIn, database: Databa
     assert request.headers["apikey"] == "the anon key"
 
 
-@pytest.mark.parametrize("code", sorted(NOT_DONE))
-def test_what_surely_did_not_happen_is_tried_again(server: StandIn, database: Database, code: str):
-    server.replies(refused(code), Reply(json=7))
-    assert call(database) == 7
-    assert len(server.requests) == 2
+def test_what_surely_did_not_happen_is_tried_again(subtests: pytest.Subtests):
+    for code in sorted(NOT_DONE):
+        with subtests.test(code=code), StandIn() as server, database_at(server) as database:
+            server.replies(refused(code), Reply(json=7))
+            assert call(database) == 7
+            assert len(server.requests) == 2
 
 
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries without the waits, for a test that counts the retries."""
+    monkeypatch.setattr("shared.postgrest.PAUSES", (0.001,) * len(PAUSES))
+
+
+@pytest.mark.usefixtures("short_pauses")
 def test_tries_end(server: StandIn, database: Database):
     server.replies(refused("PGRST000"))
     with pytest.raises(DatabaseFailed):
@@ -59,73 +73,59 @@ def test_tries_end(server: StandIn, database: Database):
     assert len(server.requests) == ALL_TRIES
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+@pytest.mark.usefixtures("short_pauses")
+def test_what_may_have_happened_is_tried_again_only_where_twice_does_no_harm(subtests: pytest.Subtests):
+    cases: list[Reply] = [
         Reply(drop=True),
         Reply(status=502, body=b"<html>"),
         refused(None),
         *map(refused, sorted(PERHAPS_DONE)),
-    ],
-)
-def test_what_may_have_happened_is_tried_again_only_where_twice_does_no_harm(
-    server: StandIn, database: Database, reply: Reply
-):
-    server.replies(reply)
-    with pytest.raises(DatabaseFailed):
-        call(database)
-    assert len(server.requests) == 1
-    with pytest.raises(DatabaseFailed):
-        call(database, again=True)
-    assert len(server.requests) == 1 + ALL_TRIES
+    ]
+    for reply in cases:
+        with subtests.test(reply=reply), StandIn() as server, database_at(server) as database:
+            server.replies(reply)
+            with pytest.raises(DatabaseFailed):
+                call(database)
+            assert len(server.requests) == 1
+            with pytest.raises(DatabaseFailed):
+                call(database, again=True)
+            assert len(server.requests) == 1 + ALL_TRIES
 
 
-@pytest.mark.parametrize(
-    ("code", "noun"),
-    [
+def test_what_will_not_get_better_is_not_tried_again(subtests: pytest.Subtests):
+    cases: list[tuple[str, type[RagError]]] = [
         ("57014", DatabaseTimedOut),
         ("PGRST003", DatabaseTimedOut),
         ("PGRST301", Unauthorized),
         ("XX000", DatabaseFailed),
-    ],
-)
-def test_what_will_not_get_better_is_not_tried_again(
-    server: StandIn, database: Database, code: str, noun: type[RagError]
-):
-    server.replies(refused(code, 500))
-    with pytest.raises(noun):
-        call(database, again=True)
-    assert len(server.requests) == 1
+    ]
+    for code, noun in cases:
+        with subtests.test(code=code), StandIn() as server, database_at(server) as database:
+            server.replies(refused(code, 500))
+            with pytest.raises(noun):
+                call(database, again=True)
+            assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("reply", [Reply(delay=30), Reply(json="x" * 500, drip=0.2)])
 def test_the_time_out_bounds_the_whole_call(server: StandIn, reply: Reply):
     server.replies(reply)
-    database = Database(server.url, "the anon key", timeout_seconds=0.5)
     started = monotonic()
-    try:
-        with pytest.raises(DatabaseTimedOut):
-            call(database, again=True)
-    finally:
-        database.close()
+    with database_at(server, 0.5) as database, pytest.raises(DatabaseTimedOut):
+        call(database, again=True)
     assert monotonic() - started < 3
     assert len(server.requests) == 1
 
 
 def test_tries_and_pauses_count_towards_the_time_out(server: StandIn):
     server.replies(refused("PGRST000"))
-    database = Database(server.url, "the anon key", timeout_seconds=0.25)
-    try:
-        with pytest.raises(DatabaseFailed):
-            call(database)
-    finally:
-        database.close()
+    with database_at(server, 0.25) as database, pytest.raises(DatabaseFailed):
+        call(database)
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize(
-    ("reply", "reach"),
-    [
+def test_how_far_the_project_s_key_leads(subtests: pytest.Subtests):
+    cases: list[tuple[Reply, Reach]] = [
         (refused("42501", 401), Reach.SERVES),
         # As of PostgREST 12 and 13 in turn.
         (refused("PGRST301", 401), Reach.KEY_REFUSED),
@@ -141,9 +141,9 @@ def test_tries_and_pauses_count_towards_the_time_out(server: StandIn):
         (Reply(body=b"<html>"), Reach.SILENT),
         (Reply(json=[]), Reach.SILENT),
         (Reply(drop=True), Reach.SILENT),
-    ],
-)
-def test_how_far_the_project_s_key_leads(server: StandIn, database: Database, reply: Reply, reach: Reach):
-    server.replies(reply)
-    assert database.reach() is reach
-    assert database.is_reachable() is (reach is Reach.SERVES)
+    ]
+    for reply, reach in cases:
+        with subtests.test(reply=reply, reach=reach), StandIn() as server, database_at(server) as database:
+            server.replies(reply)
+            assert database.reach() is reach
+            assert database.is_reachable() is (reach is Reach.SERVES)

@@ -286,9 +286,15 @@ def test_a_database_that_hangs_is_not_waited_for(
     assert logged(caplog) == ["a query's embedding could not be recalled (ReadTimeout)"]
 
 
-@pytest.mark.parametrize(
-    "junk",
-    [
+def test_a_recalled_vector_is_checked_like_a_fresh_one(
+    subtests: pytest.Subtests,
+    service: StandIn,
+    people: People,
+    remote: Pipeline,
+    caplog: pytest.LogCaptureFixture,
+):
+    """Whatever stands before the database may answer anything."""
+    cases: list[object] = [
         [1.0],
         vector(1)[:-1],
         [*vector(1), 0.0],
@@ -303,20 +309,16 @@ def test_a_database_that_hangs_is_not_waited_for(
         0,
         True,
         "",
-    ],
-    ids=lambda junk: str(junk)[:20],
-)
-def test_a_recalled_vector_is_checked_like_a_fresh_one(
-    service: StandIn, people: People, remote: Pipeline, junk: object, caplog: pytest.LogCaptureFixture
-):
-    """Whatever stands before the database may answer anything."""
+    ]
     answers_with(service, 2)
-    with StandIn() as odd:
-        odd.replies(Reply(json=junk))
-        database = opened(Database(odd.url, "anon", 5))
-        assert ask(database, remote.embedder, people.ann) == vector(2)
-    (line,) = logged(caplog)
-    assert line.startswith("a query's embedding could not be recalled (")
+    for junk in cases:
+        caplog.clear()
+        with subtests.test(junk=str(junk)[:20]), StandIn() as odd:
+            odd.replies(Reply(json=junk))
+            database = opened(Database(odd.url, "anon", 5))
+            assert ask(database, remote.embedder, people.ann) == vector(2)
+            (line,) = logged(caplog)
+            assert line.startswith("a query's embedding could not be recalled (")
 
 
 def test_hashes_keep_user_model_and_text_apart(service: StandIn, made: Made, people: People, world: World):

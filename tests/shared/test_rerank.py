@@ -118,30 +118,37 @@ def test_the_local_model_reranks_unless_another_is_chosen():
     assert reranker.model == "all-MiniLM-L6-v2-late-interaction"
 
 
-@pytest.mark.parametrize("provider", HOSTED)
-def test_a_provider_with_a_key_reranks_with_its_default_model_or_the_one_that_is_set(provider: str):
-    reranker = chosen(rerank_provider=provider, rerank_api_key="key-7f3a")
-    assert isinstance(reranker, HostedReranker)
-    assert reranker.model == APIS[provider].model
-    another = chosen(rerank_provider=provider, rerank_api_key="key-7f3a", rerank_model="another")
-    assert another is not None
-    assert another.model == "another"
+def test_a_provider_with_a_key_reranks_with_its_default_model_or_the_one_that_is_set(
+    subtests: pytest.Subtests,
+):
+    for provider in HOSTED:
+        with subtests.test(provider=provider):
+            reranker = chosen(rerank_provider=provider, rerank_api_key="key-7f3a")
+            assert isinstance(reranker, HostedReranker)
+            assert reranker.model == APIS[provider].model
+            another = chosen(rerank_provider=provider, rerank_api_key="key-7f3a", rerank_model="another")
+            assert another is not None
+            assert another.model == "another"
 
 
-@pytest.mark.parametrize("provider", HOSTED)
-def test_a_provider_without_a_key_is_refused_whether_or_not_reranking_is_the_default(provider: str):
-    for enabled in (True, False):
-        message = refusal(rerank_provider=provider, rerank_enabled=enabled)
-        assert message.startswith("RERANK_API_KEY: not set")
+def test_a_provider_without_a_key_is_refused_whether_or_not_reranking_is_the_default(
+    subtests: pytest.Subtests,
+):
+    for provider in HOSTED:
+        with subtests.test(provider=provider):
+            for enabled in (True, False):
+                message = refusal(rerank_provider=provider, rerank_enabled=enabled)
+                assert message.startswith("RERANK_API_KEY: not set")
 
 
-@pytest.mark.parametrize("provider", ["local", "flashrank"])
-@pytest.mark.parametrize("name", ["rerank_api_key", "rerank_url"])
-def test_what_a_reranker_on_this_machine_has_no_use_for_is_refused(provider: str, name: str):
-    value = "https://rerank.example/7f3a"
-    message = refusal(**{"rerank_provider": provider, name: value})
-    assert message.startswith(f"{name.upper()}: set, but RERANK_PROVIDER is {provider}")
-    assert "7f3a" not in message
+def test_what_a_reranker_on_this_machine_has_no_use_for_is_refused(subtests: pytest.Subtests):
+    for provider in ("local", "flashrank"):
+        for name in ("rerank_api_key", "rerank_url"):
+            with subtests.test(provider=provider, name=name):
+                value = "https://rerank.example/7f3a"
+                message = refusal(**{"rerank_provider": provider, name: value})
+                assert message.startswith(f"{name.upper()}: set, but RERANK_PROVIDER is {provider}")
+                assert "7f3a" not in message
 
 
 def test_a_key_without_a_provider_is_refused_since_it_would_not_be_used():

@@ -40,19 +40,18 @@ def test_sentences_end_where_they_end_and_not_at_abbreviations_or_decimals():
     assert texts(text) == ["Mr. Smith paid 3.5 euros.", "He left at 10 a.m. on Monday.", "Why?"]
 
 
-@pytest.mark.parametrize(
-    ("lang", "text", "expected"),
-    [
+def test_the_language_tag_chooses_the_rules(subtests: pytest.Subtests):
+    cases: list[tuple[str, str, list[str]]] = [
         ("de", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
         ("de-AT", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
         ("DE", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
         ("zh-CN", "你好。再见。", ["你好。", "再见。"]),
         ("no such language", "One. Two.", ["One.", "Two."]),
         ("", "One. Two.", ["One.", "Two."]),
-    ],
-)
-def test_the_language_tag_chooses_the_rules(lang: str, text: str, expected: list[str]):
-    assert texts(text, lang) == expected
+    ]
+    for lang, text, expected in cases:
+        with subtests.test(lang=lang, text=text, expected=expected):
+            assert texts(text, lang) == expected
 
 
 def test_each_turn_of_a_transcript_and_each_item_of_a_list_ends_at_its_line():
@@ -65,14 +64,16 @@ def test_a_heading_is_one_sentence_and_marked():
     assert sentences(text) == [Sentence(0, 20, True), Sentence(21, 30), Sentence(31, 41)]
 
 
-@pytest.mark.parametrize("line", ["# One", "## One", "###### One"])
-def test_one_to_six_hashes_and_a_space_make_a_heading(line: str):
-    assert [item.heading for item in sentences(f"{line}\ntext")] == [True, False]
+def test_one_to_six_hashes_and_a_space_make_a_heading(subtests: pytest.Subtests):
+    for line in ("# One", "## One", "###### One"):
+        with subtests.test(line=line):
+            assert [item.heading for item in sentences(f"{line}\ntext")] == [True, False]
 
 
-@pytest.mark.parametrize("line", ["#one", "####### Seven", "a # b", "#", "C# is a language"])
-def test_other_hashes_make_no_heading(line: str):
-    assert not any(item.heading for item in sentences(line))
+def test_other_hashes_make_no_heading(subtests: pytest.Subtests):
+    for line in ("#one", "####### Seven", "a # b", "#", "C# is a language"):
+        with subtests.test(line=line):
+            assert not any(item.heading for item in sentences(line))
 
 
 def test_a_table_row_is_one_sentence_and_no_heading():
@@ -81,9 +82,10 @@ def test_a_table_row_is_one_sentence_and_no_heading():
     assert not any(item.heading for item in sentences(text))
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n \n\t"])
-def test_nothing_to_read_has_no_sentences(text: str):
-    assert sentences(text) == []
+def test_nothing_to_read_has_no_sentences(subtests: pytest.Subtests):
+    for text in ("", " ", "\n \n\t"):
+        with subtests.test(text=text):
+            assert sentences(text) == []
 
 
 def test_a_long_line_has_the_sentences_that_its_parts_have():
@@ -91,8 +93,8 @@ def test_a_long_line_has_the_sentences_that_its_parts_have():
     assert texts(" ".join(said)) == said
 
 
-@pytest.mark.parametrize(
-    "line", [" " * 20_000, "“" * 20_000, "x" * 20_000, "( [ “ " * 5_000, "a" + " " * 20_000 + "b."]
-)
-def test_a_long_line_without_an_end_is_cut_and_nothing_of_it_is_lost(line: str):
-    assert "".join(texts(line)).replace(" ", "") == line.replace(" ", "")
+def test_a_long_line_without_an_end_is_cut_and_nothing_of_it_is_lost(subtests: pytest.Subtests):
+    cases: list[str] = [" " * 20_000, "“" * 20_000, "x" * 20_000, "( [ “ " * 5_000, "a" + " " * 20_000 + "b."]
+    for line in cases:
+        with subtests.test(line=line):
+            assert "".join(texts(line)).replace(" ", "") == line.replace(" ", "")

@@ -93,22 +93,28 @@ def test_an_answer_is_one_server_span_and_a_child_for_each_step_under_the_caller
     assert abs(time.time() - by_start(request) / 1e9) < 60
 
 
-@pytest.mark.parametrize("traceparent", [None, "", "garbage", "00-0-0-01", TRACEPARENT.upper() + "x"])
 def test_without_a_trace_of_the_callers_each_request_begins_its_own(
-    people: People, monkeypatch: pytest.MonkeyPatch, traceparent: str | None
+    subtests: pytest.Subtests, people: People, monkeypatch: pytest.MonkeyPatch
 ):
-    headers = people.ann.headers() | ({} if traceparent is None else {"traceparent": traceparent})
+    headers: dict[str, dict[str, str]] = {"none": {}}
+    for value in ("", "garbage", "00-0-0-01", TRACEPARENT.upper() + "x"):
+        headers[value or "empty"] = {"traceparent": value}
     with StandIn() as stand_in:
         with started(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
-            for _ in range(2):
-                assert client.post("/api/rag/search", json=QUESTION, headers=headers).status_code == 200
+            for case, given in headers.items():
+                for _ in range(2):
+                    sent = {**people.ann.headers(), **given, "X-Request-Id": case}
+                    assert client.post("/api/rag/search", json=QUESTION, headers=sent).status_code == 200
         spans = spans_of(stand_in)
     servers = [span for span in spans if span.kind == Span.SPAN_KIND_SERVER]
-    assert [span.parent_span_id for span in servers] == [b"", b""]
-    assert len({span.trace_id for span in servers}) == 2
-    for server in servers:
-        names = [span.name for span in spans if span.parent_span_id == server.span_id]
-        assert sorted(names) == sorted(STEPS[:4])
+    assert len({span.trace_id for span in servers}) == 2 * len(headers)
+    for case in headers:
+        with subtests.test(traceparent=case):
+            own = [span for span in servers if values(span)["rag.request_id"] == case]
+            assert [span.parent_span_id for span in own] == [b"", b""]
+            for server in own:
+                names = [span.name for span in spans if span.parent_span_id == server.span_id]
+                assert sorted(names) == sorted(STEPS[:4])
 
 
 def test_no_caller_hides_their_requests_by_a_trace_that_is_not_sampled(

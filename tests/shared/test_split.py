@@ -120,17 +120,25 @@ def test_a_heading_stays_with_its_paragraph_even_if_that_is_divided_for_it():
 FENCED = "Run it. Like this.\n\n```sh\n# no heading. Nor two.\nkiln --hot. Really\n```\n\nThen it is hot."
 
 
-@pytest.mark.parametrize("strategy", ["sentences", "recursive"])
-def test_a_block_of_code_is_kept_whole_where_it_fits(strategy):
-    block = FENCED[FENCED.index("```sh") : FENCED.rindex("```") + 3]
-    assert cut(FENCED, Plan(strategy), 11) == ["Run it. Like this.", block, "Then it is hot."]
+def test_a_block_of_code_is_kept_whole_where_it_fits(subtests: pytest.Subtests):
+    for strategy in ("sentences", "recursive"):
+        with subtests.test(strategy=strategy):
+            block = FENCED[FENCED.index("```sh") : FENCED.rindex("```") + 3]
+            assert cut(FENCED, Plan(strategy), 11) == ["Run it. Like this.", block, "Then it is hot."]
 
 
-@pytest.mark.parametrize("strategy", ["sentences", "recursive"])
-def test_a_block_of_code_that_does_not_fit_is_cut_between_lines(strategy):
-    chunks = cut(FENCED, Plan(strategy), 6)
-    assert "```sh\n# no heading. Nor two." in chunks
-    assert "kiln --hot. Really\n```" in chunks
+def test_a_block_of_code_that_does_not_fit_is_cut_between_lines(subtests: pytest.Subtests):
+    for strategy in ("sentences", "recursive"):
+        with subtests.test(strategy=strategy):
+            chunks = cut(FENCED, Plan(strategy), 6)
+            assert "```sh\n# no heading. Nor two." in chunks
+            assert "kiln --hot. Really\n```" in chunks
+
+
+def test_a_fence_with_the_name_of_a_language_closes_no_block_of_code():
+    block = "```md\nA kiln. It is hot.\n```sh\nkiln --hot. Really. Yes.\n```"
+    text = f"Before it.\n\n{block}\n\nAfter it."
+    assert cut(text, BY_SENTENCES, 12) == ["Before it.", block, "After it."]
 
 
 def test_a_fence_that_nobody_closes_is_text():
@@ -209,13 +217,14 @@ def test_articles_and_clauses_are_headings_of_the_outline():
                      "PART II": 7, "Article 5": 9}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["Section 5 of the Act applies.", "Article 5(1) is void.", "Party A", "PARTY B", "Parts 1",
-     "§ 433 Abs. 1 BGB", "12 March 2020", "3 kilns", "Articles 5 and 6", "Section"],
-)  # fmt: skip
-def test_what_only_refers_to_an_article_is_none(line: str):
-    assert headings(f"It is so.\n\n{line}\n\nMore.", LEGAL) == []
+def test_what_only_refers_to_an_article_is_none(subtests: pytest.Subtests):
+    cases = (
+        "Section 5 of the Act applies.", "Article 5(1) is void.", "Party A", "PARTY B", "Parts 1",
+        "§ 433 Abs. 1 BGB", "12 March 2020", "3 kilns", "Articles 5 and 6", "Section",
+    )  # fmt: skip
+    for line in cases:
+        with subtests.test(line=line):
+            assert headings(f"It is so.\n\n{line}\n\nMore.", LEGAL) == []
 
 
 def test_whichever_is_first_of_sections_and_articles_stands_above():

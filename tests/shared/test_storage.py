@@ -1,7 +1,7 @@
 """What Storage may answer, and what becomes of it; never a word of it, since it carries tokens."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -28,6 +28,12 @@ def storage(server: StandIn) -> Iterator[Storage]:
         yield made
 
 
+@contextmanager
+def server_and_storage() -> Iterator[tuple[StandIn, Storage]]:
+    with StandIn() as server, closing(Storage(server.url, "anon", "bucket")) as storage:
+        yield server, storage
+
+
 def test_the_caller_s_token_goes_with_every_call(server: StandIn, storage: Storage):
     server.replies(Reply(json={"url": "/object/upload/sign/bucket/x?token=t"}))
     link = storage.upload_link(ANN, PATH)
@@ -44,10 +50,8 @@ def test_a_link_to_an_object_names_the_file_it_becomes(server: StandIn, storage:
     assert server.requests[0].json == {"expiresIn": 60}
 
 
-@pytest.mark.parametrize("call", ["upload_link", "download_link", "size_of", "remove"])
-@pytest.mark.parametrize(
-    ("reply", "because"),
-    [
+def test_what_is_no_answer_is_a_failure_that_says_nothing(subtests: pytest.Subtests):
+    replies: list[tuple[Reply, str]] = [
         (Reply(status=500, json={"message": "eyJ.secret"}), "storage 500"),
         (Reply(status=400, json={"statusCode": "403", "error": "Unauthorized"}), "storage 403"),
         (Reply(status=400, json={"statusCode": "404", "error": "Bucket not found"}), "storage 404"),
@@ -56,50 +60,51 @@ def test_a_link_to_an_object_names_the_file_it_becomes(server: StandIn, storage:
         (Reply(status=302, body=b"", headers={"Location": "http://169.254.169.254/"}), "storage 302"),
         (Reply(drop=True), "RemoteProtocolError"),
         (Reply(body=b"eyJ.secret"), "no JSON"),
-    ],
-)
-def test_what_is_no_answer_is_a_failure_that_says_nothing(
-    server: StandIn, storage: Storage, call: str, reply: Reply, because: str
-):
-    server.replies(reply)
-    arguments = (ANN, PATH, "a.pdf") if call == "download_link" else (ANN, PATH)
-    with pytest.raises(StorageFailed) as failed:
-        getattr(storage, call)(*arguments)
-    assert failed.value.because == because
-    assert str(failed.value) == "The store of large files could not answer. Please try again."
+    ]
+    for call in ("upload_link", "download_link", "size_of", "remove"):
+        for reply, because in replies:
+            with subtests.test(call=call, reply=reply), server_and_storage() as (server, storage):
+                server.replies(reply)
+                arguments = (ANN, PATH, "a.pdf") if call == "download_link" else (ANN, PATH)
+                with pytest.raises(StorageFailed) as failed:
+                    getattr(storage, call)(*arguments)
+                assert failed.value.because == because
+                assert str(failed.value) == "The store of large files could not answer. Please try again."
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_an_address_is_below_storage_s_own(subtests: pytest.Subtests):
+    cases: list[Any] = [
         {},
         [],
         {"url": 1},
         {"url": "https://elsewhere.example/object/?token=t"},
         {"url": "//elsewhere.example/object/x?token=t"},
         {"url": "/object/upload/sign/x"},
-    ],
-)
-def test_an_address_is_below_storage_s_own(server: StandIn, storage: Storage, said: Any):
-    server.replies(Reply(json=said))
-    with pytest.raises(StorageFailed):
-        storage.upload_link(ANN, PATH)
+    ]
+    for said in cases:
+        with subtests.test(said=said), server_and_storage() as (server, storage):
+            server.replies(Reply(json=said))
+            with pytest.raises(StorageFailed):
+                storage.upload_link(ANN, PATH)
 
 
-@pytest.mark.parametrize("status", [400, 404])
-@pytest.mark.parametrize("said", [GONE, {"statusCode": "404", "error": "Not Found", "code": "NoSuchKey"}])
-def test_what_is_not_there_is_not_found(server: StandIn, storage: Storage, status: int, said: Any):
-    server.replies(Reply(status=status, json=said))
-    for call in (storage.upload_link, storage.size_of, storage.download):
-        with pytest.raises(NotFound):
-            call(ANN, PATH)
+def test_what_is_not_there_is_not_found(subtests: pytest.Subtests):
+    replies: list[Any] = [GONE, {"statusCode": "404", "error": "Not Found", "code": "NoSuchKey"}]
+    for status in (400, 404):
+        for said in replies:
+            with subtests.test(status=status, said=said), server_and_storage() as (server, storage):
+                server.replies(Reply(status=status, json=said))
+                for call in (storage.upload_link, storage.size_of, storage.download):
+                    with pytest.raises(NotFound):
+                        call(ANN, PATH)
 
 
-@pytest.mark.parametrize("said", [{}, {"size": None}, {"size": "7"}])
-def test_a_size_is_a_number(server: StandIn, storage: Storage, said: Any):
-    server.replies(Reply(json=said))
-    with pytest.raises(StorageFailed):
-        storage.size_of(ANN, PATH)
+def test_a_size_is_a_number(subtests: pytest.Subtests):
+    for said in ({}, {"size": None}, {"size": "7"}):
+        with subtests.test(said=said), server_and_storage() as (server, storage):
+            server.replies(Reply(json=said))
+            with pytest.raises(StorageFailed):
+                storage.size_of(ANN, PATH)
 
 
 def test_no_more_is_read_than_may_be(server: StandIn, storage: Storage):

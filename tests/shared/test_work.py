@@ -1,9 +1,11 @@
 """The worker, on the real database and the real embedder: what is brought is found, once, or says why not."""
 
 import base64
+import gzip
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -331,35 +333,46 @@ def test_an_address_of_what_was_uploaded_before_says_so(
     assert seen(core, people.ann, brought)["error_code"] == "duplicate_document"
 
 
-@pytest.mark.parametrize(
-    ("reply", "code"),
-    [
-        (Reply(status=404, body=b""), "url_refused"),
-        (Reply(body=b"GIF89a", headers={"Content-Type": "text/html"}), "unsupported_file_type"),
-        (Reply(body=b"\0\1", headers={"Content-Type": "text/plain"}), "not_text"),
-        (Reply(body=b"no", headers={"Content-Type": "application/pdf"}), "processing_failed"),
-        (Reply(body=b"\0", headers={"Content-Type": "video/mp4"}), "unsupported_file_type"),
-        (Reply(status=302, body=b"", headers={"Location": "http://169.254.169.254/"}), "url_not_allowed"),
-    ],
-    ids=["not there", "not what it says", "no text", "broken", "unknown", "inside"],
-)
 def test_what_cannot_be_fetched_or_read_says_why(
-    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn, reply: Reply, code: str
+    subtests: pytest.Subtests, core: Pipeline, people: People, abroad: Worker, home: str
 ):
-    site.replies(reply)
-    brought = documents.bring_address(core.database, people.ann.principal, home, Page(f"{site.url}/x"))
-    assert abroad.work() == Done(claimed=1, failed=1)
-    assert seen(core, people.ann, brought)["error_code"] == code
+    cases = {
+        "not there": (Reply(status=404, body=b""), "url_refused"),
+        "not what it says": (
+            Reply(body=b"GIF89a", headers={"Content-Type": "text/html"}),
+            "unsupported_file_type",
+        ),
+        "no text": (Reply(body=b"\0\1", headers={"Content-Type": "text/plain"}), "not_text"),
+        "broken": (Reply(body=b"no", headers={"Content-Type": "application/pdf"}), "processing_failed"),
+        "unknown": (Reply(body=b"\0", headers={"Content-Type": "video/mp4"}), "unsupported_file_type"),
+        "inside": (
+            Reply(status=302, body=b"", headers={"Location": "http://169.254.169.254/"}),
+            "url_not_allowed",
+        ),
+    }
+    for case, (reply, code) in cases.items():
+        with subtests.test(case), StandIn() as site:
+            site.replies(reply)
+            address = Page(f"{site.url}/{case.replace(' ', '-')}")
+            brought = documents.bring_address(core.database, people.ann.principal, home, address)
+            assert abroad.work() == Done(claimed=1, failed=1)
+            assert seen(core, people.ann, brought)["error_code"] == code
 
 
 def test_an_address_gives_no_more_than_the_tier_takes(
     core: Pipeline, people: People, world: World, abroad: Worker, home: str, site: StandIn
 ):
-    world.tier(people.acme, file_bytes=20)
-    site.replies(page("<p>The kiln is hot.</p>"))
-    brought = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
-    assert abroad.work() == Done(claimed=1, failed=1)
-    assert seen(core, people.ann, brought)["error_code"] == "file_too_large"
+    """Compressed or not."""
+    world.tier(people.acme, file_bytes=200)
+    html = b"<p>The kiln is hot.</p>" * 20
+    compressed = gzip.compress(html)
+    assert len(compressed) < 200 < len(html)
+    for body, headers in ((html, {}), (compressed, {"Content-Encoding": "gzip"})):
+        site.replies(Reply(body=body, headers={"Content-Type": "text/html", **headers}))
+        address = Page(f"{site.url}/{len(body)}")
+        brought = documents.bring_address(core.database, people.ann.principal, home, address)
+        assert abroad.work() == Done(claimed=1, failed=1)
+        assert seen(core, people.ann, brought)["error_code"] == "file_too_large"
 
 
 def test_an_address_that_does_not_answer_is_tried_again(
@@ -492,6 +505,29 @@ def test_a_job_that_kills_its_workers_is_given_up(
     assert jobs.claim(1) == []
     ended = seen(core, people.ann, brought)
     assert (ended["status"], ended["error_code"]) == ("failed", "processing_failed")
+
+
+def test_no_lease_ends_while_its_worker_embeds_slowly(
+    core: Pipeline, people: People, world: World, jobs: Jobs, home: str, monkeypatch: pytest.MonkeyPatch
+):
+    """The embedder takes 200 seconds for each of three documents; a lease lasts 300."""
+    for number in range(3):
+        bring(core, people.ann, home, f"Kiln number {number} is hot.")
+    now = 0.0
+    claimed: list[list[Job]] = []
+
+    class Slow(Broken):
+        def embed(self, texts: object) -> list[list[float]]:
+            nonlocal now
+            now += 200
+            world.sql("update rag.jobs set due_at = due_at - interval '200 seconds'")
+            claimed.append(jobs.claim(8))
+            return [[1.0]]
+
+    monkeypatch.setattr("shared.work.EMBEDDED_AT_ONCE", 1)
+    monkeypatch.setattr("shared.jobs.time", SimpleNamespace(monotonic=lambda: now))
+    assert Worker(jobs, Slow()).work() == Done(claimed=3, completed=3)
+    assert claimed == [[], [], []], "another worker gets none of them"
 
 
 @pytest.mark.parametrize("after", ["claim", "open"])

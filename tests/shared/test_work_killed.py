@@ -26,8 +26,9 @@ from tests.conftest import People
 from tests.faults import kill, start_postgres, start_postgrest, wait_for_postgrest
 from tests.sql.test_27_index_words import drift
 
-# Three passages, so that half a document would show; what state() says of it.
-TEXT = "The kiln K-{} is hot. " + "It cools for a whole day, and then it is opened. " * 20
+# Three short chunks, so that half a document would show; and the result of state() for a whole document.
+COLLECTION = {"name": "docs", "config": {"chunk_size": 32, "chunk_overlap": 0}}
+TEXT = "The kiln K-{} is hot. " + "It cools for a whole day, and then it is opened. " * 5
 WHOLE = ("completed", None, 3, 3, 2)
 Row = dict[str, Any]
 
@@ -96,7 +97,7 @@ class Dying(Jobs):
 def test_a_worker_that_dies_at_any_step_loses_nothing(
     core: Pipeline, people: People, world: World, answered: bool
 ):
-    home = collections.create(core.database, people.ann.principal, {"name": "docs"})["id"]
+    home = collections.create(core.database, people.ann.principal, COLLECTION)["id"]
     worker = Worker(Jobs(core.database, core.require_signer()), core.embedder)
     step, died = 0, True
     while died:
@@ -170,6 +171,7 @@ def somebody_works(world: World) -> bool:
     return world.sql("select 1 from rag.jobs where state = 'running' limit 1") == [(1,)]
 
 
+@pytest.mark.long
 def test_whatever_is_killed_every_document_is_found_once(
     mortal: Stack, workers: deque[subprocess.Popen[bytes]]
 ):
@@ -179,7 +181,7 @@ def test_whatever_is_killed_every_document_is_found_once(
         ann = world.user(people.acme)
     values: Row = {name.lower(): value for name, value in mortal.function_environment().items()}
     with closing(Pipeline(Settings(**values))) as core:
-        home = collections.create(core.database, ann.principal, {"name": "docs"})["id"]
+        home = collections.create(core.database, ann.principal, COLLECTION)["id"]
         brought: list[str] = []
         busy: Counter[str] = Counter()
         for victim in draw.sample(VICTIMS, len(VICTIMS)):

@@ -23,23 +23,29 @@ def asked(world: World, people: People, expression: str, **claims: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("claims", UNCLAIMED, ids=str)
-def test_a_users_own_token_has_every_scope(people: People, world: World, claims: dict[str, Any]):
-    assert asked(world, people, "rag.has_scope('documents:write')", **claims) is True
-    assert asked(world, people, "rag.has_scope('admin')", **claims) is True
+def test_a_users_own_token_has_every_scope(people: People, world: World, subtests: pytest.Subtests):
+    for claims in UNCLAIMED:
+        with subtests.test(claims=claims):
+            assert asked(world, people, "rag.has_scope('documents:write')", **claims) is True
+            assert asked(world, people, "rag.has_scope('admin')", **claims) is True
 
 
 def test_a_scope_claim_of_null_is_none(people: People, world: World):
     assert asked(world, people, "rag.has_scope('documents:write')", rag={"scopes": None}) is True
 
 
-@pytest.mark.parametrize(
-    "scopes",
-    [["documents:read"], ["chat:read", "documents:read"], ["admin"], ["documents:read", None, 7]],
-    ids=str,
-)
-def test_a_scope_that_is_there_or_admin_allows(people: People, world: World, scopes: list[Any]):
-    assert asked(world, people, "rag.has_scope('documents:read')", rag={"scopes": scopes}) is True
+SCOPES: list[list[Any]] = [
+    ["documents:read"],
+    ["chat:read", "documents:read"],
+    ["admin"],
+    ["documents:read", None, 7],
+]
+
+
+def test_a_scope_that_is_there_or_admin_allows(people: People, world: World, subtests: pytest.Subtests):
+    for scopes in SCOPES:
+        with subtests.test(scopes=scopes):
+            assert asked(world, people, "rag.has_scope('documents:read')", rag={"scopes": scopes}) is True
 
 
 def test_one_of_several_wanted_scopes_is_enough(people: People, world: World):
@@ -53,20 +59,20 @@ def test_no_scope_implies_admin(people: People, world: World):
     assert asked(world, people, "rag.has_scope('admin')", rag={"scopes": others}) is False
 
 
-@pytest.mark.parametrize(
-    "scopes",
-    [
-        [], "", "documents:read", "admin", "{admin}", 7, 0, True, False, {},
-        {"documents:read": True}, {"admin": True}, {"0": "admin"}, [["documents:read"]], [["admin"]],
-        [{"admin": True}], [None], [True], ["ADMIN"], ["Documents:Read"], ["documents:read "],
-        ["documents:*"], ["*"], ["documents"], ["documents:readx"], [""],
-    ],
-    ids=str,
-)  # fmt: skip
+NO_SCOPES: list[Any] = [
+    [], "", "documents:read", "admin", "{admin}", 7, 0, True, False, {},
+    {"documents:read": True}, {"admin": True}, {"0": "admin"}, [["documents:read"]], [["admin"]],
+    [{"admin": True}], [None], [True], ["ADMIN"], ["Documents:Read"], ["documents:read "],
+    ["documents:*"], ["*"], ["documents"], ["documents:readx"], [""],
+]  # fmt: skip
+
+
 def test_a_scope_claim_without_the_scope_or_of_another_kind_allows_nothing(
-    people: People, world: World, scopes: Any
+    people: People, world: World, subtests: pytest.Subtests
 ):
-    assert asked(world, people, "rag.has_scope('documents:read')", rag={"scopes": scopes}) is False
+    for scopes in NO_SCOPES:
+        with subtests.test(scopes=scopes):
+            assert asked(world, people, "rag.has_scope('documents:read')", rag={"scopes": scopes}) is False
 
 
 def test_scopes_count_only_where_they_belong(people: People, world: World):
@@ -81,48 +87,55 @@ def test_scopes_count_only_where_they_belong(people: People, world: World):
 
 
 # -> 'scopes' of a string, a number or an array is null, which reads as "not narrowed".
-@pytest.mark.parametrize("claim", UNREADABLE, ids=str)
-def test_a_claim_that_is_no_object_has_no_scope(people: People, world: World, claim: Any):
-    assert asked(world, people, "rag.has_scope('documents:read')", rag=claim) is False
+def test_a_claim_that_is_no_object_has_no_scope(people: People, world: World, subtests: pytest.Subtests):
+    for claim in UNREADABLE:
+        with subtests.test(claim=claim):
+            assert asked(world, people, "rag.has_scope('documents:read')", rag=claim) is False
 
 
 # The same with the collection; only rag.current_org_ids() closes what this leaves open.
-@pytest.mark.parametrize("claim", UNREADABLE, ids=str)
 def test_a_claim_that_is_no_object_is_bound_to_no_collection_that_is(
-    people: People, world: World, claim: Any
+    people: People, world: World, subtests: pytest.Subtests
 ):
-    assert asked(world, people, "rag.bound_collection()", rag=claim) == NO_COLLECTION
+    for claim in UNREADABLE:
+        with subtests.test(claim=claim):
+            assert asked(world, people, "rag.bound_collection()", rag=claim) == NO_COLLECTION
 
 
-@pytest.mark.parametrize("claim", UNREADABLE, ids=str)
-def test_a_claim_that_is_no_object_belongs_to_no_org(people: People, world: World, claim: Any):
-    assert world.as_user(people.ann, "select * from rag.current_org_ids()", rag=claim) == []
-    assert world.as_user(people.ada, "select * from rag.admin_org_ids()", rag=claim) == []
-    assert people.ann.rpc("rag_list_keys", token=people.ann.token(rag=claim)).json() == []
+def test_a_claim_that_is_no_object_belongs_to_no_org(people: People, world: World, subtests: pytest.Subtests):
+    for claim in UNREADABLE:
+        with subtests.test(claim=claim):
+            assert world.as_user(people.ann, "select * from rag.current_org_ids()", rag=claim) == []
+            assert world.as_user(people.ada, "select * from rag.admin_org_ids()", rag=claim) == []
+            assert people.ann.rpc("rag_list_keys", token=people.ann.token(rag=claim)).json() == []
 
 
-@pytest.mark.parametrize("claims", [*UNCLAIMED, {"rag": {"collection": None}}], ids=str)
-def test_a_token_without_a_collection_is_bound_to_none(people: People, world: World, claims: dict[str, Any]):
-    assert asked(world, people, "rag.bound_collection()", **claims) is None
+def test_a_token_without_a_collection_is_bound_to_none(
+    people: People, world: World, subtests: pytest.Subtests
+):
+    for claims in [*UNCLAIMED, {"rag": {"collection": None}}]:
+        with subtests.test(claims=claims):
+            assert asked(world, people, "rag.bound_collection()", **claims) is None
 
 
-@pytest.mark.parametrize("claim", [ID, ID.lower(), ID.upper()])
-def test_a_collection_claim_binds_whatever_its_case(people: People, world: World, claim: str):
-    assert asked(world, people, "rag.bound_collection()", rag={"collection": claim}) == UUID(ID)
+def test_a_collection_claim_binds_whatever_its_case(people: People, world: World, subtests: pytest.Subtests):
+    for claim in [ID, ID.lower(), ID.upper()]:
+        with subtests.test(claim=claim):
+            assert asked(world, people, "rag.bound_collection()", rag={"collection": claim}) == UUID(ID)
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [
-        "", "null", "*", "default", "' or true --", 7, True, False, [], [ID], {}, {"id": ID}, [None],
-        ID[:-1], ID + "0", f" {ID}", f"{ID} ", f"{ID}\n", f"{{{ID}}}", ID.replace("-", ""), f"{ID},{ID}",
-    ],
-    ids=str,
-)  # fmt: skip
+NO_IDS: list[Any] = [
+    "", "null", "*", "default", "' or true --", 7, True, False, [], [ID], {}, {"id": ID}, [None],
+    ID[:-1], ID + "0", f" {ID}", f"{ID} ", f"{ID}\n", f"{{{ID}}}", ID.replace("-", ""), f"{ID},{ID}",
+]  # fmt: skip
+
+
 def test_a_collection_claim_that_is_no_id_is_bound_to_no_collection_that_is(
-    people: People, world: World, claim: Any
+    people: People, world: World, subtests: pytest.Subtests
 ):
-    assert asked(world, people, "rag.bound_collection()", rag={"collection": claim}) == NO_COLLECTION
+    for claim in NO_IDS:
+        with subtests.test(claim=claim):
+            assert asked(world, people, "rag.bound_collection()", rag={"collection": claim}) == NO_COLLECTION
 
 
 def test_the_caller_is_the_user_without_a_key(people: People, world: World):
@@ -134,14 +147,20 @@ def test_the_caller_is_the_key_that_the_token_names(people: People, world: World
     assert asked(world, people, "rag.caller_id()", rag={"key": ID}) == UUID(ID)
 
 
-@pytest.mark.parametrize("claim", ["", "x", 7, True, [], [ID], {}, {"id": ID}, "' or true --"], ids=str)
-def test_a_key_that_is_no_id_calls_nobody(people: People, world: World, claim: Any):
+NO_KEYS: list[Any] = ["", "x", 7, True, [], [ID], {}, {"id": ID}, "' or true --"]
+
+
+def test_a_key_that_is_no_id_calls_nobody(people: People, world: World, subtests: pytest.Subtests):
     """An error, and not the user's own budget."""
-    with pytest.raises(psycopg.errors.InvalidTextRepresentation):
-        asked(world, people, "rag.caller_id()", rag={"key": claim})
-    answer = people.ann.rpc("rag_hit", hit_arguments(), token=people.ann.token(rag={"key": claim}))
-    assert answer.status_code == 400, answer.text
-    assert world.sql("select * from rag.rate_limits where caller_id = %s", people.ann.id) == []
+    spent = "select * from rag.rate_limits where caller_id = %s"
+    for claim in NO_KEYS:
+        with subtests.test(claim=claim):
+            before = world.sql(spent, people.ann.id)
+            with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+                asked(world, people, "rag.caller_id()", rag={"key": claim})
+            answer = people.ann.rpc("rag_hit", hit_arguments(), token=people.ann.token(rag={"key": claim}))
+            assert answer.status_code == 400, answer.text
+            assert world.sql(spent, people.ann.id) == before
 
 
 def test_nobody_at_all_has_no_caller(people: People, world: World):

@@ -100,24 +100,25 @@ def test_users_read_their_own_orgs_and_memberships_only(people: People, world: W
     assert world.as_user(people.sam, "select * from rag.members") == []
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "insert into rag.members (org_id, user_id, role) values (%(bolt)s, %(ann)s, 'admin')",
-        "update rag.members set role = 'admin' where user_id = %(ann)s",
-        "delete from rag.members where user_id <> %(ann)s",
-        "insert into rag.orgs (id, name) values (gen_random_uuid(), 'mine')",
-        "update rag.orgs set name = 'mine' where id = %(acme)s",
-        "delete from rag.orgs where id = %(acme)s",
-        "update rag.settings set exact_rows = 0",
-    ],
-)
-def test_a_member_changes_no_org_no_membership_and_no_setting(people: People, statement: str):
-    names = {"acme": people.acme.id, "bolt": people.bolt.id, "ann": people.ann.id}
-    with psycopg.connect(people.ann.stack.database_url()) as connection:
-        become(connection, people.ann)
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute(statement.encode(), names)
+CHANGES = [
+    "insert into rag.members (org_id, user_id, role) values (%(bolt)s, %(ann)s, 'admin')",
+    "update rag.members set role = 'admin' where user_id = %(ann)s",
+    "delete from rag.members where user_id <> %(ann)s",
+    "insert into rag.orgs (id, name) values (gen_random_uuid(), 'mine')",
+    "update rag.orgs set name = 'mine' where id = %(acme)s",
+    "delete from rag.orgs where id = %(acme)s",
+    "update rag.settings set exact_rows = 0",
+]
+
+
+def test_a_member_changes_no_org_no_membership_and_no_setting(people: People, subtests: pytest.Subtests):
+    for statement in CHANGES:
+        with subtests.test(statement=statement):
+            names = {"acme": people.acme.id, "bolt": people.bolt.id, "ann": people.ann.id}
+            with psycopg.connect(people.ann.stack.database_url()) as connection:
+                become(connection, people.ann)
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute(statement.encode(), names)
 
 
 def test_a_token_narrowed_to_an_org_counts_for_that_org_alone(people: People, world: World):
@@ -164,21 +165,27 @@ def test_a_forged_org_claim_sees_nothing(people: People, world: World):
     assert people.ann.rpc("rag_match", {"query_vector": vector(1)}, token=token).json() == []
 
 
-@pytest.mark.parametrize("org", ["", "*", "null", "00000000-0000-0000-0000-000000000000", "' or true --"])
-def test_an_org_claim_that_names_no_org_sees_nothing(people: People, world: World, org: str):
-    assert orgs_of(world, people.kim, **narrowed(org)) == set()
+def test_an_org_claim_that_names_no_org_sees_nothing(people: People, world: World, subtests: pytest.Subtests):
+    for org in ["", "*", "null", "00000000-0000-0000-0000-000000000000", "' or true --"]:
+        with subtests.test(org=org):
+            assert orgs_of(world, people.kim, **narrowed(org)) == set()
 
 
-@pytest.mark.parametrize("claim", [["a"], 7, {"org": "x"}, True])
-def test_an_org_claim_that_is_no_text_sees_nothing(people: People, world: World, claim: Any):
-    assert orgs_of(world, people.kim, rag={"org": claim}) == set()
+def test_an_org_claim_that_is_no_text_sees_nothing(people: People, world: World, subtests: pytest.Subtests):
+    for claim in [["a"], 7, {"org": "x"}, True]:
+        with subtests.test(claim=claim):
+            assert orgs_of(world, people.kim, rag={"org": claim}) == set()
 
 
-@pytest.mark.parametrize("claims", [{}, {"rag": {}}, {"rag": None}, {"rag": {"org": None}}])
+UNCLAIMED: list[dict[str, Any]] = [{}, {"rag": {}}, {"rag": None}, {"rag": {"org": None}}]
+
+
 def test_a_token_without_an_org_claim_counts_for_all_of_its_users_orgs(
-    people: People, world: World, claims: dict[str, Any]
+    people: People, world: World, subtests: pytest.Subtests
 ):
-    assert orgs_of(world, people.kim, **claims) == {people.acme.id, people.bolt.id}
+    for claims in UNCLAIMED:
+        with subtests.test(claims=claims):
+            assert orgs_of(world, people.kim, **claims) == {people.acme.id, people.bolt.id}
 
 
 def test_an_admins_narrowed_token_is_admin_of_that_org_alone(people: People, world: World):

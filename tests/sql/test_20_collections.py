@@ -113,11 +113,16 @@ def test_a_name_is_unique_for_the_org_and_for_each_owner(people: People, world: 
         )
 
 
-@pytest.mark.parametrize("name", ["", "n" * 256])
-def test_a_collection_needs_a_name_of_a_sensible_length(people: People, world: World, name: str):
-    answer = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)], collection=name))
-    assert answer.status_code == 400
-    assert collections(world, people.acme) == []
+def test_a_collection_needs_a_name_of_a_sensible_length(
+    people: People, world: World, subtests: pytest.Subtests
+):
+    for name in ["", "n" * 256]:
+        with subtests.test(name=name):
+            answer = people.ann.rpc(
+                "rag_put_document", put_arguments(people.acme, [vector(1)], collection=name)
+            )
+            assert answer.status_code == 400
+            assert collections(world, people.acme) == []
 
 
 def test_a_name_is_taken_as_it_is_written(people: People, world: World):
@@ -148,19 +153,20 @@ def test_a_collection_that_goes_takes_its_documents_and_chunks(people: People, w
     assert world.sql("select count(*) from rag.chunks where org_id = %s", people.acme.id) == [(1,)]
 
 
-@pytest.mark.parametrize(
-    ("statement", "rows"),
-    [
-        ("select * from rag.collections where org_id = %(org)s", 0),
-        ("update rag.collections set name = 'taken' where org_id = %(org)s returning 1", 0),
-        ("delete from rag.collections where org_id = %(org)s returning 1", 0),
-    ],
-)
-def test_another_orgs_collections_are_not_there(people: People, world: World, statement: str, rows: int):
-    people.ann.put([vector(1)], collection="handbook")
-    assert len(run(people.bob, statement, org=people.acme.id)) == rows
-    assert len(run(people.sam, statement, org=people.acme.id)) == rows
-    assert collections(world, people.acme) == [("handbook", None)]
+STATEMENTS = [
+    ("select * from rag.collections where org_id = %(org)s", 0),
+    ("update rag.collections set name = 'taken' where org_id = %(org)s returning 1", 0),
+    ("delete from rag.collections where org_id = %(org)s returning 1", 0),
+]
+
+
+def test_another_orgs_collections_are_not_there(people: People, world: World, subtests: pytest.Subtests):
+    for statement, rows in STATEMENTS:
+        with subtests.test(statement=statement):
+            people.ann.put([vector(1)], collection="handbook")
+            assert len(run(people.bob, statement, org=people.acme.id)) == rows
+            assert len(run(people.sam, statement, org=people.acme.id)) == rows
+            assert collections(world, people.acme) == [("handbook", None)]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.actors import World, put_arguments, vector
+from tests.actors import Actor, World, put_arguments, vector
 from tests.conftest import People
 from tests.sql.direct import run
 
@@ -66,57 +66,62 @@ def test_a_match_shows_the_documents_fields(people: People):
     assert row["occurred_at"] == "2026-01-01T00:00:00+00:00"
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"title": ""},
-        {"title": None},
-        {"title": "t" * 1001},
-        {"external_id": ""},
-        {"external_id": "e" * 501},
-        {"source_type": ""},
-        {"source_type": "s" * 65},
-        {"uri": ""},
-        {"uri": "u" * 2001},
-        {"lang": ""},
-        {"lang": "l" * 36},
-        {"occurred_at": "yesterday-ish"},
-        {"occurred_at": "2026-02-30T00:00:00Z"},
-        {"metadata": [1]},
-        {"metadata": "text"},
-        {"content": None},
-        {"content_hash": None},
-        {"content_hash": "F" * 64},
-        {"content_hash": "0" * 63},
-        {"embedding_model": None},
-        {"embedding_model": ""},
-        {"embedding_model": "m" * 101},
-        {"private": "perhaps"},
-        {"title": "a\u0000b"},
-        {"org_id": "acme"},
-    ],
-    ids=lambda fields: " ".join(f"{name}={str(value)[:12]!r}" for name, value in fields.items()),
-)
+MALFORMED_FIELDS: list[dict[str, Any]] = [
+    {"title": ""},
+    {"title": None},
+    {"title": "t" * 1001},
+    {"external_id": ""},
+    {"external_id": "e" * 501},
+    {"source_type": ""},
+    {"source_type": "s" * 65},
+    {"uri": ""},
+    {"uri": "u" * 2001},
+    {"lang": ""},
+    {"lang": "l" * 36},
+    {"occurred_at": "yesterday-ish"},
+    {"occurred_at": "2026-02-30T00:00:00Z"},
+    {"metadata": [1]},
+    {"metadata": "text"},
+    {"content": None},
+    {"content_hash": None},
+    {"content_hash": "F" * 64},
+    {"content_hash": "0" * 63},
+    {"embedding_model": None},
+    {"embedding_model": ""},
+    {"embedding_model": "m" * 101},
+    {"private": "perhaps"},
+    {"title": "a\u0000b"},
+    {"org_id": "acme"},
+]
+
+
 def test_a_malformed_document_is_refused_and_leaves_nothing(
-    people: People, world: World, fields: dict[str, Any]
+    people: People, world: World, subtests: pytest.Subtests
 ):
-    answer = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)], **fields))
-    assert answer.status_code == 400, answer.text
-    assert count(world, people) == 0
+    for fields in MALFORMED_FIELDS:
+        with subtests.test(fields=str(fields)[:60]):
+            before = count(world, people)
+            answer = people.ann.rpc("rag_put_document", put_arguments(people.acme, [vector(1)], **fields))
+            assert answer.status_code == 400, answer.text
+            assert count(world, people) == before
     assert people.ann.match(vector(1)) == []
 
 
-@pytest.mark.parametrize("document", [[], "text", 7, True])
-def test_a_document_that_is_no_object_is_refused(people: People, world: World, document: Any):
-    answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": []})
-    assert 400 <= answer.status_code < 500, answer.text
-    assert count(world, people) == 0
+def test_a_document_that_is_no_object_is_refused(people: People, world: World, subtests: pytest.Subtests):
+    documents: list[Any] = [[], "text", 7, True]
+    for document in documents:
+        with subtests.test(document=document):
+            before = count(world, people)
+            answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": []})
+            assert 400 <= answer.status_code < 500, answer.text
+            assert count(world, people) == before
 
 
-@pytest.mark.parametrize("document", [None, {}, {"title": "t"}])
-def test_a_document_without_an_org_belongs_nowhere(people: People, document: Any):
-    answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": []})
-    assert (answer.status_code, answer.json()["code"]) == (404, "PT404")
+def test_a_document_without_an_org_belongs_nowhere(people: People, subtests: pytest.Subtests):
+    for document in [None, {}, {"title": "t"}]:
+        with subtests.test(document=document):
+            answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": []})
+            assert (answer.status_code, answer.json()["code"]) == (404, "PT404")
 
 
 def test_a_document_of_a_text_as_long_as_a_book_is_kept_whole(people: People, world: World):
@@ -169,46 +174,59 @@ def test_an_owner_who_leaves_the_org_loses_their_private_documents(people: Peopl
     assert len(people.ada.match(vector(1))) == 1
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "select id from rag.documents where id = %(document)s",
-        "update rag.documents set title = 'taken' where id = %(document)s returning id",
-        "update rag.documents set owner_id = null where id = %(document)s returning id",
-        "delete from rag.documents where id = %(document)s returning id",
-        "select id from rag.chunks where document_id = %(document)s",
-        "update rag.chunks set content = 'taken' where document_id = %(document)s returning id",
-        "update rag.chunks set owner_id = null where document_id = %(document)s returning id",
-        "delete from rag.chunks where document_id = %(document)s returning id",
-    ],
-)
-def test_in_sql_as_in_http_somebody_elses_rows_are_not_there(people: People, world: World, statement: str):
+ATTACKS = [
+    "select id from rag.documents where id = %(document)s",
+    "update rag.documents set title = 'taken' where id = %(document)s returning id",
+    "update rag.documents set owner_id = null where id = %(document)s returning id",
+    "delete from rag.documents where id = %(document)s returning id",
+    "select id from rag.chunks where document_id = %(document)s",
+    "update rag.chunks set content = 'taken' where document_id = %(document)s returning id",
+    "update rag.chunks set owner_id = null where document_id = %(document)s returning id",
+    "delete from rag.chunks where document_id = %(document)s returning id",
+]
+
+
+def test_in_sql_as_in_http_somebody_elses_rows_are_not_there(
+    people: People, world: World, subtests: pytest.Subtests
+):
     """Ann's private document to a member of her org; an org's document to a member of another."""
-    private = people.ann.put([vector(1)], title="untouched", private=True)
-    shared = people.ann.put([vector(1)], title="untouched")
-    assert run(people.alf, statement, document=private) == []
-    for actor in (people.bob, people.sam):
-        assert run(actor, statement, document=private) == run(actor, statement, document=shared) == []
-    for document_id in (private, shared):
-        assert stored(world, document_id)["title"] == "untouched"
-    assert sorted(row["content"] for row in people.ann.match(vector(1))) == ["0", "0"]
-    assert len(people.alf.match(vector(1))) == 1
+    for statement in ATTACKS:
+        with subtests.test(statement=statement):
+            private = people.ann.put([vector(1)], title="untouched", private=True)
+            shared = people.ann.put([vector(1)], title="untouched")
+
+            def seen(actor: Actor, put: set[str]) -> list[tuple[str, str]]:
+                """The document and the text of each match, as far as this row put it."""
+                rows = actor.match(vector(1))
+                return sorted(
+                    (row["document_id"], row["content"]) for row in rows if row["document_id"] in put
+                )
+
+            assert run(people.alf, statement, document=private) == []
+            for actor in (people.bob, people.sam):
+                assert run(actor, statement, document=private) == []
+                assert run(actor, statement, document=shared) == []
+            for document_id in (private, shared):
+                assert stored(world, document_id)["title"] == "untouched"
+            assert seen(people.ann, {private, shared}) == sorted([(private, "0"), (shared, "0")])
+            assert seen(people.alf, {private, shared}) == [(shared, "0")]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "update rag.documents set org_id = %(org)s where id = %(document)s",
-        "update rag.documents set owner_id = %(ann)s where id = %(document)s",
-        "update rag.chunks set org_id = %(org)s where document_id = %(document)s",
-        "update rag.chunks set owner_id = %(ann)s where document_id = %(document)s",
-    ],
-)
-def test_in_sql_as_in_http_no_row_changes_hands(people: People, statement: str):
+TRANSFERS = [
+    "update rag.documents set org_id = %(org)s where id = %(document)s",
+    "update rag.documents set owner_id = %(ann)s where id = %(document)s",
+    "update rag.chunks set org_id = %(org)s where document_id = %(document)s",
+    "update rag.chunks set owner_id = %(ann)s where document_id = %(document)s",
+]
+
+
+def test_in_sql_as_in_http_no_row_changes_hands(people: People, subtests: pytest.Subtests):
     """A member neither gives a row to another org nor puts it in somebody else's name."""
-    document_id = people.alf.put([vector(1)])
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
-        run(people.alf, statement, document=document_id, org=people.bolt.id, ann=people.ann.id)
+    for statement in TRANSFERS:
+        with subtests.test(statement=statement):
+            document_id = people.alf.put([vector(1)])
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+                run(people.alf, statement, document=document_id, org=people.bolt.id, ann=people.ann.id)
 
 
 def test_the_copies_in_chunks_are_the_documents(people: People, world: World):

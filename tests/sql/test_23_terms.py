@@ -29,30 +29,34 @@ IDENTIFIERS = {
 }
 
 
-@pytest.mark.parametrize("written", IDENTIFIERS)
-def test_an_identifier_is_a_term_of_its_own(world: World, written: str):
-    for around in ("{}", "See {}.", "({}), then", "“{}”", "{}: no", "{}\nnext"):
-        assert terms(world, around.format(written)).get(IDENTIFIERS[written]) == 1, around
+def test_an_identifier_is_a_term_of_its_own(world: World, subtests: pytest.Subtests):
+    for written, term in IDENTIFIERS.items():
+        with subtests.test(written=written):
+            for around in ("{}", "See {}.", "({}), then", "“{}”", "{}: no", "{}\nnext"):
+                assert terms(world, around.format(written)).get(term) == 1, around
 
 
-@pytest.mark.parametrize("written", [*IDENTIFIERS, "0x80070005", "ORA00942", "404"])
-def test_an_identifier_is_found_before_what_shares_its_parts(world: World, people: People, written: str):
-    passages.put(
-        world, people.ann, " and ".join(written.replace("-", " ").replace(".", " ").split()), title="x"
-    )
-    passages.put(world, people.ann, f"The one with {written}, that was it.", title="x")
-    for other in IDENTIFIERS:
-        if other != written:
-            passages.put(world, people.ann, f"The one with {other}, that was it.", title="x")
-    rows = passages.search(world, people.ann, f"what about {written.lower()}?")
-    assert written in rows[0]["content"] or written.lower() in rows[0]["content"]
+def test_an_identifier_is_found_before_what_shares_its_parts(
+    world: World, people: People, subtests: pytest.Subtests
+):
+    identifiers = [*IDENTIFIERS, "0x80070005", "ORA00942", "404"]
+    for written in identifiers:
+        parts = " and ".join(written.replace("-", " ").replace(".", " ").split())
+        passages.put(world, people.ann, parts, title="x")
+        passages.put(world, people.ann, f"The one with {written}, that was it.", title="x")
+    for written in identifiers:
+        with subtests.test(written=written):
+            rows = passages.search(world, people.ann, f"what about {written.lower()}?")
+            assert written in rows[0]["content"]
 
 
-@pytest.mark.parametrize(
-    "written", ["-", "--", "a", "1.", ".5", "...", "a- b", "@ann", "# x", "+", "c+", "x" * 300]
-)
-def test_what_is_no_identifier_is_none(world: World, written: str):
-    assert world.sql("select * from rag.identifiers(%s)", written) == []
+NO_IDENTIFIERS = ["-", "--", "a", "1.", ".5", "...", "a- b", "@ann", "# x", "+", "c+", "x" * 300]
+
+
+def test_what_is_no_identifier_is_none(world: World, subtests: pytest.Subtests):
+    for written in NO_IDENTIFIERS:
+        with subtests.test(written=written):
+            assert world.sql("select * from rag.identifiers(%s)", written) == []
 
 
 def test_an_identifier_too_long_to_ask_for_is_none(world: World):
@@ -69,13 +73,16 @@ def test_characters_of_languages_without_spaces_are_terms_one_by_one(world: Worl
     assert terms(world, "東京東 Tokyo서울", "simple") == {"東": 2, "京": 1, "tokyo": 1, "서": 1, "울": 1}
 
 
-@pytest.mark.parametrize(
-    ("lang", "config"),
-    [("en", "english"), ("EN-gb", "english"), ("fr-CA", "french"), ("nb", "norwegian"), ("no", "norwegian"),
-     ("nn-NO", "norwegian"), ("ja", "simple"), ("english", "simple"), ("xx", "simple"), ("e", "simple")],
-)  # fmt: skip
-def test_a_language_tag_chooses_its_stemmer(world: World, lang: str, config: str):
-    assert world.sql("select rag.text_config(%s)::text", lang) == [(config,)]
+STEMMERS = [
+    ("en", "english"), ("EN-gb", "english"), ("fr-CA", "french"), ("nb", "norwegian"), ("no", "norwegian"),
+    ("nn-NO", "norwegian"), ("ja", "simple"), ("english", "simple"), ("xx", "simple"), ("e", "simple"),
+]  # fmt: skip
+
+
+def test_a_language_tag_chooses_its_stemmer(world: World, subtests: pytest.Subtests):
+    for lang, config in STEMMERS:
+        with subtests.test(lang=lang):
+            assert world.sql("select rag.text_config(%s)::text", lang) == [(config,)]
 
 
 def test_every_language_with_a_stemmer_has_one_of_this_postgres(world: World):

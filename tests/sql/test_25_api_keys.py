@@ -140,8 +140,9 @@ def test_a_private_collection_of_ones_own_comes_before_the_orgs(people: People, 
     assert world.sql(f"{owner} where k.id = %s", key["id"]) == [(None,)]
 
 
-@pytest.mark.parametrize("name", ["never made", "", "of Bolt", "ann's own", "MANUALS"])
-def test_a_collection_that_one_may_not_use_is_no_collection(people: People, world: World, name: str):
+def test_a_collection_that_one_may_not_use_is_no_collection(
+    people: People, world: World, subtests: pytest.Subtests
+):
     """Not another org's, and another user's private one not even for an admin, who sees it."""
     people.ann.put([vector(1)], collection="manuals")
     people.bob.put([vector(1)], collection="of Bolt")
@@ -149,49 +150,53 @@ def test_a_collection_that_one_may_not_use_is_no_collection(people: People, worl
         "insert into rag.collections (org_id, owner_id, name) values (%s, %s, 'ann''s own')",
         people.acme.id, people.ann.id,
     )  # fmt: skip
-    for actor in (people.alf, people.ada):
-        answer = actor.rpc("rag_create_key", key_arguments(collection=name))
-        assert refusal(answer) == (404, "collection_not_found")
-        assert stored(world, actor) == 0
+    for name in ("never made", "", "of Bolt", "ann's own", "MANUALS"):
+        for who, actor in (("member", people.alf), ("admin", people.ada)):
+            with subtests.test(name=name, who=who):
+                before = stored(world, actor)
+                answer = actor.rpc("rag_create_key", key_arguments(collection=name))
+                assert refusal(answer) == (404, "collection_not_found")
+                assert stored(world, actor) == before
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        {"name": ""}, {"name": "x" * 101}, {"name": "a\u200bb"}, {"name": "a\u202eb"}, {"name": "\u001b[2J"},
-        {"name": None}, {"name": "a\u0000b"},
-        {"prefix": ""}, {"prefix": None}, {"prefix": "mn_live_"}, {"prefix": "mn_live_abc"},
-        {"prefix": "mn_live_abcde"}, {"prefix": "mn_other_abcd"}, {"prefix": "MN_LIVE_abcd"},
-        {"prefix": "mn_live_ab d"}, {"prefix": "mn_live_abcd\n"}, {"prefix": "x mn_live_abcd"},
-        {"hash": ""}, {"hash": None}, {"hash": "a" * 63}, {"hash": "a" * 65}, {"hash": "A" * 64},
-        {"hash": "g" * 64}, {"hash": "a" * 64 + "\n"},
-        {"scopes": []}, {"scopes": None}, {"scopes": ["everything"]}, {"scopes": ["documents:read", "x"]},
-        {"scopes": [None]}, {"scopes": ["documents:read", None]}, {"scopes": ["Documents:read"]},
-        {"scopes": [""]}, {"scopes": ["*"]},
-        {"expires_at": LONG_AGO}, {"expires_at": "-infinity"}, {"expires_at": "infinity"},
-        {"expires_at": "9999-12-31T00:00:00Z"}, {"expires_at": "20000-01-01T00:00:00Z"},
-        {"expires_at": "tomorrow-ish"},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_value_out_of_bounds_makes_no_key(people: People, world: World, fault: dict[str, Any]):
-    answer = people.ann.rpc("rag_create_key", key_arguments(**fault))
-    assert answer.status_code == 400, answer.text
-    assert stored(world, people.ann) == 0
+OUT_OF_BOUNDS: list[dict[str, Any]] = [
+    {"name": ""}, {"name": "x" * 101}, {"name": "a\u200bb"}, {"name": "a\u202eb"}, {"name": "\u001b[2J"},
+    {"name": None}, {"name": "a\u0000b"},
+    {"prefix": ""}, {"prefix": None}, {"prefix": "mn_live_"}, {"prefix": "mn_live_abc"},
+    {"prefix": "mn_live_abcde"}, {"prefix": "mn_other_abcd"}, {"prefix": "MN_LIVE_abcd"},
+    {"prefix": "mn_live_ab d"}, {"prefix": "mn_live_abcd\n"}, {"prefix": "x mn_live_abcd"},
+    {"hash": ""}, {"hash": None}, {"hash": "a" * 63}, {"hash": "a" * 65}, {"hash": "A" * 64},
+    {"hash": "g" * 64}, {"hash": "a" * 64 + "\n"},
+    {"scopes": []}, {"scopes": None}, {"scopes": ["everything"]}, {"scopes": ["documents:read", "x"]},
+    {"scopes": [None]}, {"scopes": ["documents:read", None]}, {"scopes": ["Documents:read"]},
+    {"scopes": [""]}, {"scopes": ["*"]},
+    {"expires_at": LONG_AGO}, {"expires_at": "-infinity"}, {"expires_at": "infinity"},
+    {"expires_at": "9999-12-31T00:00:00Z"}, {"expires_at": "20000-01-01T00:00:00Z"},
+    {"expires_at": "tomorrow-ish"},
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "fine",
-    [
-        {"name": "x"}, {"name": "x" * 100}, {"name": "Ключ 🔑"}, {"prefix": "mn_test_A-_9"},
-        {"prefix": "mn_admin_abcd"}, {"prefix": "sk_abcd"}, {"expires_at": "9999-12-30T00:00:00Z"},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_value_at_its_bounds_makes_a_key(people: People, fine: dict[str, Any]):
-    (name,) = fine
-    row = created(people.ann, **fine)
-    assert row[name].replace("+00:00", "Z") == fine[name]
+def test_a_value_out_of_bounds_makes_no_key(people: People, world: World, subtests: pytest.Subtests):
+    for fault in OUT_OF_BOUNDS:
+        with subtests.test(fault=fault):
+            before = stored(world, people.ann)
+            answer = people.ann.rpc("rag_create_key", key_arguments(**fault))
+            assert answer.status_code == 400, answer.text
+            assert stored(world, people.ann) == before
+
+
+AT_BOUNDS: list[dict[str, Any]] = [
+    {"name": "x"}, {"name": "x" * 100}, {"name": "Ключ 🔑"}, {"prefix": "mn_test_A-_9"},
+    {"prefix": "mn_admin_abcd"}, {"prefix": "sk_abcd"}, {"expires_at": "9999-12-30T00:00:00Z"},
+]  # fmt: skip
+
+
+def test_a_value_at_its_bounds_makes_a_key(people: People, subtests: pytest.Subtests):
+    for fine in AT_BOUNDS:
+        with subtests.test(fine=fine):
+            (name,) = fine
+            row = created(people.ann, **fine)
+            assert row[name].replace("+00:00", "Z") == fine[name]
 
 
 # Cardinality() and <@ look through dimensions. A nested list is no list of scopes: the functions
@@ -296,32 +301,36 @@ def test_the_scope_admin_is_for_admins_of_that_org(people: People, world: World)
     assert stored(world, people.ada) == 1
 
 
-@pytest.mark.parametrize("function", ["rag_create_key", "rag_rotate_key"])
-@pytest.mark.parametrize("name", ["requests_per_minute", "owner_id", "id", "created_at", "collection_id"])
 def test_no_function_takes_what_a_caller_does_not_decide(
-    people: People, world: World, function: str, name: str
+    people: People, world: World, subtests: pytest.Subtests
 ):
     """PostgREST finds no function that has such an argument."""
     key = created(people.ann)
-    arguments = key_arguments() if function == "rag_create_key" else rotation(key["id"])
-    value = 1_000_000 if name == "requests_per_minute" else people.bob.id
-    assert people.ann.rpc(function, {**arguments, name: value}).status_code == 404
-    assert stored(world, people.ann) == 1
+    for name in ("requests_per_minute", "owner_id", "id", "created_at", "collection_id"):
+        value = 1_000_000 if name == "requests_per_minute" else people.bob.id
+        for function, arguments in (
+            ("rag_create_key", key_arguments()),
+            ("rag_rotate_key", rotation(key["id"])),
+        ):
+            with subtests.test(name=name, function=function):
+                before = stored(world, people.ann)
+                assert people.ann.rpc(function, {**arguments, name: value}).status_code == 404
+                assert stored(world, people.ann) == before
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "requests_per_minute = 1000000", "scopes = array['admin']", "hash = repeat('0', 64)",
-        "org_id = gen_random_uuid()", "collection_id = null", "name = 'mine'", "created_at = now()",
-    ],
-)  # fmt: skip
+CHANGES = [
+    "requests_per_minute = 1000000", "scopes = array['admin']", "hash = repeat('0', 64)",
+    "org_id = gen_random_uuid()", "collection_id = null", "name = 'mine'", "created_at = now()",
+]  # fmt: skip
+
+
 def test_not_even_in_sql_does_an_owner_change_what_their_key_may_do(
-    people: People, world: World, change: str
+    people: People, world: World, subtests: pytest.Subtests
 ):
     created(people.ann)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        world.as_user(people.ann, f"update rag.api_keys set {change}")
+    for change in CHANGES:
+        with subtests.test(change=change), pytest.raises(psycopg.errors.InsufficientPrivilege):
+            world.as_user(people.ann, f"update rag.api_keys set {change}")
 
 
 def test_not_even_in_sql_is_a_key_deleted_or_made_for_somebody_else(people: People, world: World):
@@ -436,12 +445,14 @@ def test_a_key_without_an_end_rotates_into_one_without(people: People):
     assert new["expires_at"] is None
 
 
-@pytest.mark.parametrize("overlap", [-1, 604_801, None, -(2**31), 2**31 - 1])
-def test_an_overlap_over_a_week_or_below_zero_rotates_nothing(people: People, overlap: int | None):
-    old = created(people.ann)
-    answer = people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=overlap))
-    assert refusal(answer) == (400, "invalid_overlap")
-    assert listed(people.ann) == [old]
+def test_an_overlap_over_a_week_or_below_zero_rotates_nothing(people: People, subtests: pytest.Subtests):
+    for overlap in (-1, 604_801, None, -(2**31), 2**31 - 1):
+        with subtests.test(overlap=overlap):
+            old = created(people.ann)
+            before = listed(people.ann)
+            answer = people.ann.rpc("rag_rotate_key", rotation(old["id"], overlap_seconds=overlap))
+            assert refusal(answer) == (400, "invalid_overlap")
+            assert listed(people.ann) == before
 
 
 @pytest.mark.parametrize("who", ["admin", "member", "outsider", "owner who left"])
@@ -474,11 +485,14 @@ def test_a_key_that_has_ended_is_not_rotated(people: People, world: World, state
     assert stored(world, people.ann) == 1
 
 
-@pytest.mark.parametrize("fault", [{"prefix": "x"}, {"hash": "x"}, {"prefix": None}, {"hash": None}], ids=str)
-def test_a_rotation_that_fails_leaves_the_old_key_as_it_was(people: People, fault: dict[str, Any]):
-    old = created(people.ann)
-    assert people.ann.rpc("rag_rotate_key", rotation(old["id"], **fault)).status_code == 400
-    assert listed(people.ann) == [old]
+def test_a_rotation_that_fails_leaves_the_old_key_as_it_was(people: People, subtests: pytest.Subtests):
+    faults: list[dict[str, Any]] = [{"prefix": "x"}, {"hash": "x"}, {"prefix": None}, {"hash": None}]
+    for fault in faults:
+        with subtests.test(fault=fault):
+            old = created(people.ann)
+            before = listed(people.ann)
+            assert people.ann.rpc("rag_rotate_key", rotation(old["id"], **fault)).status_code == 400
+            assert listed(people.ann) == before
 
 
 def rotated_at_once(actor: Actor, key_id: str, overlap_seconds: int, times: int = 2) -> list[int]:
@@ -611,14 +625,15 @@ def test_a_key_that_never_was_opens_to_nothing(people: People):
     assert opened(people.ann, fresh()) == []
 
 
-@pytest.mark.parametrize(
-    "digest", [None, "", "%", "*", "null", 7, True, [], ["x"], {}, {"hash": "x"}, "0" * 64], ids=str
-)
-def test_a_claim_that_is_no_keys_hash_opens_nothing(people: People, world: World, digest: Any):
+NO_HASHES: list[Any] = [None, "", "%", "*", "null", 7, True, [], ["x"], {}, {"hash": "x"}, "0" * 64]
+
+
+def test_a_claim_that_is_no_keys_hash_opens_nothing(people: People, world: World, subtests: pytest.Subtests):
     own = fresh()
     key = created(people.ann, own)
-    assert opened(people.ann, digest) == []
-    assert opened(people.ann, [own]) == opened(people.ann, {"hash": own}) == []
+    for digest in [*NO_HASHES, [own], {"hash": own}]:
+        with subtests.test(digest=digest):
+            assert opened(people.ann, digest) == []
     assert world.sql("select last_used_at from rag.api_keys where id = %s", key["id"]) == [(None,)]
 
 

@@ -18,22 +18,23 @@ def facet(world: World, kind: str, value: Any) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("1", "1.0"),
-        ("1", "1e0"),
-        ("100", "1e2"),
-        ("-0.50", "-0.5"),
-        ("0", "-0.0"),
-        ("[1.0, 2]", "[1, 2.00]"),
-        ('{"a": {"b": [1.0]}}', '{"a": {"b": [1]}}'),
-        ('{"a": 1, "bb": 2}', '{"bb": 2.0, "a": 1}'),
-        ('"é"', '"\\u00e9"'),
-    ],
-)
-def test_equal_values_are_one_facet(world: World, one: str, other: str):
-    assert facet(world, "metadata.x", one) == facet(world, "metadata.x", other)
+EQUAL_VALUES = [
+    ("1", "1.0"),
+    ("1", "1e0"),
+    ("100", "1e2"),
+    ("-0.50", "-0.5"),
+    ("0", "-0.0"),
+    ("[1.0, 2]", "[1, 2.00]"),
+    ('{"a": {"b": [1.0]}}', '{"a": {"b": [1]}}'),
+    ('{"a": 1, "bb": 2}', '{"bb": 2.0, "a": 1}'),
+    ('"é"', '"\\u00e9"'),
+]
+
+
+def test_equal_values_are_one_facet(world: World, subtests: pytest.Subtests):
+    for one, other in EQUAL_VALUES:
+        with subtests.test(one=one, other=other):
+            assert facet(world, "metadata.x", one) == facet(world, "metadata.x", other)
 
 
 def test_different_values_and_kinds_are_different_facets(world: World):

@@ -58,21 +58,24 @@ def entity(world: World, name: str | None) -> Any:
     return world.sql("select rag.entity(%s)", name)[0][0]
 
 
-@pytest.mark.parametrize("names", SAME, ids=lambda names: names[0])
-def test_names_that_differ_in_writing_alone_are_one_entity(world: World, names: tuple[str, ...]):
-    found = {name: entity(world, name) for name in names}
-    assert len(set(found.values())) == 1, found
-    assert found[names[0]] != ""
+def test_names_that_differ_in_writing_alone_are_one_entity(world: World, subtests: pytest.Subtests):
+    for names in SAME:
+        with subtests.test(names=names):
+            found = {name: entity(world, name) for name in names}
+            assert len(set(found.values())) == 1, found
+            assert found[names[0]] != ""
 
 
-@pytest.mark.parametrize("names", DIFFERENT, ids=lambda names: names[0])
-def test_names_that_differ_in_more_are_several(world: World, names: tuple[str, ...]):
-    assert len({entity(world, name) for name in names}) == len(names)
+def test_names_that_differ_in_more_are_several(world: World, subtests: pytest.Subtests):
+    for names in DIFFERENT:
+        with subtests.test(names=names):
+            assert len({entity(world, name) for name in names}) == len(names)
 
 
-@pytest.mark.parametrize("name", NOTHING, ids=ascii)
-def test_what_has_no_letter_or_digit_is_no_entity(world: World, name: str):
-    assert entity(world, name) == ""
+def test_what_has_no_letter_or_digit_is_no_entity(world: World, subtests: pytest.Subtests):
+    for name in NOTHING:
+        with subtests.test(name=name):
+            assert entity(world, name) == ""
 
 
 def test_a_name_that_is_an_article_stays_one(world: World):
@@ -113,15 +116,20 @@ def test_an_entity_and_its_id_are_that_entity(world: World):
     assert odd == []
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("Kestrel", "Kestral"), ("Phillips", "Filips"), ("Catherine", "Kathryne"), ("Schmidt", "Schmiddt"),
-     ("Azure Works", "Asure Vorks"), ("Mackenzie", "Makenzie"), ("Ottawa", "Otawa"), ("Петрров", "Петров")],
-)  # fmt: skip
-def test_names_that_are_often_confused_begin_or_end_alike_in_sound(world: World, one: str, other: str):
-    ((first, second),) = world.sql("select rag.sound(rag.entity(%s)), rag.sound(rag.entity(%s))", one, other)
-    kept = max(2, (2 * len(second) + 2) // 3)
-    assert first[:kept] == second[:kept] or first[-kept:] == second[-kept:], (first, second)
+CONFUSABLE_NAMES = [
+    ("Kestrel", "Kestral"), ("Phillips", "Filips"), ("Catherine", "Kathryne"), ("Schmidt", "Schmiddt"),
+    ("Azure Works", "Asure Vorks"), ("Mackenzie", "Makenzie"), ("Ottawa", "Otawa"), ("Петрров", "Петров"),
+]  # fmt: skip
+
+
+def test_names_that_are_often_confused_begin_or_end_alike_in_sound(world: World, subtests: pytest.Subtests):
+    for one, other in CONFUSABLE_NAMES:
+        with subtests.test(one=one, other=other):
+            ((first, second),) = world.sql(
+                "select rag.sound(rag.entity(%s)), rag.sound(rag.entity(%s))", one, other
+            )
+            kept = max(2, (2 * len(second) + 2) // 3)
+            assert first[:kept] == second[:kept] or first[-kept:] == second[-kept:], (first, second)
 
 
 def test_likeness_is_a_share_and_highest_for_the_same(world: World):
@@ -152,10 +160,11 @@ TITLES: dict[str, dict[str, float]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("title", TITLES)
-def test_a_title_names_itself_and_its_parts(world: World, title: str):
-    rows = world.sql("select entity, weight from rag.names_of_title(%s)", title)
-    assert dict(rows) == pytest.approx(TITLES[title])
+def test_a_title_names_itself_and_its_parts(world: World, subtests: pytest.Subtests):
+    for title, named in TITLES.items():
+        with subtests.test(title=title):
+            rows = world.sql("select entity, weight from rag.names_of_title(%s)", title)
+            assert dict(rows) == pytest.approx(named)
 
 
 def test_a_title_without_end_names_no_more_than_ten_things(world: World):

@@ -73,11 +73,14 @@ NO_NAMES: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NO_NAMES, ids=ascii)
-def test_what_is_no_name_is_left_out_and_the_rest_kept(world: World, people: People, name: Any):
-    chunk = passages.passages(["x"])[0] | {"names": [name, FULL], "relations": []}
-    document_id = passages.put(world, people.ann, "x", chunks=[chunk])
-    assert naming.mentions(world, document_id) == [(0, "michael curtiz")]
+def test_what_is_no_name_is_left_out_and_the_rest_kept(
+    world: World, people: People, subtests: pytest.Subtests
+):
+    for name in NO_NAMES:
+        with subtests.test(name=ascii(name)[:60]):
+            chunk = passages.passages(["x"])[0] | {"names": [name, FULL], "relations": []}
+            document_id = passages.put(world, people.ann, "x", chunks=[chunk])
+            assert naming.mentions(world, document_id) == [(0, "michael curtiz")]
 
 
 ODD: dict[str, tuple[dict[str, Any], Any]] = {
@@ -105,24 +108,29 @@ ODD: dict[str, tuple[dict[str, Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", ODD)
-def test_a_name_with_odd_fields_is_a_name_without_them(world: World, people: People, what: str):
-    fields, expected = ODD[what]
-    document_id = naming.put(world, people.ann, "t", Said("x", [FULL | fields]))
-    ((_, entity, name, *found),) = rows(world, document_id)
-    assert (entity, name) == ("michael curtiz", "Michael Curtiz")
-    kept = ("person", ["Curtiz", "Michael Curtiz"], 0.75)
-    for value, wanted, otherwise in zip(found, expected, kept, strict=True):
-        assert value == (otherwise if wanted is None else wanted)
+def test_a_name_with_odd_fields_is_a_name_without_them(
+    world: World, people: People, subtests: pytest.Subtests
+):
+    for what, (fields, expected) in ODD.items():
+        with subtests.test(what=what):
+            document_id = naming.put(world, people.ann, "t", Said("x", [FULL | fields]))
+            ((_, entity, name, *found),) = rows(world, document_id)
+            assert (entity, name) == ("michael curtiz", "Michael Curtiz")
+            kept = ("person", ["Curtiz", "Michael Curtiz"], 0.75)
+            for value, wanted, otherwise in zip(found, expected, kept, strict=True):
+                assert value == (otherwise if wanted is None else wanted)
 
 
-@pytest.mark.parametrize("names", ["Heron", 7, {"name": "Heron"}, True, None], ids=ascii)
-def test_names_that_are_no_list_are_none(world: World, people: People, names: Any):
+def test_names_that_are_no_list_are_none(world: World, people: People, subtests: pytest.Subtests):
     """As if nobody had looked."""
-    chunk = passages.passages(["x"])[0] | {"names": names, "relations": names}
-    document_id = passages.put(world, people.ann, "x", chunks=[chunk])
-    assert naming.mentions(world, document_id) == []
-    assert world.sql("select level from rag.extractions where document_id = %s", document_id) == [(0,)]
+    for names in ["Heron", 7, {"name": "Heron"}, True, None]:
+        with subtests.test(names=names):
+            chunk = passages.passages(["x"])[0] | {"names": names, "relations": names}
+            document_id = passages.put(world, people.ann, "x", chunks=[chunk])
+            assert naming.mentions(world, document_id) == []
+            assert world.sql("select level from rag.extractions where document_id = %s", document_id) == [
+                (0,)
+            ]
 
 
 def test_of_ten_thousand_names_in_one_chunk_two_hundred_count(world: World, people: People):

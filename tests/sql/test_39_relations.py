@@ -24,24 +24,24 @@ def test_ends_are_folded_and_said_twice_an_edge_is_as_sure_as_it_is_said_once(wo
     assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(0.75,)]
 
 
-@pytest.mark.parametrize(
-    ("title", "names", "kept"),
-    [
-        ("t", ["Heron", "Kestrel"], True),
-        ("Heron", ["Kestrel"], True),
-        ("Heron: Kestrel", [], True),
-        ("t", ["Heron"], False),
-        ("Heron", [], False),
-        ("t", [], False),
-        ("t", ["Heron Kestrel"], False),
-    ],
-    ids=str,
-)
+ENDS = [
+    ("t", ["Heron", "Kestrel"], True),
+    ("Heron", ["Kestrel"], True),
+    ("Heron: Kestrel", [], True),
+    ("t", ["Heron"], False),
+    ("Heron", [], False),
+    ("t", [], False),
+    ("t", ["Heron Kestrel"], False),
+]
+
+
 def test_both_ends_are_named_in_the_document_or_its_title(
-    world: World, people: People, title: str, names: list[str], kept: bool
+    world: World, people: People, subtests: pytest.Subtests
 ):
-    said = Said("x", names, [("Heron", "OWNED_BY", "Kestrel")])
-    assert bool(naming.relations(world, naming.put(world, people.ann, title, said))) is kept
+    for title, names, kept in ENDS:
+        with subtests.test(title=title, names=names):
+            said = Said("x", names, [("Heron", "OWNED_BY", "Kestrel")])
+            assert bool(naming.relations(world, naming.put(world, people.ann, title, said))) is kept
 
 
 def test_an_end_may_be_named_in_another_chunk_of_the_document_but_in_no_other_document(
@@ -53,14 +53,17 @@ def test_an_end_may_be_named_in_another_chunk_of_the_document_but_in_no_other_do
     assert naming.relations(world, naming.put(world, people.ann, "t", said)) == []
 
 
-@pytest.mark.parametrize(
-    ("subject", "object_"),
-    [("Heron", "Heron"), ("Heron", "the heron"), ("Heron (bird)", "HERON"), ("Heron", "Heron's")],
-)
-def test_nothing_is_related_to_itself(world: World, people: People, subject: str, object_: str):
-    said = Said("x", ["Heron", "Kestrel"], [(subject, "PART_OF", object_), ("Heron", "PART_OF", "Kestrel")])
-    document_id = naming.put(world, people.ann, "t", said)
-    assert naming.relations(world, document_id) == [(0, "heron", "PART_OF", "kestrel")]
+SELF_RELATIONS = [("Heron", "Heron"), ("Heron", "the heron"), ("Heron (bird)", "HERON"), ("Heron", "Heron's")]
+
+
+def test_nothing_is_related_to_itself(world: World, people: People, subtests: pytest.Subtests):
+    for subject, object_ in SELF_RELATIONS:
+        with subtests.test(subject=subject, object=object_):
+            said = Said(
+                "x", ["Heron", "Kestrel"], [(subject, "PART_OF", object_), ("Heron", "PART_OF", "Kestrel")]
+            )
+            document_id = naming.put(world, people.ann, "t", said)
+            assert naming.relations(world, document_id) == [(0, "heron", "PART_OF", "kestrel")]
 
 
 FULL = {"subject": "Heron", "type": "OWNED_BY", "object": "Kestrel", "confidence": 0.9}
@@ -77,26 +80,33 @@ NO_RELATIONS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("relation", NO_RELATIONS, ids=lambda one: ascii(one)[:60])
-def test_what_is_no_relation_is_left_out_and_the_rest_kept(world: World, people: People, relation: Any):
-    said = Said("x", ["Heron", "Kestrel"], [relation, ("Kestrel", "PART_OF", "Heron")])
-    document_id = naming.put(world, people.ann, "t", said)
-    assert naming.relations(world, document_id) == [(0, "kestrel", "PART_OF", "heron")]
-    assert naming.mentions(world, document_id) == [(0, "heron"), (0, "kestrel")]
+def test_what_is_no_relation_is_left_out_and_the_rest_kept(
+    world: World, people: People, subtests: pytest.Subtests
+):
+    for relation in NO_RELATIONS:
+        with subtests.test(relation=ascii(relation)[:100]):
+            said = Said("x", ["Heron", "Kestrel"], [relation, ("Kestrel", "PART_OF", "Heron")])
+            document_id = naming.put(world, people.ann, "t", said)
+            assert naming.relations(world, document_id) == [(0, "kestrel", "PART_OF", "heron")]
+            assert naming.mentions(world, document_id) == [(0, "heron"), (0, "kestrel")]
 
 
-@pytest.mark.parametrize("confidence", [1, 7, int("9" * 400)])
-def test_nothing_is_surer_than_sure(world: World, people: People, confidence: float):
-    said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
-    document_id = naming.put(world, people.ann, "t", said)
-    assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [(1,)]
+def test_nothing_is_surer_than_sure(world: World, people: People, subtests: pytest.Subtests):
+    for confidence in [1, 7, int("9" * 400)]:
+        with subtests.test(confidence=confidence):
+            said = Said("x", ["Heron", "Kestrel"], [("Heron", "OWNED_BY", "Kestrel", confidence)])
+            document_id = naming.put(world, people.ann, "t", said)
+            assert world.sql("select confidence from rag.relations where document_id = %s", document_id) == [
+                (1,)
+            ]
 
 
-@pytest.mark.parametrize("relations", ["x", 7, {"subject": "Heron"}, None], ids=ascii)
-def test_relations_that_are_no_list_are_none(world: World, people: People, relations: Any):
-    chunk = passages.passages(["x"])[0] | {"names": [naming.named("Heron")], "relations": relations}
-    document_id = passages.put(world, people.ann, "x", chunks=[chunk])
-    assert naming.counts(world, document_id) == [0, 1, 0, 1]
+def test_relations_that_are_no_list_are_none(world: World, people: People, subtests: pytest.Subtests):
+    for relations in ["x", 7, {"subject": "Heron"}, None]:
+        with subtests.test(relations=relations):
+            chunk = passages.passages(["x"])[0] | {"names": [naming.named("Heron")], "relations": relations}
+            document_id = passages.put(world, people.ann, "x", chunks=[chunk])
+            assert naming.counts(world, document_id) == [0, 1, 0, 1]
 
 
 def test_relations_without_names_have_no_ends(world: World, people: People):

@@ -154,42 +154,49 @@ def test_where_no_turn_takes_place(people: People, world: World):
         assert refused(keep(people.ann, None, **place)) == error, place
 
 
-@pytest.mark.parametrize(
-    ("said", "status"),
-    [
-        ([], 400),
-        ([ASKED] * 1001, 400),
-        ("How?", 400),
-        (None, 400),
-        ([None], 400),
-        ([{"role": "tool", "content": "x"}], 400),
-        ([{"role": "user"}], 400),
-        ([{"role": "user", "content": None}], 400),
-        ([{"role": "user", "content": {"text": "x"}}], 400),
-        ([{**ASKED, "details": []}], 400),
-        ([{**ASKED, "details": {"a": "x" * 70_000}}], 400),
-        ([{**ASKED, "content": "a\0b"}], 400),
-        ([ASKED, {**ASKED, "content": "é" * 100_001}], 400),
-        ([{**ASKED, "content": "é" * 100_000}], 200),
-        ([{**ASKED, "content": ""}], 200),
-        ([{**ASKED, "details": None}], 200),
-        ([ASKED] * 1000, 200),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_what_may_be_said(people: People, said: Any, status: int):
-    answer = keep(people.ann, None, messages=said)
-    assert answer.status_code == status, answer.text
-    assert len(listed(people.ann)) == (status == 200)
+TURNS: list[tuple[Any, int]] = [
+    ([], 400),
+    ([ASKED] * 1001, 400),
+    ("How?", 400),
+    (None, 400),
+    ([None], 400),
+    ([{"role": "tool", "content": "x"}], 400),
+    ([{"role": "user"}], 400),
+    ([{"role": "user", "content": None}], 400),
+    ([{"role": "user", "content": {"text": "x"}}], 400),
+    ([{**ASKED, "details": []}], 400),
+    ([{**ASKED, "details": {"a": "x" * 70_000}}], 400),
+    ([{**ASKED, "content": "a\0b"}], 400),
+    ([ASKED, {**ASKED, "content": "é" * 100_001}], 400),
+    ([{**ASKED, "content": "é" * 100_000}], 200),
+    ([{**ASKED, "content": ""}], 200),
+    ([{**ASKED, "details": None}], 200),
+    ([ASKED] * 1000, 200),
+]
 
 
-@pytest.mark.parametrize(
-    ("title", "status"),
-    [("x" * 200, 200), ("", 200), (None, 200), ("x" * 201, 400), ("a\u202eb", 400)],
-    ids=lambda value: str(value)[:10],
-)
-def test_what_it_may_be_called(people: People, title: str | None, status: int):
-    assert keep(people.ann, title=title).status_code == status
+def test_what_may_be_said(people: People, subtests: pytest.Subtests):
+    for said, status in TURNS:
+        with subtests.test(said=str(said)[:60]):
+            before = len(listed(people.ann))
+            answer = keep(people.ann, None, messages=said)
+            assert answer.status_code == status, answer.text
+            assert len(listed(people.ann)) == before + (status == 200)
+
+
+TITLES: list[tuple[str | None, int]] = [
+    ("x" * 200, 200),
+    ("", 200),
+    (None, 200),
+    ("x" * 201, 400),
+    ("a\u202eb", 400),
+]
+
+
+def test_what_it_may_be_called(people: People, subtests: pytest.Subtests):
+    for title, status in TITLES:
+        with subtests.test(title=str(title)[:10]):
+            assert keep(people.ann, title=title).status_code == status
 
 
 def test_those_come_first_where_something_was_said_last(people: People):

@@ -112,10 +112,11 @@ def test_a_vector_is_recalled_until_it_is_too_old(people: People, world: World):
     assert recall(people.ann, 1, 120), "who asks says how old"
 
 
-@pytest.mark.parametrize("seconds", [0, -1, -(2**31), None])
-def test_within_no_time_nothing_is_recalled(people: People, seconds: int | None):
+def test_within_no_time_nothing_is_recalled(people: People, subtests: pytest.Subtests):
     remember(people.ann, 1)
-    assert recall(people.ann, 1, seconds) is None
+    for seconds in (0, -1, -(2**31), None):
+        with subtests.test(seconds=seconds):
+            assert recall(people.ann, 1, seconds) is None
 
 
 def test_remembering_deletes_the_callers_expired_and_nobody_elses(people: People, world: World):
@@ -162,42 +163,44 @@ def test_a_full_cache_takes_as_many_bytes_as_its_comment_says(people: People, wo
     assert (size() - before) / len(users) < 300_000
 
 
-@pytest.mark.parametrize(
-    ("fault", "code"),
-    [
-        ({"hash": None}, "invalid_hash"),
-        ({"hash": ""}, "invalid_hash"),
-        ({"hash": "g" * 64}, "invalid_hash"),
-        ({"hash": "A" * 64}, "invalid_hash"),
-        ({"hash": "0" * 63}, "invalid_hash"),
-        ({"hash": "0" * 65}, "invalid_hash"),
-        ({"hash": "0" * 64 + "\n"}, "invalid_hash"),
-        ({"embedding": None}, "wrong_dimensions"),
-        ({"embedding": [1.0]}, "wrong_dimensions"),
-        ({"embedding": [1.0] * 1537}, "wrong_dimensions"),
-        ({"embedding": [0.0] * 1536}, "zero_vector"),
-        ({"embedding": [1e-12] * 1536}, "zero_vector"),
-        ({"max_age_seconds": None}, "invalid_max_age"),
-        ({"max_age_seconds": 0}, "invalid_max_age"),
-        ({"max_age_seconds": -1}, "invalid_max_age"),
-        ({"max_age_seconds": 86_401}, "invalid_max_age"),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_what_cannot_be_remembered_is_refused(people: People, world: World, fault: dict[str, Any], code: str):
-    answer = remembering(people.ann, **fault)
-    assert (answer.status_code, answer.json()["details"]) == (400, code), answer.text
-    assert remembered(world, people.ann) == []
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"hash": None}, "invalid_hash"),
+    ({"hash": ""}, "invalid_hash"),
+    ({"hash": "g" * 64}, "invalid_hash"),
+    ({"hash": "A" * 64}, "invalid_hash"),
+    ({"hash": "0" * 63}, "invalid_hash"),
+    ({"hash": "0" * 65}, "invalid_hash"),
+    ({"hash": "0" * 64 + "\n"}, "invalid_hash"),
+    ({"embedding": None}, "wrong_dimensions"),
+    ({"embedding": [1.0]}, "wrong_dimensions"),
+    ({"embedding": [1.0] * 1537}, "wrong_dimensions"),
+    ({"embedding": [0.0] * 1536}, "zero_vector"),
+    ({"embedding": [1e-12] * 1536}, "zero_vector"),
+    ({"max_age_seconds": None}, "invalid_max_age"),
+    ({"max_age_seconds": 0}, "invalid_max_age"),
+    ({"max_age_seconds": -1}, "invalid_max_age"),
+    ({"max_age_seconds": 86_401}, "invalid_max_age"),
+]
 
 
-@pytest.mark.parametrize(
-    "embedding",
-    ["[NaN]", "[Infinity]", [1e6] * 1536, [1e39] * 1536, "word", {}, []],
-    ids=lambda e: str(e)[:12],
-)
-def test_what_is_no_vector_is_refused(people: People, world: World, embedding: Any):
-    assert remembering(people.ann, embedding=embedding).status_code == 400
-    assert remembered(world, people.ann) == []
+def test_what_cannot_be_remembered_is_refused(people: People, world: World, subtests: pytest.Subtests):
+    for fault, code in FAULTS:
+        with subtests.test(fault=str(fault)[:60]):
+            before = remembered(world, people.ann)
+            answer = remembering(people.ann, **fault)
+            assert (answer.status_code, answer.json()["details"]) == (400, code), answer.text
+            assert remembered(world, people.ann) == before
+
+
+NO_VECTORS: list[Any] = ["[NaN]", "[Infinity]", [1e6] * 1536, [1e39] * 1536, "word", {}, []]
+
+
+def test_what_is_no_vector_is_refused(people: People, world: World, subtests: pytest.Subtests):
+    for embedding in NO_VECTORS:
+        with subtests.test(embedding=str(embedding)[:12]):
+            before = remembered(world, people.ann)
+            assert remembering(people.ann, embedding=embedding).status_code == 400
+            assert remembered(world, people.ann) == before
 
 
 def test_a_malformed_hash_recalls_nothing(people: People):

@@ -207,16 +207,22 @@ MALFORMED: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("fault", MALFORMED)
-def test_a_malformed_chunk_is_refused_and_leaves_what_was_there(people: People, world: World, fault: str):
-    put(people.ann, people.acme, range(2), external_id="x", title="old")
-    arguments = put_arguments(people.acme, [vector(seed) for seed in range(5)], external_id="x", title="new")
-    answer = people.ann.rpc(
-        "rag_put_document", {**arguments, "chunks": MALFORMED[fault](arguments["chunks"])}
-    )
-    assert 400 <= answer.status_code < 500, answer.text
-    assert rows_of(world, people.acme) == (1, 2)
-    assert [match["title"] for match in people.ann.match(vector(1))] == ["old", "old"]
+def test_a_malformed_chunk_is_refused_and_leaves_what_was_there(
+    people: People, world: World, subtests: pytest.Subtests
+):
+    for fault, change in MALFORMED.items():
+        with subtests.test(fault=fault):
+            (old,) = put(people.ann, people.acme, range(2), external_id=fault, title="old").json()
+            before = rows_of(world, people.acme)
+            new = [vector(seed) for seed in range(5)]
+            arguments = put_arguments(people.acme, new, external_id=fault, title="new")
+            chunks = change(arguments["chunks"])
+            answer = people.ann.rpc("rag_put_document", {**arguments, "chunks": chunks})
+            assert 400 <= answer.status_code < 500, answer.text
+            assert rows_of(world, people.acme) == before
+            matches = people.ann.match(vector(1))
+            titles = [match["title"] for match in matches if match["document_id"] == old["document_id"]]
+            assert titles == ["old", "old"]
 
 
 def test_not_a_number_is_not_even_json(people: People, world: World):

@@ -33,65 +33,63 @@ SHELF: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture
-def shelf(people: People) -> Actor:
+@pytest.fixture(scope="module")
+def shelf(shared_people: People) -> Actor:
     for title, fields in SHELF.items():
-        people.ann.put([vector(1)], title=title, **fields)
-    return people.ann
+        shared_people.ann.put([vector(1)], title=title, **fields)
+    return shared_people.ann
 
 
-@pytest.mark.parametrize(
-    ("filters", "found"),
-    [
-        ({}, "call mail page"),
-        ({"source_type": "email"}, "mail"),
-        ({"source_types": ["email", "doc"]}, "mail page"),
-        ({"source_types": []}, "call mail page"),
-        ({"lang": "en"}, "call mail"),
-        ({"lang": "EN-gb"}, "call"),
-        ({"lang": "en-G"}, ""),
-        ({"date_from": "2026-01-01T00:00:00Z"}, "call mail"),
-        ({"date_from": "2026-01-01T00:00:00Z", "date_to": "2026-03-01T11:00:00Z"}, "call mail"),
-        ({"date_to": "2026-03-01T10:59:59Z"}, "call"),
-        ({"date_from": "2027-01-01T00:00:00Z", "date_to": "2025-01-01T00:00:00Z"}, ""),
-        ({"authors": ["ann"]}, "call"),
-        ({"authors": ["ann", "bob", "Ann"]}, "call mail page"),
-        ({"authors": [None]}, ""),
-        ({"origins": ["phone", "imap"]}, "call mail"),
-        ({"states": ["open"]}, "call"),
-        ({"labels": ["red"]}, "call mail"),
-        ({"labels": ["blue", "green"]}, "call"),
-        ({"labels": ["re"]}, ""),
-        ({"metadata": {"n": 1}}, "call mail"),
-        ({"metadata": {"n": 1.000}}, "call mail"),
-        ({"metadata": {"n": "1"}}, "page"),
-        ({"metadata": {"n": True}}, ""),
-        ({"metadata": {"b": True}}, "mail"),
-        ({"metadata": {"b": None}}, "page"),
-        ({"metadata": {"s": "1", "n": 1}}, "call"),
-        ({"metadata": {"s": "1", "n": 2}}, ""),
-        ({"metadata": {}}, "call mail page"),
-        ({"labels": ["red"], "states": ["closed"], "source_types": ["email"]}, "mail"),
-        # A kind of its own for each: an author is no label, and metadata is neither.
-        ({"labels": ["ann"]}, ""),
-        ({"metadata": {"author": "ann"}}, ""),
-        ({"collection_id": NOBODYS}, ""),
-        ({"org_id": NOBODYS}, ""),
-        ({"model": "another"}, ""),
-        ({"unheard": "of"}, "call mail page"),
-        ({"document_ids": [NOBODYS], "without_chunk": NOBODYS}, "call mail page"),
-        (
-            dict.fromkeys(
-                ["source_type", "source_types", "lang", "authors", "labels", "metadata", "date_from"]
-            ),
-            "call mail page",
-        ),
-    ],
-    ids=str,
-)
-def test_a_filter_finds_what_it_says(shelf: Actor, filters: dict[str, Any], found: str):
-    rows = shelf.match(vector(1), **{"model": MODEL, **filters})
-    assert {row["title"] for row in rows} == {f"a {word}" for word in found.split()}
+FILTERS: list[tuple[dict[str, Any], str]] = [
+    ({}, "call mail page"),
+    ({"source_type": "email"}, "mail"),
+    ({"source_types": ["email", "doc"]}, "mail page"),
+    ({"source_types": []}, "call mail page"),
+    ({"lang": "en"}, "call mail"),
+    ({"lang": "EN-gb"}, "call"),
+    ({"lang": "en-G"}, ""),
+    ({"date_from": "2026-01-01T00:00:00Z"}, "call mail"),
+    ({"date_from": "2026-01-01T00:00:00Z", "date_to": "2026-03-01T11:00:00Z"}, "call mail"),
+    ({"date_to": "2026-03-01T10:59:59Z"}, "call"),
+    ({"date_from": "2027-01-01T00:00:00Z", "date_to": "2025-01-01T00:00:00Z"}, ""),
+    ({"authors": ["ann"]}, "call"),
+    ({"authors": ["ann", "bob", "Ann"]}, "call mail page"),
+    ({"authors": [None]}, ""),
+    ({"origins": ["phone", "imap"]}, "call mail"),
+    ({"states": ["open"]}, "call"),
+    ({"labels": ["red"]}, "call mail"),
+    ({"labels": ["blue", "green"]}, "call"),
+    ({"labels": ["re"]}, ""),
+    ({"metadata": {"n": 1}}, "call mail"),
+    ({"metadata": {"n": 1.000}}, "call mail"),
+    ({"metadata": {"n": "1"}}, "page"),
+    ({"metadata": {"n": True}}, ""),
+    ({"metadata": {"b": True}}, "mail"),
+    ({"metadata": {"b": None}}, "page"),
+    ({"metadata": {"s": "1", "n": 1}}, "call"),
+    ({"metadata": {"s": "1", "n": 2}}, ""),
+    ({"metadata": {}}, "call mail page"),
+    ({"labels": ["red"], "states": ["closed"], "source_types": ["email"]}, "mail"),
+    # A kind of its own for each: an author is no label, and metadata is neither.
+    ({"labels": ["ann"]}, ""),
+    ({"metadata": {"author": "ann"}}, ""),
+    ({"collection_id": NOBODYS}, ""),
+    ({"org_id": NOBODYS}, ""),
+    ({"model": "another"}, ""),
+    ({"unheard": "of"}, "call mail page"),
+    ({"document_ids": [NOBODYS], "without_chunk": NOBODYS}, "call mail page"),
+    (
+        dict.fromkeys(["source_type", "source_types", "lang", "authors", "labels", "metadata", "date_from"]),
+        "call mail page",
+    ),
+]
+
+
+def test_a_filter_finds_what_it_says(shelf: Actor, subtests: pytest.Subtests):
+    for filters, found in FILTERS:
+        with subtests.test(filters=filters):
+            rows = shelf.match(vector(1), **{"model": MODEL, **filters})
+            assert {row["title"] for row in rows} == {f"a {word}" for word in found.split()}
 
 
 def test_collections_are_filtered_by_their_ids(shelf: Actor):
@@ -102,35 +100,35 @@ def test_collections_are_filtered_by_their_ids(shelf: Actor):
     assert len(shelf.match(vector(1), collection_ids=[default, str(uuid4())])) == 2
 
 
+BAD_FILTERS: list[Any] = [
+    [],
+    "x",
+    1,
+    True,
+    {"metadata": []},
+    {"metadata": "x"},
+    {"metadata": 1},
+    {"org_id": "x"},
+    {"date_from": "x"},
+    {"authors": "ann"},
+    {"authors": {"a": 1}},
+    {"collection_ids": ["x"]},
+]
+
+
 @pytest.mark.parametrize("function", ["rag_match", "rag_search", "rag_similar"])
-@pytest.mark.parametrize(
-    "filters",
-    [
-        [],
-        "x",
-        1,
-        True,
-        {"metadata": []},
-        {"metadata": "x"},
-        {"metadata": 1},
-        {"org_id": "x"},
-        {"date_from": "x"},
-        {"authors": "ann"},
-        {"authors": {"a": 1}},
-        {"collection_ids": ["x"]},
-    ],
-    ids=str,
-)
-def test_a_filter_that_cannot_be_read_is_refused(shelf: Actor, function: str, filters: Any):
-    more: dict[str, dict[str, Any]] = {
-        "rag_search": {"query_vector": vector(1), "mode": "semantic"},
-        "rag_match": {"query_vector": vector(1)},
-    }
-    arguments = more.get(function, {"chunk_id": str(uuid4())})
-    answer = shelf.rpc(function, {**arguments, "filters": filters})
-    assert answer.status_code == 400, answer.text
-    if not isinstance(filters, dict) or "metadata" in filters:
-        assert answer.json()["details"] == "invalid_filters"
+def test_a_filter_that_cannot_be_read_is_refused(shelf: Actor, function: str, subtests: pytest.Subtests):
+    for filters in BAD_FILTERS:
+        with subtests.test(filters=filters, function=function):
+            more: dict[str, dict[str, Any]] = {
+                "rag_search": {"query_vector": vector(1), "mode": "semantic"},
+                "rag_match": {"query_vector": vector(1)},
+            }
+            arguments = more.get(function, {"chunk_id": str(uuid4())})
+            answer = shelf.rpc(function, {**arguments, "filters": filters})
+            assert answer.status_code == 400, answer.text
+            if not isinstance(filters, dict) or "metadata" in filters:
+                assert answer.json()["details"] == "invalid_filters"
 
 
 def test_metadata_deeper_than_any_document_s_finds_nothing(shelf: Actor):

@@ -1,31 +1,29 @@
 """Every way of searching, held against a slow oracle over random libraries, people and filters."""
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+import pytest
 
 from tests.actors import MODEL, Actor, World, vector
 from tests.sql import passages
 from tests.sql.oracle import WORDS, Library, nearest, some_filters
 
 PAGES = [1, 3, 10, 40, 100]
-a_seed = st.integers(0, 2**32)
-some_examples = settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    # Shrinking a seed makes nothing smaller.
-    phases=(Phase.explicit, Phase.generate),
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 
 
-def searches(library: Library, count: int) -> Iterator[tuple[Actor, list[float], int, dict[str, Any]]]:
+@pytest.fixture(scope="module")
+def libraries(world: World) -> list[Library]:
+    """For tests that only read."""
+    return [Library(world, seed) for seed in range(8)]
+
+
+def searches(
+    library: Library, draw: random.Random, count: int
+) -> Iterator[tuple[Actor, list[float], int, dict[str, Any]]]:
     """Who asks, with which vector, for how many, with which filters."""
-    draw, people = library.draw, library.people
+    people = library.people
     collections = sorted({one.fields["collection_id"] for one in library.passages})
     for _ in range(count):
         person = draw.choice(
@@ -47,98 +45,121 @@ def assert_a_list(rows: list[dict[str, Any]]) -> None:
     assert len(set(ids(rows))) == len(rows)
 
 
-@some_examples
-@given(seed=a_seed)
-def test_a_match_is_the_oracle_s_first_rows_in_its_order(world: World, seed: int):
-    library = Library(world, seed)
-    for number, (person, needle, top_k, filters) in enumerate(searches(library, 25)):
-        left = library.left(person, filters)
-        expected = nearest(needle, left)[:top_k]
-        through = person.match if number % 5 == 0 else None  # Some through PostgREST.
-        rows = (
-            through(needle, top_k, **{"model": MODEL, **filters})
-            if through
-            else passages.match(world, person, needle, top_k, **filters)
-        )
-        assert ids(rows) == expected, (filters, top_k)
-        assert all(row["exact"] and row["considered"] == len(left) for row in rows)
+def test_a_match_is_the_oracle_s_first_rows_in_its_order(
+    world: World, libraries: list[Library], subtests: pytest.Subtests
+):
+    for seed, library in enumerate(libraries):
+        with subtests.test(seed=seed):
+            draw = random.Random(100 + seed)  # noqa: S311  # not a secret
+            for number, (person, needle, top_k, filters) in enumerate(searches(library, draw, 25)):
+                left = library.left(person, filters)
+                expected = nearest(needle, left)[:top_k]
+                through = person.match if number % 5 == 0 else None  # Some through PostgREST.
+                rows = (
+                    through(needle, top_k, **{"model": MODEL, **filters})
+                    if through
+                    else passages.match(world, person, needle, top_k, **filters)
+                )
+                assert ids(rows) == expected, (filters, top_k)
+                assert all(row["exact"] and row["considered"] == len(left) for row in rows)
 
 
-@some_examples
-@given(seed=a_seed)
-def test_the_index_fills_every_page_with_what_the_filters_leave(world: World, seed: int):
-    library = Library(world, seed)
-    with passages.deployed_with(world, exact_rows=0):
-        for person, needle, top_k, filters in searches(library, 25):
-            left = library.left(person, filters)
-            rows = passages.match(world, person, needle, top_k, **filters)
-            assert len(rows) == min(top_k, len(left)), (filters, top_k)
-            assert set(ids(rows)) <= {one.chunk_id for one in left}
-            assert_a_list(rows)
-            if rows and rows[0]["exact"]:
-                assert ids(rows) == nearest(needle, left)[:top_k]
+def test_the_index_fills_every_page_with_what_the_filters_leave(
+    world: World, libraries: list[Library], subtests: pytest.Subtests
+):
+    for seed, library in enumerate(libraries):
+        with subtests.test(seed=seed):
+            draw = random.Random(200 + seed)  # noqa: S311  # not a secret
+            with passages.deployed_with(world, exact_rows=0):
+                for person, needle, top_k, filters in searches(library, draw, 25):
+                    left = library.left(person, filters)
+                    rows = passages.match(world, person, needle, top_k, **filters)
+                    assert len(rows) == min(top_k, len(left)), (filters, top_k)
+                    assert set(ids(rows)) <= {one.chunk_id for one in left}
+                    assert_a_list(rows)
+                    if rows and rows[0]["exact"]:
+                        assert ids(rows) == nearest(needle, left)[:top_k]
 
 
-@some_examples
-@given(seed=a_seed)
-def test_a_keyword_page_holds_chunks_with_the_words_as_many_as_there_are(world: World, seed: int):
-    library = Library(world, seed)
-    for person, _, top_k, filters in searches(library, 25):
-        words = library.draw.sample(WORDS, library.draw.randint(1, 3))
-        holding = {
-            one.chunk_id for one in library.left(person, filters) if set(words) & set(one.text.split())
-        }
-        rows = passages.search(world, person, " ".join(words), top_k=top_k, filters=filters)
-        assert set(ids(rows)) <= holding, (filters, words)
-        assert len(rows) == min(top_k, len(holding)), (filters, words, top_k)
-        assert_a_list(rows)
+def test_a_keyword_page_holds_chunks_with_the_words_as_many_as_there_are(
+    world: World, libraries: list[Library], subtests: pytest.Subtests
+):
+    for seed, library in enumerate(libraries):
+        with subtests.test(seed=seed):
+            draw = random.Random(300 + seed)  # noqa: S311  # not a secret
+            for person, _, top_k, filters in searches(library, draw, 25):
+                words = draw.sample(WORDS, draw.randint(1, 3))
+                holding = {
+                    one.chunk_id
+                    for one in library.left(person, filters)
+                    if set(words) & set(one.text.split())
+                }
+                rows = passages.search(world, person, " ".join(words), top_k=top_k, filters=filters)
+                assert set(ids(rows)) <= holding, (filters, words)
+                assert len(rows) == min(top_k, len(holding)), (filters, words, top_k)
+                assert_a_list(rows)
 
 
-@some_examples
-@given(seed=a_seed)
-def test_other_modes_fill_every_page_with_what_the_filters_leave(world: World, seed: int):
-    library = Library(world, seed)
-    for person, needle, top_k, filters in searches(library, 25):
-        left = {one.chunk_id for one in library.left(person, filters)}
-        arguments = {
-            "mode": library.draw.choice(["semantic", "hybrid", "hierarchical"]),
-            "fusion": library.draw.choice(["mean", "rrf"]),
-            "half_life_days": library.draw.choice([None, 30]),
-            "expand_context": library.draw.choice([0, 2]),
-            "query_vector": needle,
-        }
-        words = " ".join(library.draw.sample([*WORDS, "unheard"], 2))
-        rows = passages.search(world, person, words, top_k=top_k, filters=filters, **arguments)
-        assert set(ids(rows)) <= left, (filters, arguments["mode"])
-        assert len(rows) == min(top_k, len(left)), (filters, arguments["mode"], top_k)
-        assert_a_list(rows)
+def test_other_modes_fill_every_page_with_what_the_filters_leave(
+    world: World, libraries: list[Library], subtests: pytest.Subtests
+):
+    for seed, library in enumerate(libraries):
+        with subtests.test(seed=seed):
+            draw = random.Random(400 + seed)  # noqa: S311  # not a secret
+            for person, needle, top_k, filters in searches(library, draw, 25):
+                left = {one.chunk_id for one in library.left(person, filters)}
+                arguments = {
+                    "mode": draw.choice(["semantic", "hybrid", "hierarchical"]),
+                    "fusion": draw.choice(["mean", "rrf"]),
+                    "half_life_days": draw.choice([None, 30]),
+                    "expand_context": draw.choice([0, 2]),
+                    "query_vector": needle,
+                }
+                words = " ".join(draw.sample([*WORDS, "unheard"], 2))
+                rows = passages.search(world, person, words, top_k=top_k, filters=filters, **arguments)
+                assert set(ids(rows)) <= left, (filters, arguments["mode"])
+                assert len(rows) == min(top_k, len(left)), (filters, arguments["mode"], top_k)
+                assert_a_list(rows)
 
 
-@some_examples
-@given(seed=a_seed)
-def test_what_is_similar_fills_every_page_and_is_never_the_subject(world: World, seed: int):
-    library = Library(world, seed)
-    for person, _, top_k, filters in searches(library, 15):
-        seen = library.left(person, {})
-        if not seen:
-            continue
-        subject = library.draw.choice(seen)
-        left = [
-            one
-            for one in library.left(person, filters | {"model": MODEL})
-            if one.document_id != subject.document_id
-        ]
-        by_document = passages.similar(
-            world, person, document_id=subject.document_id, top_k=top_k, filters=filters
-        )
-        assert len(by_document) == min(top_k, len(left))
-        assert set(ids(by_document)) <= {one.chunk_id for one in left}
-        by_result = passages.similar(
-            world, person, document_id=subject.document_id, result="documents", top_k=top_k, filters=filters
-        )
-        documents = {one.document_id for one in left}
-        assert len({row["document_id"] for row in by_result}) == len(by_result) == min(top_k, len(documents))
-        by_chunk = passages.similar(world, person, chunk_id=subject.chunk_id, top_k=top_k, filters=filters)
-        assert subject.chunk_id not in ids(by_chunk)
-        assert_a_list(by_document)
-        assert_a_list(by_chunk)
+def test_what_is_similar_fills_every_page_and_is_never_the_subject(
+    world: World, libraries: list[Library], subtests: pytest.Subtests
+):
+    for seed, library in enumerate(libraries):
+        with subtests.test(seed=seed):
+            draw = random.Random(500 + seed)  # noqa: S311  # not a secret
+            for person, _, top_k, filters in searches(library, draw, 15):
+                seen = library.left(person, {})
+                if not seen:
+                    continue
+                subject = draw.choice(seen)
+                left = [
+                    one
+                    for one in library.left(person, filters | {"model": MODEL})
+                    if one.document_id != subject.document_id
+                ]
+                by_document = passages.similar(
+                    world, person, document_id=subject.document_id, top_k=top_k, filters=filters
+                )
+                assert len(by_document) == min(top_k, len(left))
+                assert set(ids(by_document)) <= {one.chunk_id for one in left}
+                by_result = passages.similar(
+                    world,
+                    person,
+                    document_id=subject.document_id,
+                    result="documents",
+                    top_k=top_k,
+                    filters=filters,
+                )
+                documents = {one.document_id for one in left}
+                assert (
+                    len({row["document_id"] for row in by_result})
+                    == len(by_result)
+                    == min(top_k, len(documents))
+                )
+                by_chunk = passages.similar(
+                    world, person, chunk_id=subject.chunk_id, top_k=top_k, filters=filters
+                )
+                assert subject.chunk_id not in ids(by_chunk)
+                assert_a_list(by_document)
+                assert_a_list(by_chunk)

@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from local import migrations
 from local.stack import Stack
 from tests.actors import MODEL, Actor, World, vector
+from tests.databases import clone
 from tests.sql import passages
 
 # As many as make a scan of a table dearer than any index.
@@ -36,15 +37,15 @@ Crowd = tuple[World, Actor, Actor]
 
 
 @pytest.fixture(scope="module")
-def crowd(stack: Stack) -> Iterator[Crowd]:
+def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
     """A user with a hundred documents beside a tenant with thousands, in a database of their own."""
-    migrations.make_database(stack.postgres, "planned")
-    migrations.apply_declared(stack.postgres, "planned")
-    world = World(stack, "planned")
+    database = f"planned_{worker_id}"
+    clone(stack.postgres, database)
+    world = World(stack, database)
     small, large = world.org("small"), world.org("large")
     ann, bob = world.user(small), world.user(large)
     passages.put(world, bob, "x")
-    with psycopg.connect(stack.database_url(database="planned")) as connection:
+    with psycopg.connect(stack.database_url(database=database)) as connection:
         # An index is faster made of many rows than row by row.
         index = "select pg_get_indexdef('rag.chunks_by_embedding'::regclass)"
         (definition,) = connection.execute(index).fetchone() or ("",)
@@ -61,7 +62,7 @@ def crowd(stack: Stack) -> Iterator[Crowd]:
     world.sql("vacuum analyze rag.chunks, rag.documents, rag.postings, rag.term_counts, rag.facets")
     yield world, ann, bob
     world.close()
-    migrations.drop_database(stack.postgres, "planned")
+    migrations.drop_database(stack.postgres, database)
 
 
 def uses(world: World, call: Callable[[], Any]) -> Counter[str]:

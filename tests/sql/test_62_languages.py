@@ -7,8 +7,9 @@ from tests.conftest import People
 from tests.sql import passages
 
 
-@pytest.fixture
-def three_languages(world: World, people: People) -> People:
+@pytest.fixture(scope="module")
+def languages(world: World, shared_people: People) -> People:
+    people = shared_people
     passages.put(world, people.ann, "The pumps were running all night.", title="Pumps", lang="en-GB")
     passages.put(world, people.ann, "Die Häuser standen in der Nacht.", title="Häuser", lang="de")
     passages.put(world, people.ann, "Les pompes tournaient la nuit.", title="Pompes", lang="fr")
@@ -16,28 +17,27 @@ def three_languages(world: World, people: People) -> People:
     return people
 
 
-@pytest.mark.parametrize(
-    ("question", "langs"),
-    [
-        ("which pump ran at night", {"en-GB"}),
-        ("welches Haus", {"de"}),
-        ("une pompe", {"fr"}),
-        ("東京", {"ja"}),
-        ("ポンプ", {"ja"}),
-        ("pump Haus pompe", {"en-GB", "de", "fr"}),
-        # Words that one of the languages passes over count in none.
-        ("die running", {"en-GB"}),
-        ("the der la pump", {"en-GB"}),
-        ("pump's", {"en-GB"}),
-        ("nothing of it", set()),
-        ("?!", set()),
-    ],
-)
-def test_each_language_is_found_by_its_own_stems(
-    world: World, three_languages: People, question: str, langs: set[str]
-):
-    rows = passages.search(world, three_languages.ann, question)
-    assert {row["lang"] for row in rows} == langs
+QUESTIONS = [
+    ("which pump ran at night", {"en-GB"}),
+    ("welches Haus", {"de"}),
+    ("une pompe", {"fr"}),
+    ("東京", {"ja"}),
+    ("ポンプ", {"ja"}),
+    ("pump Haus pompe", {"en-GB", "de", "fr"}),
+    # Words that one of the languages passes over count in none.
+    ("die running", {"en-GB"}),
+    ("the der la pump", {"en-GB"}),
+    ("pump's", {"en-GB"}),
+    ("nothing of it", set()),
+    ("?!", set()),
+]
+
+
+def test_each_language_is_found_by_its_own_stems(world: World, languages: People, subtests: pytest.Subtests):
+    for question, langs in QUESTIONS:
+        with subtests.test(question=question):
+            rows = passages.search(world, languages.ann, question)
+            assert {row["lang"] for row in rows} == langs
 
 
 def test_a_word_that_several_languages_stem_alike_counts_once(world: World, people: People):
@@ -59,10 +59,12 @@ def test_a_deployment_says_what_documents_without_a_language_are_in(world: World
         assert len(passages.search(world, people.ann, "housing")) == 1
 
 
-@pytest.mark.parametrize("text", ["the", "🙂", "…", "x" * 5000])
-@pytest.mark.parametrize("mode", ["keyword", "hybrid", "hierarchical"])
-def test_texts_without_a_term_break_no_search(world: World, people: People, text: str, mode: str):
-    passages.put(world, people.ann, text, title="The")
-    needle = None if mode == "keyword" else passages.written(1)
-    rows = passages.search(world, people.ann, "the pump", mode=mode, query_vector=needle)
-    assert len(rows) == (mode != "keyword")
+def test_texts_without_a_term_break_no_search(world: World, people: People, subtests: pytest.Subtests):
+    for text in ("the", "🙂", "…", "x" * 5000):
+        document_id = passages.put(world, people.ann, text, title="The")
+        for mode in ("keyword", "hybrid", "hierarchical"):
+            with subtests.test(text=text[:20], mode=mode):
+                needle = None if mode == "keyword" else passages.written(1)
+                rows = passages.search(world, people.ann, "the pump", mode=mode, query_vector=needle)
+                assert len(rows) == (mode != "keyword")
+        passages.delete(world, people.ann, document_id)

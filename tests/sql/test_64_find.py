@@ -9,7 +9,6 @@ from tests.conftest import People
 from tests.sql import passages
 
 MODES = ["semantic", "keyword", "hybrid", "hierarchical"]
-every_mode = pytest.mark.parametrize("mode", MODES)
 
 
 def found(world: World, people: People, mode: str, **arguments: Any) -> list[passages.Row]:
@@ -17,46 +16,58 @@ def found(world: World, people: People, mode: str, **arguments: Any) -> list[pas
     return passages.search(world, people.ann, "pump", mode=mode, query_vector=vector(1), **arguments)
 
 
-@every_mode
 def test_of_equals_the_preferred_comes_first_and_the_others_keep_85_percent(
-    world: World, people: People, mode: str
+    world: World, people: People, subtests: pytest.Subtests
 ):
     for source_type in ("doc", "issue", "email"):
         passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type=source_type)
-    plain = {row["source_type"]: row["score"] for row in found(world, people, mode)}
-    rows = found(world, people, mode, prefer=["issue", "call"])
-    assert rows[0]["source_type"] == "issue"
-    assert {row["source_type"]: row["score"] for row in rows} == {
-        name: pytest.approx(score if name == "issue" else 0.85 * score) for name, score in plain.items()
-    }
+    for mode in MODES:
+        with subtests.test(mode=mode):
+            plain = {row["source_type"]: row["score"] for row in found(world, people, mode)}
+            rows = found(world, people, mode, prefer=["issue", "call"])
+            assert rows[0]["source_type"] == "issue"
+            assert {row["source_type"]: row["score"] for row in rows} == {
+                name: pytest.approx(score if name == "issue" else 0.85 * score)
+                for name, score in plain.items()
+            }
 
 
-@every_mode
-def test_what_is_preferred_comes_in_that_would_not_have_been_seen(world: World, people: People, mode: str):
+def test_what_is_preferred_comes_in_that_would_not_have_been_seen(
+    world: World, people: People, subtests: pytest.Subtests
+):
     for number in range(5):
         near = [one + 0.01 * number * other for one, other in zip(vector(1), vector(2), strict=True)]
         source_type = "issue" if number == 4 else "doc"
         passages.put(world, people.ann, "pump", vectors=[near], source_type=source_type)
-    (first,) = found(world, people, mode, top_k=1, prefer=["issue"])
-    assert first["source_type"] == "issue"
-    assert len(found(world, people, mode, top_k=3, prefer=["issue"])) == 3
+    for mode in MODES:
+        with subtests.test(mode=mode):
+            (first,) = found(world, people, mode, top_k=1, prefer=["issue"])
+            assert first["source_type"] == "issue"
+            assert len(found(world, people, mode, top_k=3, prefer=["issue"])) == 3
 
 
-@every_mode
-def test_what_is_much_better_stays_before_the_preferred(world: World, people: People, mode: str):
+def test_what_is_much_better_stays_before_the_preferred(
+    world: World, people: People, subtests: pytest.Subtests
+):
     far = [0.2 * one + other for one, other in zip(vector(1), vector(2), strict=True)]
     passages.put(world, people.ann, "valve " * 50 + "pump", vectors=[far], source_type="issue")
     passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type="doc")
-    rows = found(world, people, mode, prefer=["issue"])
-    assert [row["source_type"] for row in rows] == ["doc", "issue"]
+    for mode in MODES:
+        with subtests.test(mode=mode):
+            rows = found(world, people, mode, prefer=["issue"])
+            assert [row["source_type"] for row in rows] == ["doc", "issue"]
 
 
-@pytest.mark.parametrize("prefer", [None, [], ["nothing"], [None]], ids=str)
-def test_to_prefer_nothing_that_is_there_changes_no_order(world: World, people: People, prefer: list[str]):
+def test_to_prefer_nothing_that_is_there_changes_no_order(
+    world: World, people: People, subtests: pytest.Subtests
+):
     for number in range(5):
         passages.put(world, people.ann, "pump", vectors=[vector(number)])
     ids = [row["chunk_id"] for row in found(world, people, "hybrid")]
-    assert [row["chunk_id"] for row in found(world, people, "hybrid", prefer=prefer)] == ids
+    preferred: list[list[str | None] | None] = [None, [], ["nothing"], [None]]
+    for prefer in preferred:
+        with subtests.test(prefer=prefer):
+            assert [row["chunk_id"] for row in found(world, people, "hybrid", prefer=prefer)] == ids
 
 
 def test_each_leg_says_how_long_it_took_and_the_other_says_nothing(world: World, people: People):

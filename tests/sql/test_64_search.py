@@ -11,15 +11,19 @@ from tests.sql import passages
 TEXTS = ["pump alpha", "pump pump beta", "gamma", "delta pump valve", "epsilon valve valve"]
 
 
-@pytest.fixture
-def shelf(world: World, people: People) -> People:
+def fill(world: World, people: People) -> None:
     """No two are equally near to vector(2), and none is behind it, where all similarities are 0."""
     for number, text in enumerate(TEXTS):
         pairs = zip(vector(2), vector(100 + number), strict=True)
         passages.put(
             world, people.ann, text, vectors=[[one * (number + 1) + other * 3 for one, other in pairs]]
         )
-    return people
+
+
+@pytest.fixture(scope="module")
+def shelf(world: World, shared_people: People) -> People:
+    fill(world, shared_people)
+    return shared_people
 
 
 def by_chunk(rows: list[dict[str, Any]], what: str) -> dict[str, Any]:
@@ -99,20 +103,23 @@ def test_hierarchical_finds_chunks_of_the_best_documents_only(world: World, peop
     )
 
 
-@pytest.mark.parametrize(
-    ("days", "kept"), [(-5, 1.0), (0, 1.0), (10, 0.75), (20, 0.625), (40, 0.53125), (10**5, 0.5)]
-)
-@pytest.mark.parametrize("mode", ["semantic", "keyword", "hybrid"])
+DECAYS = [(-5, 1.0), (0, 1.0), (10, 0.75), (20, 0.625), (40, 0.53125), (10**5, 0.5)]
+
+
 def test_a_score_fades_by_half_lives_to_no_less_than_half(
-    world: World, people: People, mode: str, days: int, kept: float
+    world: World, people: People, subtests: pytest.Subtests
 ):
-    ((date,),) = world.sql("select (now() - make_interval(days => %s))::text", days)
-    passages.put(world, people.ann, "pump", occurred_at=date)
-    arguments: dict[str, Any] = {"mode": mode, "query_vector": vector(0)}
-    (fresh,) = passages.search(world, people.ann, "pump", **arguments)
-    (faded,) = passages.search(world, people.ann, "pump", half_life_days=10, **arguments)
-    assert faded["score"] == pytest.approx(fresh["score"] * kept, rel=1e-3)
-    assert faded["similarity"] == fresh["similarity"]
+    for days, kept in DECAYS:
+        ((date,),) = world.sql("select (now() - make_interval(days => %s))::text", days)
+        document_id = passages.put(world, people.ann, "pump", occurred_at=date)
+        for mode in ("semantic", "keyword", "hybrid"):
+            with subtests.test(days=days, mode=mode):
+                arguments: dict[str, Any] = {"mode": mode, "query_vector": vector(0)}
+                (fresh,) = passages.search(world, people.ann, "pump", **arguments)
+                (faded,) = passages.search(world, people.ann, "pump", half_life_days=10, **arguments)
+                assert faded["score"] == pytest.approx(fresh["score"] * kept, rel=1e-3)
+                assert faded["similarity"] == fresh["similarity"]
+        passages.delete(world, people.ann, document_id)
 
 
 def test_fading_changes_the_order_and_a_document_without_a_date_is_new(world: World, people: People):
@@ -120,6 +127,20 @@ def test_fading_changes_the_order_and_a_document_without_a_date_is_new(world: Wo
         passages.put(world, people.ann, "pump", occurred_at=date, title=date or "none")
     rows = passages.search(world, people.ann, "pump", half_life_days=5e-324)
     assert [row["title"] for row in rows] == ["none", "2001-01-01T00:00:00Z"]
+
+
+def test_a_half_life_reorders_more_documents_than_the_page_shows(world: World, people: People):
+    """The new document is less similar than both old ones, whose scores are halved."""
+    for _ in range(2):
+        passages.put(
+            world, people.ann, "old", vectors=[vector(0)], occurred_at="2001-01-01T00:00:00Z", title="old"
+        )
+    similar = [3 * one + other for one, other in zip(vector(0), vector(1), strict=True)]
+    passages.put(world, people.ann, "new", vectors=[similar], title="new")
+    arguments: dict[str, Any] = {"mode": "semantic", "query_vector": vector(0), "top_k": 1}
+    assert [row["title"] for row in passages.search(world, people.ann, **arguments)] == ["old"]
+    faded = passages.search(world, people.ann, half_life_days=10, **arguments)
+    assert [row["title"] for row in faded] == ["new"]
 
 
 ERRORS: list[tuple[dict[str, Any], str]] = [
@@ -145,11 +166,16 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "detail"), ERRORS, ids=str)
-def test_a_wrong_argument_is_a_typed_error(people: People, wrong: dict[str, Any], detail: str):
-    right = {"query_text": "x", "query_vector": vector(1), "mode": "hybrid"}
-    answer = people.ann.rpc("rag_search", {**right, **wrong})
-    assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (400, "PT400", detail)
+def test_a_wrong_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
+    for wrong, detail in ERRORS:
+        with subtests.test(wrong=str(wrong)[:60], detail=detail):
+            right = {"query_text": "x", "query_vector": vector(1), "mode": "hybrid"}
+            answer = people.ann.rpc("rag_search", {**right, **wrong})
+            assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (
+                400,
+                "PT400",
+                detail,
+            )
 
 
 def test_what_is_left_out_has_a_default(people: People):
@@ -161,13 +187,14 @@ def test_what_is_left_out_has_a_default(people: People):
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "hierarchical"])
-def test_collections_without_hybrid_search_are_searched_by_meaning(world: World, shelf: People, mode: str):
+def test_collections_without_hybrid_search_are_searched_by_meaning(world: World, people: People, mode: str):
     """All of those that are searched; where one has it, words have their part."""
-    ((home,),) = world.sql("select id::text from rag.collections where org_id = %s", shelf.acme.id)
+    fill(world, people)
+    ((home,),) = world.sql("select id::text from rag.collections where org_id = %s", people.acme.id)
 
     def found(**filters: Any) -> list[dict[str, Any]]:
         rows = passages.search(
-            world, shelf.ann, "pump", mode=mode, query_vector=vector(2), filters={"model": MODEL, **filters}
+            world, people.ann, "pump", mode=mode, query_vector=vector(2), filters={"model": MODEL, **filters}
         )
         return passages.untimed(rows)
 
@@ -179,10 +206,10 @@ def test_collections_without_hybrid_search_are_searched_by_meaning(world: World,
         assert (rows == by_both) is not meaning
         assert all(row["word_score"] is None for row in rows) is meaning
     other = world.sql(
-        "insert into rag.collections (org_id, name) values (%s, 'o') returning id::text", shelf.acme.id
+        "insert into rag.collections (org_id, name) values (%s, 'o') returning id::text", people.acme.id
     )
     assert found(collection_ids=[home, other[0][0]]) == by_both
     assert found() == by_both
     # By word, when that is asked for, all the same.
     filters = {"model": MODEL, "collection_id": home}
-    assert passages.search(world, shelf.ann, "pump", mode="keyword", filters=filters)
+    assert passages.search(world, people.ann, "pump", mode="keyword", filters=filters)

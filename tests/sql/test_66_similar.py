@@ -1,5 +1,6 @@
 """rag_similar: what is like a text, a chunk or a document, and never the subject."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
-from tests.sql import passages
+from tests.sql import naming, passages
 
 
 def ids(rows: list[dict[str, Any]]) -> list[str]:
@@ -41,22 +42,21 @@ def test_documents_come_once_each_by_their_best_chunk(world: World, people: Peop
     assert subject not in {row["document_id"] for row in rows}
 
 
-@pytest.mark.parametrize("exact_rows", [0, 10000])
 def test_one_document_of_many_equal_chunks_does_not_hide_the_others(
-    world: World, people: People, exact_rows: int
+    world: World, people: People, subtests: pytest.Subtests
 ):
     """More of them than the index ever keeps in sight, and more than are fetched at first."""
     subject = passages.put(world, people.ann, "x", vectors=[vector(1)])
     passages.put(world, people.ann, *["x"] * 450, vectors=[vector(1)] * 450)
     others = {passages.put(world, people.ann, "x", vectors=[vector(seed)]) for seed in (2, 3, 4)}
-    with passages.deployed_with(world, exact_rows=exact_rows):
-        rows = passages.similar(world, people.ann, document_id=subject, result="documents", top_k=100)
-    assert {row["document_id"] for row in rows} > others
-    assert len(rows) == 4
+    for exact_rows in (0, 10_000):
+        with subtests.test(exact_rows=exact_rows), passages.deployed_with(world, exact_rows=exact_rows):
+            rows = passages.similar(world, people.ann, document_id=subject, result="documents", top_k=100)
+            assert {row["document_id"] for row in rows} > others
+            assert len(rows) == 4
 
 
 MODES = ["semantic", "keyword", "hybrid"]
-every_mode = pytest.mark.parametrize("mode", MODES)
 
 
 def shelf(world: World, people: People) -> list[str]:
@@ -70,57 +70,67 @@ def shelf(world: World, people: People) -> list[str]:
     return documents
 
 
-@every_mode
-@pytest.mark.parametrize("result", ["chunks", "documents"])
-def test_a_subject_is_never_like_itself_in_any_mode(world: World, people: People, mode: str, result: str):
+def test_a_subject_is_never_like_itself_in_any_mode(world: World, people: People, subtests: pytest.Subtests):
     """Of ann's documents, the one with most of its words is likest by word."""
     first, second, *_ = documents = shelf(world, people)
-    rows = passages.similar(world, people.ann, document_id=first, mode=mode, result=result)
-    assert first not in {row["document_id"] for row in rows}
-    assert mode == "semantic" or rows[0]["document_id"] == second
-    chunk_id = world.sql("select id::text from rag.chunks where document_id = %s and ordinal = 0", first)[0][
-        0
-    ]
-    rows = passages.similar(world, people.ann, chunk_id=chunk_id, mode=mode, result=result, top_k=100)
-    assert chunk_id not in ids(rows)
-    assert {row["document_id"] for row in rows} <= set(documents)
-    assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
+    chunk_id = naming.chunk_ids(world, first)[0]
+    for mode, result in product(MODES, ("chunks", "documents")):
+        with subtests.test(mode=mode, result=result):
+            asked: dict[str, Any] = {"mode": mode, "result": result}
+            rows = passages.similar(world, people.ann, document_id=first, **asked)
+            assert first not in {row["document_id"] for row in rows}
+            assert mode == "semantic" or rows[0]["document_id"] == second
+            rows = passages.similar(world, people.ann, chunk_id=chunk_id, top_k=100, **asked)
+            assert chunk_id not in ids(rows)
+            assert {row["document_id"] for row in rows} <= set(documents)
+            assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
 
 
-@every_mode
-def test_what_is_like_a_text_is_what_a_search_for_it_finds(world: World, people: People, mode: str):
+def test_what_is_like_a_text_is_what_a_search_for_it_finds(
+    world: World, people: People, subtests: pytest.Subtests
+):
     shelf(world, people)
     text, needle = "valve pump", vector(1)
-    found = passages.search(world, people.ann, text, query_vector=needle, mode=mode, top_k=6)
-    like = passages.similar(world, people.ann, query_text=text, query_vector=needle, mode=mode, top_k=6)
-    assert passages.untimed(like) == passages.untimed(found)
+    for mode in MODES:
+        with subtests.test(mode=mode):
+            asked: dict[str, Any] = {"query_vector": needle, "mode": mode, "top_k": 6}
+            found = passages.search(world, people.ann, text, **asked)
+            like = passages.similar(world, people.ann, query_text=text, **asked)
+            assert passages.untimed(like) == passages.untimed(found)
 
 
-@every_mode
-@pytest.mark.parametrize("subject", ["text", "chunk", "document"])
-def test_documents_are_as_many_as_there_are(world: World, people: People, mode: str, subject: str):
+def test_documents_are_as_many_as_there_are(world: World, people: People, subtests: pytest.Subtests):
     """One with hundreds of chunks, each of which is likest, leaves room for all the others."""
     flood = passages.put(world, people.ann, *["pump valve"] * 300, vectors=[vector(1)] * 300)
     others = {passages.put(world, people.ann, "pump", vectors=[vector(seed)]) for seed in (2, 3, 4)}
-    asked: dict[str, Any] = {"result": "documents", "mode": mode, "top_k": 4}
-    if subject == "text":
-        asked |= {"query_text": "pump valve", "query_vector": vector(1)}
-    else:
-        first = passages.put(world, people.ann, "pump valve", vectors=[vector(1)])
-        ((chunk_id,),) = world.sql("select id::text from rag.chunks where document_id = %s", first)
-        asked[f"{subject}_id"] = chunk_id if subject == "chunk" else first
-    rows = passages.similar(world, people.ann, **asked)
-    assert {row["document_id"] for row in rows} == others | {flood}
-    assert len(rows) == 4
+
+    def assert_all(mode: str, **subject: Any) -> None:
+        asked: dict[str, Any] = {"result": "documents", "mode": mode, "top_k": 4, **subject}
+        rows = passages.similar(world, people.ann, **asked)
+        assert {row["document_id"] for row in rows} == others | {flood}
+        assert len(rows) == 4
+
+    for mode in MODES:
+        with subtests.test(mode=mode, subject="text"):
+            assert_all(mode, query_text="pump valve", query_vector=vector(1))
+    # The text has as many documents that are like it; the two other subjects are one more.
+    first = passages.put(world, people.ann, "pump valve", vectors=[vector(1)])
+    (chunk_id,) = naming.chunk_ids(world, first)
+    for mode in MODES:
+        with subtests.test(mode=mode, subject="chunk"):
+            assert_all(mode, chunk_id=chunk_id)
+        with subtests.test(mode=mode, subject="document"):
+            assert_all(mode, document_id=first)
 
 
-@every_mode
-def test_of_equals_those_of_a_preferred_type_come_first(world: World, people: People, mode: str):
+def test_of_equals_those_of_a_preferred_type_come_first(
+    world: World, people: People, subtests: pytest.Subtests
+):
     first = passages.put(world, people.ann, "pump", vectors=[vector(1)])
     for source_type in ("a", "b", "c"):
         passages.put(world, people.ann, "pump", vectors=[vector(1)], source_type=source_type)
-    for result in ("chunks", "documents"):
-        for wanted in ("a", "b", "c"):
+    for mode, result, wanted in product(MODES, ("chunks", "documents"), ("a", "b", "c")):
+        with subtests.test(mode=mode, result=result, wanted=wanted):
             asked: dict[str, Any] = {"mode": mode, "result": result, "prefer": [wanted], "top_k": 1}
             (row,) = passages.similar(world, people.ann, document_id=first, **asked)
             assert row["source_type"] == wanted
@@ -171,38 +181,36 @@ def test_a_document_whose_chunks_cancel_out_is_refused(people: People):
     assert (answer.status_code, answer.json()["details"]) == (400, "zero_vector")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "detail"),
-    [
-        ({}, 400, "invalid_subject"),
-        ({"chunk_id": NOBODYS, "document_id": NOBODYS}, 400, "invalid_subject"),
-        ({"chunk_id": NOBODYS, "result": "words"}, 400, "invalid_result"),
-        ({"chunk_id": NOBODYS, "result": None}, 400, "invalid_result"),
-        ({"chunk_id": NOBODYS, "top_k": 0}, 400, "invalid_top_k"),
-        ({"chunk_id": NOBODYS, "top_k": None}, 400, "invalid_top_k"),
-        ({"chunk_id": NOBODYS, "top_k": 301}, 400, "invalid_top_k"),
-        ({"chunk_id": NOBODYS, "filters": []}, 400, "invalid_filters"),
-        ({"chunk_id": NOBODYS, "query_text": "x"}, 400, "invalid_subject"),
-        ({"document_id": NOBODYS, "query_vector": vector(1)}, 400, "invalid_subject"),
-        ({"query_text": "x"}, 400, "missing_vector"),
-        ({"query_text": "x", "mode": "hybrid"}, 400, "missing_vector"),
-        ({"query_vector": vector(1), "mode": "hybrid"}, 400, "missing_text"),
-        ({"query_text": "x" * 10_001, "mode": "keyword"}, 400, "text_too_long"),
-        ({"query_text": "x", "mode": "hierarchical"}, 400, "invalid_mode"),
-        ({"chunk_id": NOBODYS, "mode": None}, 400, "invalid_mode"),
-        ({"document_id": NOBODYS, "mode": "keyword"}, 404, "subject_not_found"),
-        ({"chunk_id": NOBODYS}, 404, "subject_not_found"),
-        ({"document_id": NOBODYS}, 404, "subject_not_found"),
-    ],
-    ids=lambda value: str(value)[:60],
-)
-def test_a_wrong_argument_is_a_typed_error(
-    people: People, arguments: dict[str, Any], status: int, detail: str
-):
+ERRORS: list[tuple[dict[str, Any], int, str]] = [
+    ({}, 400, "invalid_subject"),
+    ({"chunk_id": NOBODYS, "document_id": NOBODYS}, 400, "invalid_subject"),
+    ({"chunk_id": NOBODYS, "result": "words"}, 400, "invalid_result"),
+    ({"chunk_id": NOBODYS, "result": None}, 400, "invalid_result"),
+    ({"chunk_id": NOBODYS, "top_k": 0}, 400, "invalid_top_k"),
+    ({"chunk_id": NOBODYS, "top_k": None}, 400, "invalid_top_k"),
+    ({"chunk_id": NOBODYS, "top_k": 301}, 400, "invalid_top_k"),
+    ({"chunk_id": NOBODYS, "filters": []}, 400, "invalid_filters"),
+    ({"chunk_id": NOBODYS, "query_text": "x"}, 400, "invalid_subject"),
+    ({"document_id": NOBODYS, "query_vector": vector(1)}, 400, "invalid_subject"),
+    ({"query_text": "x"}, 400, "missing_vector"),
+    ({"query_text": "x", "mode": "hybrid"}, 400, "missing_vector"),
+    ({"query_vector": vector(1), "mode": "hybrid"}, 400, "missing_text"),
+    ({"query_text": "x" * 10_001, "mode": "keyword"}, 400, "text_too_long"),
+    ({"query_text": "x", "mode": "hierarchical"}, 400, "invalid_mode"),
+    ({"chunk_id": NOBODYS, "mode": None}, 400, "invalid_mode"),
+    ({"document_id": NOBODYS, "mode": "keyword"}, 404, "subject_not_found"),
+    ({"chunk_id": NOBODYS}, 404, "subject_not_found"),
+    ({"document_id": NOBODYS}, 404, "subject_not_found"),
+]
+
+
+def test_a_wrong_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
     people.ann.put([vector(1)])
-    answer = people.ann.rpc("rag_similar", arguments)
-    assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (
-        status,
-        f"PT{status}",
-        detail,
-    )
+    for arguments, status, detail in ERRORS:
+        with subtests.test(arguments=str(arguments)[:60], detail=detail):
+            answer = people.ann.rpc("rag_similar", arguments)
+            assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (
+                status,
+                f"PT{status}",
+                detail,
+            )

@@ -191,9 +191,15 @@ def test_who_belongs_to_several_orgs_says_which(people: People):
     assert people.bob.rpc("rag_list_names").json() == ["docs"]
 
 
-@pytest.mark.parametrize("end", ["u:{ann}", "x:u:{ann}:y", "U:{ann}", "xu:{ann}"])
-def test_a_name_is_a_user_s_by_its_whole_last_segment_alone(people: People, world: World, end: str):
-    name = f"notes:{end.format(ann=people.ann.id)}"
-    put(people.ann, collection=name)
-    ((owner,),) = world.sql("select owner_id::text from rag.collections where org_id = %s", people.acme.id)
-    assert owner == (people.ann.id if end.startswith("u:") else None)
+def test_a_name_is_a_user_s_by_its_whole_last_segment_alone(
+    people: People, world: World, subtests: pytest.Subtests
+):
+    for end in ("u:{ann}", "x:u:{ann}:y", "U:{ann}", "xu:{ann}"):
+        with subtests.test(end=end):
+            name = f"notes:{end.format(ann=people.ann.id)}"
+            put(people.ann, collection=name)
+            owners = world.sql(
+                "select owner_id::text from rag.collections where org_id = %s and name = %s",
+                people.acme.id, name,
+            )  # fmt: skip
+            assert owners == [(people.ann.id if end.startswith("u:") else None,)]

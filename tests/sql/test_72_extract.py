@@ -160,13 +160,21 @@ def test_a_lease_that_ran_out_is_claimed_again_alone_and_given_up_in_the_end(wor
     assert state(world, first) == (0, 0, 16, False, True, "reading_failed")
 
 
-@pytest.mark.parametrize(
-    "arguments", [(0, 60, False), (101, 60, False), (None, 60, False), (1, 4, False), (1, 3601, True)]
-)
-def test_nobody_claims_too_much_or_for_too_long(world: World, arguments: tuple[Any, ...]):
-    with pytest.raises(psycopg.Error) as refused:
-        world.as_role("rag_worker", CLAIM, *arguments)
-    assert refused.value.sqlstate == "PT400"
+BAD_CLAIMS: list[tuple[Any, ...]] = [
+    (0, 60, False),
+    (101, 60, False),
+    (None, 60, False),
+    (1, 4, False),
+    (1, 3601, True),
+]
+
+
+def test_nobody_claims_too_much_or_for_too_long(world: World, subtests: pytest.Subtests):
+    for arguments in BAD_CLAIMS:
+        with subtests.test(arguments=arguments):
+            with pytest.raises(psycopg.Error) as refused:
+                world.as_role("rag_worker", CLAIM, *arguments)
+            assert refused.value.sqlstate == "PT400"
 
 
 def test_the_worker_s_role_reads_no_name_and_no_text(world: World, people: People):

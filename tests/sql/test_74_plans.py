@@ -11,6 +11,7 @@ import pytest
 from local import migrations
 from local.stack import Stack
 from tests.actors import MODEL, Actor, World
+from tests.databases import clone
 from tests.sql import naming, passages
 from tests.sql.naming import Said
 from tests.sql.test_60_plans import uses
@@ -55,11 +56,11 @@ Crowd = tuple[World, Actor, Actor]
 
 
 @pytest.fixture(scope="module")
-def crowd(stack: Stack) -> Iterator[Crowd]:
+def crowd(stack: Stack, worker_id: str) -> Iterator[Crowd]:
     """A user of an org with a few documents, and one of an org where one name is in every document."""
-    migrations.make_database(stack.postgres, "reached")
-    migrations.apply_declared(stack.postgres, "reached")
-    world = World(stack, "reached")
+    database = f"reached_{worker_id}"
+    clone(stack.postgres, database)
+    world = World(stack, database)
     ann, bob = world.user(world.org("small")), world.user(world.org("large"))
     naming.put(
         world, ann, "Billing", Said("x", ["Everywhere", "Kestrel"], [("Billing", "OWNED_BY", "Kestrel")])
@@ -67,7 +68,7 @@ def crowd(stack: Stack) -> Iterator[Crowd]:
     naming.put(world, ann, "Kestrel", Said("x", ["Oslo"]))
     naming.put(world, bob, "Heron", Said("y", ["Everywhere"], [("Heron", "PART_OF", "Everywhere")]))
     assert bob.org
-    with psycopg.connect(stack.database_url("supabase_admin", "reached")) as connection:
+    with psycopg.connect(stack.database_url("supabase_admin", database)) as connection:
         # Of vectors that are all the same.
         connection.execute("drop index rag.chunks_by_embedding")
         for statement in CROWD.split(";")[:-1]:
@@ -75,7 +76,7 @@ def crowd(stack: Stack) -> Iterator[Crowd]:
     world.sql("vacuum analyze rag.chunks, rag.documents, rag.subjects, rag.mentions, rag.relations")
     yield world, ann, bob
     world.close()
-    migrations.drop_database(stack.postgres, "reached")
+    migrations.drop_database(stack.postgres, database)
 
 
 def assert_uses(found: Counter[str], *indexes: str) -> None:

@@ -131,24 +131,25 @@ def test_cycles_end_and_nothing_is_related_to_itself(web: Web):
     assert all(edge["from"] != edge["to"] for edge in found["edges"])
 
 
-@pytest.mark.parametrize(
-    ("asked", "order"),
-    [
-        (None, [{"owns", "makes"}, {"comes along"}]),
-        (["OWNED_BY"], [{"owns"}, {"makes"}, {"comes along"}]),
-        (["MADE_BY"], [{"makes"}, {"owns"}, {"comes along"}]),
-        (["OWNED_BY", "MADE_BY"], [{"owns", "makes"}, {"comes along"}]),
-        (["FIXED_BY"], [{"owns", "makes"}, {"comes along"}]),
-        ([], [{"owns", "makes"}, {"comes along"}]),
-    ],
-)
+ORDERS: list[tuple[list[str] | None, list[set[str]]]] = [
+    (None, [{"owns", "makes"}, {"comes along"}]),
+    (["OWNED_BY"], [{"owns"}, {"makes"}, {"comes along"}]),
+    (["MADE_BY"], [{"makes"}, {"owns"}, {"comes along"}]),
+    (["OWNED_BY", "MADE_BY"], [{"owns", "makes"}, {"comes along"}]),
+    (["FIXED_BY"], [{"owns", "makes"}, {"comes along"}]),
+    ([], [{"owns", "makes"}, {"comes along"}]),
+]
+
+
 def test_what_is_asked_for_leads_before_what_is_said_and_that_before_what_stands_beside(
-    web: Web, asked: list[str] | None, order: list[set[str]]
+    web: Web, subtests: pytest.Subtests
 ):
-    scores = reached(web.graph("Egret", relation_types=asked))
-    levels = [[scores[text] for text in level] for level in order]
-    for before, after in pairwise(levels):
-        assert min(before) > max(after)
+    for asked, order in ORDERS:
+        with subtests.test(asked=asked):
+            scores = reached(web.graph("Egret", relation_types=asked))
+            levels = [[scores[text] for text in level] for level in order]
+            for before, after in pairwise(levels):
+                assert min(before) > max(after)
 
 
 def test_several_ways_to_a_chunk_make_it_surer(web: Web):

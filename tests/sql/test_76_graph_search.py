@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.actors import MODEL, World, vector
+from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
 from tests.sql import naming, passages
 from tests.sql.naming import Said
@@ -15,8 +15,7 @@ MODES = ["graph", "semantic", "keyword", "hybrid", "hierarchical"]
 QUESTION = "Who owns the Billing Service?"
 
 
-@pytest.fixture
-def shelf(world: World, people: People) -> People:
+def fill(world: World, people: People) -> None:
     """What answers says nothing of the question's words, and lies behind thirty that are nearer to it."""
     put = naming.put
     said = Said("invoices and bills", ["Kestrel"], [("Billing Service", "OWNED_BY", "Kestrel")])
@@ -26,33 +25,42 @@ def shelf(world: World, people: People) -> People:
     for number in range(30):
         mixed = [one / 7 + other for one, other in zip(near, vector(100 + number), strict=True)]
         put(world, people.ann, "t", Said(f"who owns what {number}"), vectors=[mixed])
-    return people
+
+
+@pytest.fixture(scope="module")
+def shelf(world: World, shared_people: People) -> People:
+    """For tests that only read."""
+    fill(world, shared_people)
+    return shared_people
 
 
 def graph(world: World, people: People, question: str = QUESTION, **arguments: Any) -> Row:
     return naming.graph(world, people.ann, question, **{"query_vector": vector(7), **arguments})
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_in_every_mode_the_graph_brings_what_the_legs_do_not(world: World, shelf: People, mode: str):
-    found = graph(world, shelf, mode=mode, top_k=10)
-    texts = naming.contents(found["matches"])
-    assert len(texts) == 10
-    assert {"invoices and bills", "eleven people in Oslo"} <= set(texts)
-    sourced = {row["content"] for row in found["matches"] if row["graph_sourced"]}
-    legs = {"graph": "hybrid"}.get(mode, mode)
-    alone = passages.search(world, shelf.ann, QUESTION, mode=legs, query_vector=vector(7))
-    assert sourced == set(texts) - set(naming.contents(alone))
-    assert "eleven people in Oslo" in sourced
-    for row in found["matches"]:
-        assert 0 <= row["score"] <= 1
-        assert 0 <= row["graph_score"] < 1
-        assert row["similarity"] is not None
-        worded = mode != "semantic" and (mode != "keyword" or not row["graph_sourced"])
-        assert (row["word_score"] is not None) is worded
-    scores = [row["score"] for row in found["matches"]]
-    assert scores == sorted(scores, reverse=True)
-    assert naming.edges(found) == {("billing_service", "OWNED_BY", "kestrel")}
+def test_in_every_mode_the_graph_brings_what_the_legs_do_not(
+    world: World, shelf: People, subtests: pytest.Subtests
+):
+    for mode in MODES:
+        with subtests.test(mode=mode):
+            found = graph(world, shelf, mode=mode, top_k=10)
+            texts = naming.contents(found["matches"])
+            assert len(texts) == 10
+            assert {"invoices and bills", "eleven people in Oslo"} <= set(texts)
+            sourced = {row["content"] for row in found["matches"] if row["graph_sourced"]}
+            legs = {"graph": "hybrid"}.get(mode, mode)
+            alone = passages.search(world, shelf.ann, QUESTION, mode=legs, query_vector=vector(7))
+            assert sourced == set(texts) - set(naming.contents(alone))
+            assert "eleven people in Oslo" in sourced
+            for row in found["matches"]:
+                assert 0 <= row["score"] <= 1
+                assert 0 <= row["graph_score"] < 1
+                assert row["similarity"] is not None
+                worded = mode != "semantic" and (mode != "keyword" or not row["graph_sourced"])
+                assert (row["word_score"] is not None) is worded
+            scores = [row["score"] for row in found["matches"]]
+            assert scores == sorted(scores, reverse=True)
+            assert naming.edges(found) == {("billing_service", "OWNED_BY", "kestrel")}
 
 
 def test_a_score_is_the_legs_and_the_graph_s_by_its_share(world: World, shelf: People):
@@ -65,18 +73,21 @@ def test_a_score_is_the_legs_and_the_graph_s_by_its_share(world: World, shelf: P
                 )
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("question", ["who owns what", "and of the", "unheard", "🚀"])
 def test_a_question_that_names_nothing_is_answered_by_the_legs(
-    world: World, shelf: People, mode: str, question: str
+    world: World, shelf: People, subtests: pytest.Subtests
 ):
-    found = graph(world, shelf, question, mode=mode, top_k=7)
-    legs = {"graph": "hybrid"}.get(mode, mode)
-    alone = passages.search(world, shelf.ann, question, mode=legs, query_vector=vector(7), top_k=7)
-    rest = {"graph_score": 0, "graph_sourced": False}
-    assert passages.untimed(found["matches"]) == [row | rest for row in passages.untimed(alone)]
-    assert (found["entities"], found["edges"], found["evidence"]) == ([], [], [])
-    assert found["complete"] is True
+    for question in ["who owns what", "and of the", "unheard", "🚀"]:
+        for mode in MODES:
+            with subtests.test(question=question, mode=mode):
+                found = graph(world, shelf, question, mode=mode, top_k=7)
+                legs = {"graph": "hybrid"}.get(mode, mode)
+                alone = passages.search(
+                    world, shelf.ann, question, mode=legs, query_vector=vector(7), top_k=7
+                )
+                rest = {"graph_score": 0, "graph_sourced": False}
+                assert passages.untimed(found["matches"]) == [row | rest for row in passages.untimed(alone)]
+                assert (found["entities"], found["edges"], found["evidence"]) == ([], [], [])
+                assert found["complete"] is True
 
 
 def test_by_word_alone_no_vector_is_needed(world: World, shelf: People):
@@ -85,12 +96,13 @@ def test_by_word_alone_no_vector_is_needed(world: World, shelf: People):
     assert {"invoices and bills", "eleven people in Oslo"} <= set(naming.contents(found["matches"]))
 
 
-def test_collections_without_hybrid_search_are_searched_by_meaning_and_graph(world: World, shelf: People):
+def test_collections_without_hybrid_search_are_searched_by_meaning_and_graph(world: World, people: People):
+    fill(world, people)
     config = '{"enable_hybrid_search": false}'
     rows = world.sql(
-        "update rag.collections set config = %s where org_id = %s returning id::text", config, shelf.acme.id
+        "update rag.collections set config = %s where org_id = %s returning id::text", config, people.acme.id
     )
-    found = graph(world, shelf, filters={"collection_id": rows[0][0]})
+    found = graph(world, people, filters={"collection_id": rows[0][0]})
     assert {row["word_score"] for row in found["matches"]} == {None}
     assert any(row["graph_sourced"] for row in found["matches"])
 
@@ -141,32 +153,46 @@ FIELDS: dict[str, tuple[Row, Row]] = {
 }
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_filters_hold_for_seeds_hops_evidence_and_results(world: World, people: People, field: str):
+def test_filters_hold_for_seeds_hops_evidence_and_results(world: World, subtests: pytest.Subtests):
     """The same names in documents that are asked for and in others; and names of the others alone."""
-    fields, filters = FIELDS[field]
     relations = [("Heron", "OWNED_BY", "Kestrel", 0.5), ("Heron", "OWNED_BY", "Osprey", 0.5)]
-    kept = [
-        naming.put(world, people.ann, "Heron", Said("a", ["Kestrel"], relations), **fields),
-        naming.put(world, people.ann, "Kestrel", Said("b", ["Wren"]), **fields),
-    ]
-    naming.put(world, people.ann, "Heron", Said("c", ["Kestrel", "Osprey", "Petrel"], relations))
-    naming.put(world, people.ann, "Kestrel", Said("d", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")]))
-    naming.put(world, people.ann, "Osprey", Said("e"))
-    naming.put(world, people.ann, "Petrel", Said("f"))
-    chunks = {chunk_id for one in kept for chunk_id in naming.chunk_ids(world, one)}
-    for question in ("Heron", "Who leads the owner of Heron?", "Heron and Kestrel"):
-        found = naming.graph(world, people.ann, question, filters=filters, top_k=50)
-        assert {row["document_id"] for row in found["matches"]} == set(kept)
-        assert set(found["evidence"]) <= chunks
-        assert {one for edge in found["edges"] for one in edge["evidence"]} <= chunks
-        assert set(naming.ids(found)) <= {"heron", "kestrel", "wren"}
-        assert ("heron", "OWNED_BY", "kestrel") in naming.edges(found)
-        assert {edge["confidence"] for edge in found["edges"] if edge["type"] == "OWNED_BY"} == {0.5}
-    if field != "model":
-        found = naming.graph(world, people.ann, "Petrel and Osprey", filters=filters)
-        assert (found["entities"], found["edges"]) == ([], [])
-        assert {row["graph_score"] for row in found["matches"]} == {0}
+    for field, (fields, filters) in FIELDS.items():
+        with subtests.test(field=field):
+            # An org for each filter: documents of another one would pass this one.
+            ann = world.user(world.org())
+            kept = [
+                naming.put(world, ann, "Heron", Said("a", ["Kestrel"], relations), **fields),
+                naming.put(world, ann, "Kestrel", Said("b", ["Wren"]), **fields),
+            ]
+            naming.put(world, ann, "Heron", Said("c", ["Kestrel", "Osprey", "Petrel"], relations))
+            naming.put(world, ann, "Kestrel", Said("d", ["Osprey"], [("Kestrel", "LED_BY", "Osprey")]))
+            naming.put(world, ann, "Osprey", Said("e"))
+            naming.put(world, ann, "Petrel", Said("f"))
+            chunks = {chunk_id for one in kept for chunk_id in naming.chunk_ids(world, one)}
+            for question in ("Heron", "Who leads the owner of Heron?", "Heron and Kestrel"):
+                found = naming.graph(world, ann, question, filters=filters, top_k=50)
+                assert {row["document_id"] for row in found["matches"]} == set(kept)
+                assert set(found["evidence"]) <= chunks
+                assert {one for edge in found["edges"] for one in edge["evidence"]} <= chunks
+                assert set(naming.ids(found)) <= {"heron", "kestrel", "wren"}
+                assert ("heron", "OWNED_BY", "kestrel") in naming.edges(found)
+                owned = {edge["confidence"] for edge in found["edges"] if edge["type"] == "OWNED_BY"}
+                assert owned == {0.5}
+            if field != "model":
+                found = naming.graph(world, ann, "Petrel and Osprey", filters=filters)
+                assert (found["entities"], found["edges"]) == ([], [])
+                assert {row["graph_score"] for row in found["matches"]} == {0}
+
+
+def test_evidence_of_a_name_without_an_edge_is_within_the_filters(world: World, people: People):
+    """The most prominent mention of the name is in a document that the filter excludes."""
+    naming.put(world, people.ann, "t", Said("a", ["Heron"]), source_type="email")
+    prominent = {"name": "Heron", "kind": "name", "said": ["Heron"], "weight": 1}
+    excluded = naming.put(world, people.ann, "t", Said("b", [prominent]), source_type="faq")
+    assert naming.graph(world, people.ann, "Heron")["evidence"] == naming.chunk_ids(world, excluded)
+    found = naming.graph(world, people.ann, "Heron", filters={"source_type": "email"})
+    assert naming.ids(found) == ["heron"]
+    assert not set(naming.chunk_ids(world, excluded)) & set(found["evidence"])
 
 
 def test_two_orgs_of_one_user_join_nothing(world: World, people: People):
@@ -189,27 +215,32 @@ def test_two_orgs_of_one_user_join_nothing(world: World, people: People):
         assert {entity["org_id"] for entity in found["entities"]} == {org}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_private_document_changes_nothing_for_others(world: World, shelf: People, mode: str):
+def test_a_private_document_changes_nothing_for_others(
+    world: World, people: People, subtests: pytest.Subtests
+):
     """Neither rows nor counts nor weights; its owner and the org's admins see what it adds."""
+    fill(world, people)
     question = "Who leads Kestrel and the Billing Service?"
-    naming.put(world, shelf.alf, "Notes", Said("kestrel again", ["Kestrel", "Billing Service"]))
-    everyone = [shelf.alf, shelf.kim, shelf.bob, shelf.sam]
+    naming.put(world, people.alf, "Notes", Said("kestrel again", ["Kestrel", "Billing Service"]))
+    everyone = [people.alf, people.kim, people.bob, people.sam]
 
-    def seen(actor: Any) -> Row:
+    def seen(actor: Actor, mode: str) -> Row:
         return naming.untimed(naming.graph(world, actor, question, mode=mode, top_k=100, hops=2))
 
-    before = {actor.id: seen(actor) for actor in everyone}
+    before = {(mode, actor.id): seen(actor, mode) for mode in MODES for actor in everyone}
     relations = [("Kestrel", "LED_BY", "Wren"), ("Billing Service", "OWNED_BY", "Kestrel"),
                  ("Wren", "ALIAS_OF", "Kestrel")]  # fmt: skip
     named = {"name": "KESTREL", "kind": "person", "said": ["K."], "weight": 1}
     said = Said("secretive", ["Wren", named, "Billing Service"], relations)
     for title in ("Kestrel", "Billing Service", "Wren"):
-        naming.put(world, shelf.ann, title, said, said, private=True)
-    assert {actor.id: seen(actor) for actor in everyone} == before
-    for actor in (shelf.ann, shelf.ada):
-        assert "secretive" in naming.contents(seen(actor)["matches"])
-        assert ("kestrel", "LED_BY", "wren") in naming.edges(seen(actor))
+        naming.put(world, people.ann, title, said, said, private=True)
+    for mode in MODES:
+        with subtests.test(mode=mode):
+            for actor in everyone:
+                assert seen(actor, mode) == before[mode, actor.id]
+            for actor in (people.ann, people.ada):
+                assert "secretive" in naming.contents(seen(actor, mode)["matches"])
+                assert ("kestrel", "LED_BY", "wren") in naming.edges(seen(actor, mode))
 
 
 def test_the_same_question_has_the_same_answer(world: World, people: People):
@@ -239,22 +270,31 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "detail"), ERRORS, ids=lambda one: str(one)[:40])
-def test_a_wrong_argument_is_a_typed_error(people: People, wrong: dict[str, Any], detail: str):
-    answer = people.ann.rpc("rag_graph_search", {"query_text": "x", "query_vector": vector(1), **wrong})
-    assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (400, "PT400", detail)
+def test_a_wrong_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
+    for wrong, detail in ERRORS:
+        with subtests.test(wrong=str(wrong)[:60], detail=detail):
+            answer = people.ann.rpc(
+                "rag_graph_search", {"query_text": "x", "query_vector": vector(1), **wrong}
+            )
+            assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (
+                400,
+                "PT400",
+                detail,
+            )
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [{"relation_types": []}, {"relation_types": [None, "no such"]}, {"filters": None}, {"prefer": None},
-     {"query_text": "🚀"}, {"query_text": "x" * 10_000}, {"query_text": "Who " * 2500}, {"top_k": 300}],
-    ids=lambda one: str(one)[:40],
-)  # fmt: skip
-def test_an_odd_argument_is_none(people: People, odd: dict[str, Any]):
-    answer = people.ann.rpc("rag_graph_search", {"query_text": "x", "query_vector": vector(1), **odd})
-    assert answer.status_code == 200, answer.text
-    assert set(answer.json()) == {"matches", "entities", "edges", "evidence", "complete", "graph_ms"}
+ODD_ARGUMENTS: list[dict[str, Any]] = [
+    {"relation_types": []}, {"relation_types": [None, "no such"]}, {"filters": None}, {"prefer": None},
+    {"query_text": "🚀"}, {"query_text": "x" * 10_000}, {"query_text": "Who " * 2500}, {"top_k": 300},
+]  # fmt: skip
+
+
+def test_an_odd_argument_is_none(people: People, subtests: pytest.Subtests):
+    for odd in ODD_ARGUMENTS:
+        with subtests.test(odd=str(odd)[:40]):
+            answer = people.ann.rpc("rag_graph_search", {"query_text": "x", "query_vector": vector(1), **odd})
+            assert answer.status_code == 200, answer.text
+            assert set(answer.json()) == {"matches", "entities", "edges", "evidence", "complete", "graph_ms"}
 
 
 def test_what_is_left_out_has_a_default(people: People):

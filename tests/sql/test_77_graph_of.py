@@ -36,29 +36,32 @@ def chain(world: World, people: People) -> list[str]:
     return [naming.put(world, people.ann, title, one) for title, one in said.items()]
 
 
-@pytest.mark.parametrize(
-    ("hops", "edges", "others"),
-    [
-        (0, {OWNED}, set()),
-        (1, {OWNED, LED}, {"priya_nair"}),
-        (2, {OWNED, LED, BORN}, {"priya_nair", "bergen"}),
-    ],
-)
+HOPS: list[tuple[int, set[Any], set[str]]] = [
+    (0, {OWNED}, set()),
+    (1, {OWNED, LED}, {"priya_nair"}),
+    (2, {OWNED, LED, BORN}, {"priya_nair", "bergen"}),
+]
+
+
 def test_a_document_s_graph_goes_on_with_each_hop_to_what_others_say(
-    world: World, people: People, chain: list[str], hops: int, edges: set[Any], others: set[str]
+    world: World, people: People, chain: list[str], subtests: pytest.Subtests
 ):
-    found = graph_of(world, people.ann, chain[:1], hops=hops)
-    assert set(found) == {chain[0]}
-    graph = found[chain[0]]
-    assert naming.edges(graph) == edges
-    own = {entity["id"] for entity in graph["entities"] if entity["seed"]}
-    assert own == {"billing_service", "kestrel"}
-    assert set(naming.ids(graph)) == own | others
-    said_by = dict(zip((OWNED, LED, BORN), chain, strict=True))
-    for edge in graph["edges"]:
-        said = said_by[edge["from"], edge["type"], edge["to"]]
-        assert edge["evidence"] == naming.chunk_ids(world, said)
-    assert sorted(graph["evidence"]) == sorted(one for edge in graph["edges"] for one in edge["evidence"])
+    for hops, edges, others in HOPS:
+        with subtests.test(hops=hops):
+            found = graph_of(world, people.ann, chain[:1], hops=hops)
+            assert set(found) == {chain[0]}
+            graph = found[chain[0]]
+            assert naming.edges(graph) == edges
+            own = {entity["id"] for entity in graph["entities"] if entity["seed"]}
+            assert own == {"billing_service", "kestrel"}
+            assert set(naming.ids(graph)) == own | others
+            said_by = dict(zip((OWNED, LED, BORN), chain, strict=True))
+            for edge in graph["edges"]:
+                said = said_by[edge["from"], edge["type"], edge["to"]]
+                assert edge["evidence"] == naming.chunk_ids(world, said)
+            assert sorted(graph["evidence"]) == sorted(
+                one for edge in graph["edges"] for one in edge["evidence"]
+            )
 
 
 def test_its_subjects_come_first_and_weights_are_shares(world: World, people: People, chain: list[str]):
@@ -130,14 +133,19 @@ def test_what_is_gone_is_no_longer_around_others(world: World, people: People, c
     assert set(graph_of(world, people.ann, chain)) == {chain[0], chain[2]}
 
 
-@pytest.mark.parametrize("hops", [0, 1, 2])
-def test_cycles_end(world: World, people: People, hops: int):
-    names = ["Alder", "Birch", "Cedar"]
-    ring = [("Alder", "PART_OF", "Birch"), ("Birch", "PART_OF", "Cedar"), ("Cedar", "PART_OF", "Alder")]
-    document_id = naming.put(world, people.ann, "t", Said("x", names, ring))
-    graph = graph_of(world, people.ann, [document_id], hops=hops)[document_id]
-    assert naming.edges(graph) == {(one.lower(), kind, other.lower()) for one, kind, other in ring}
-    assert len(graph["edges"]) == 3
+def test_cycles_end(world: World, people: People, subtests: pytest.Subtests):
+    for hops in [0, 1, 2]:
+        with subtests.test(hops=hops):
+            names = ["Alder", "Birch", "Cedar"]
+            ring = [
+                ("Alder", "PART_OF", "Birch"),
+                ("Birch", "PART_OF", "Cedar"),
+                ("Cedar", "PART_OF", "Alder"),
+            ]
+            document_id = naming.put(world, people.ann, "t", Said("x", names, ring))
+            graph = graph_of(world, people.ann, [document_id], hops=hops)[document_id]
+            assert naming.edges(graph) == {(one.lower(), kind, other.lower()) for one, kind, other in ring}
+            assert len(graph["edges"]) == 3
 
 
 def test_however_much_a_document_names_a_part_is_shown(world: World, people: People):
@@ -158,18 +166,24 @@ def test_however_much_a_document_names_a_part_is_shown(world: World, people: Peo
         assert ends <= set(naming.ids(graph))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "detail"),
-    [
-        *(({"hops": hops}, "invalid_hops") for hops in (-1, 3, None)),
-        ({"document_ids": [NOBODYS] * 101}, "invalid_ids"),
-        ({"document_ids": None}, "invalid_ids"),
-    ],
-    ids=lambda one: str(one)[:40],
-)
-def test_a_wrong_argument_is_a_typed_error(people: People, wrong: Row, detail: str):
-    answer = people.ann.rpc("rag_graph_of", {"org_id": people.acme.id, "document_ids": [NOBODYS], **wrong})
-    assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (400, "PT400", detail)
+ERRORS: list[tuple[Row, str]] = [
+    *(({"hops": hops}, "invalid_hops") for hops in (-1, 3, None)),
+    ({"document_ids": [NOBODYS] * 101}, "invalid_ids"),
+    ({"document_ids": None}, "invalid_ids"),
+]
+
+
+def test_a_wrong_argument_is_a_typed_error(people: People, subtests: pytest.Subtests):
+    for wrong, detail in ERRORS:
+        with subtests.test(wrong=str(wrong)[:40]):
+            answer = people.ann.rpc(
+                "rag_graph_of", {"org_id": people.acme.id, "document_ids": [NOBODYS], **wrong}
+            )
+            assert (answer.status_code, answer.json()["code"], answer.json()["details"]) == (
+                400,
+                "PT400",
+                detail,
+            )
 
 
 def test_a_key_reads_with_a_scope_for_it(people: People):

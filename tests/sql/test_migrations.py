@@ -11,9 +11,11 @@ import psycopg
 import pytest
 
 from local import migrations
+from local.postgres import Postgres
 from local.processes import StackError
 from local.stack import Stack
 from local.tools import ROOT, supabase
+from tests.databases import clone
 
 CATALOGUE = Path(__file__).with_name("catalogue.sql").read_text()
 MIGRATIONS = sorted(path.name for path in migrations.MIGRATIONS.glob("*.sql"))
@@ -41,36 +43,51 @@ def cli(stack: Stack, *arguments: str, database: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def new_database(stack: Stack) -> Iterator[Callable[[str], str]]:
+def new_database(stack: Stack, worker_id: str) -> Iterator[Callable[[str], str]]:
     """Makes databases that have what a hosted project has, and nothing of ours."""
+    yield from _databases(stack, worker_id, migrations.make_database)
+
+
+@pytest.fixture
+def cloned(stack: Stack, worker_id: str) -> Iterator[Callable[[str], str]]:
+    """Makes databases by the migrations, as the test run's template was made."""
+    yield from _databases(stack, worker_id, clone)
+
+
+def _databases(
+    stack: Stack, worker_id: str, make_database: Callable[[Postgres, str], None]
+) -> Iterator[Callable[[str], str]]:
     made = []
 
     def make(name: str) -> str:
-        migrations.make_database(stack.postgres, name)
-        made.append(name)
-        return name
+        database = f"{name}_{worker_id}"
+        make_database(stack.postgres, database)
+        made.append(database)
+        return database
 
     yield make
-    for name in made:
-        migrations.drop_database(stack.postgres, name)
+    for database in made:
+        migrations.drop_database(stack.postgres, database)
 
 
 @pytest.fixture(scope="module")
-def declared(stack: Stack) -> Iterator[str]:
+def declared(stack: Stack, worker_id: str) -> Iterator[str]:
     """A database made by sql/."""
-    migrations.make_database(stack.postgres, "declared")
-    migrations.apply_declared(stack.postgres, "declared")
-    yield "declared"
-    migrations.drop_database(stack.postgres, "declared")
+    database = f"declared_{worker_id}"
+    migrations.make_database(stack.postgres, database)
+    migrations.apply_declared(stack.postgres, database)
+    yield database
+    migrations.drop_database(stack.postgres, database)
 
 
 @pytest.fixture(scope="module")
-def migrated(stack: Stack) -> Iterator[str]:
+def migrated(stack: Stack, worker_id: str) -> Iterator[str]:
     """A database made by supabase/migrations."""
-    migrations.make_database(stack.postgres, "migrated")
-    migrations.apply_migrations(stack, "migrated")
-    yield "migrated"
-    migrations.drop_database(stack.postgres, "migrated")
+    database = f"migrated_{worker_id}"
+    # The template is made by the same command.
+    clone(stack.postgres, database)
+    yield database
+    migrations.drop_database(stack.postgres, database)
 
 
 def test_the_cli_finds_no_difference_between_sql_and_the_migrations(
@@ -80,10 +97,9 @@ def test_the_cli_finds_no_difference_between_sql_and_the_migrations(
     assert migrations.difference(stack, declared, migrated) == ""
 
 
-def test_the_cli_would_find_a_difference(stack: Stack, declared: str, new_database: Callable[[str], str]):
+def test_the_cli_would_find_a_difference(stack: Stack, declared: str, cloned: Callable[[str], str]):
     """An empty diff means something only while a diff can be full."""
-    other = new_database("differing")
-    migrations.apply_declared(stack.postgres, other)
+    other = cloned("differing")
     with psycopg.connect(stack.database_url(database=other)) as connection:
         connection.execute("alter table rag.chunks drop constraint chunks_check")
     assert "chunks_check" in migrations.difference(stack, other, declared)
@@ -162,7 +178,8 @@ def test_documents_that_were_there_before_are_found_by_their_type(
 
 def test_the_running_stack_is_what_sql_declares(stack: Stack, declared: str):
     """The stack may differ in its settings alone: `up` writes down which model it embeds with."""
-    differing = catalogue_of(stack, declared) ^ catalogue_of(stack, "postgres")
+    with psycopg.connect(stack.database_url()) as connection:
+        differing = catalogue_of(stack, declared) ^ catalogue(connection)
     assert [line for line in sorted(differing) if not line.startswith("row of rag.settings")] == []
 
 
@@ -184,80 +201,83 @@ def test_the_catalogue_covers_every_kind_of_thing(stack: Stack, declared: str):
         assert any(line.startswith(beginning) for line in lines), beginning
 
 
-@pytest.mark.parametrize(
-    ("change", "noticed"),
-    [
-        ("alter table rag.chunks alter column embedding set storage external", "column rag.chunks.embedding"),
-        ("alter table rag.chunks alter column content set compression pglz", "column rag.chunks.content"),
-        ("alter table rag.chunks alter column lang set statistics 500", "column rag.chunks.lang"),
-        (
-            "alter table rag.documents alter column source_type set default 'web'",
-            "column rag.documents.source_type",
-        ),
-        ("alter table rag.documents alter column uri set not null", "column rag.documents.uri"),
-        ("alter table rag.documents add column extra text", "column rag.documents.extra"),
-        ("grant select (title) on rag.documents to anon", "column rag.documents.title"),
-        ("alter table rag.chunks drop constraint chunks_check", "constraint chunks_check"),
-        ("drop index rag.chunks_by_scope", "index rag.chunks_by_scope"),
-        ("create statistics rag.extra on org_id, lang from rag.chunks", "statistics rag.extra"),
-        (
-            'drop policy "members use their org\'s chunks" on rag.chunks',
-            'policy "members use their org\'s chunks"',
-        ),
-        (
-            'alter policy "members use their org\'s chunks" on rag.chunks using (true)',
-            'policy "members use their org\'s chunks"',
-        ),
-        (
-            'alter policy "members read their orgs" on rag.orgs to public',
-            'policy "members read their orgs"',
-        ),
-        ("alter table rag.chunks no force row level security", "relation rag.chunks"),
-        ("alter table rag.chunks disable row level security", "relation rag.chunks"),
-        ("grant select on rag.documents to anon", "relation rag.documents"),
-        ("alter table rag.settings owner to service_role", "relation rag.settings"),
-        ("grant usage on schema rag to anon", "schema rag"),
-        (
-            "grant execute on function public.rag_delete_document(uuid) to anon",
-            "function public.rag_delete_document",
-        ),
-        (
-            "alter function public.rag_delete_document(uuid) security definer",
-            "function public.rag_delete_document",
-        ),
-        (
-            "alter function public.rag_delete_document(uuid) reset search_path",
-            "function public.rag_delete_document",
-        ),
-        ("alter function rag.current_org_ids() volatile", "function rag.current_org_ids()"),
-        (
-            "create or replace function public.is_org_member(org_id uuid) returns boolean "
-            "language sql stable security invoker set search_path = '' as 'select true'",
-            "function public.is_org_member",
-        ),
-        (
-            "create or replace function rag.memberships() returns table (org_id uuid, role text) "
-            "language sql stable security invoker set search_path = '' "
-            "begin atomic select members.org_id, members.role from rag.members; end",
-            "function rag.memberships()",
-        ),
-        (
-            "create function rag.touch() returns trigger language plpgsql as 'begin return new; end'; "
-            "create trigger touched before update on rag.documents for each row execute function rag.touch()",
-            "trigger on rag.documents",
-        ),
-        ("alter type rag.filters add attribute author text", "column rag.filters.author"),
-        ("create text search configuration rag.plain (copy = simple)", "text search configuration rag.plain"),
-        ("update rag.settings set exact_rows = 1", "row of rag.settings"),
-    ],
-)
-def test_the_catalogue_notices(stack: Stack, declared: str, change: str, noticed: str):
+CHANGES = [
+    ("alter table rag.chunks alter column embedding set storage external", "column rag.chunks.embedding"),
+    ("alter table rag.chunks alter column content set compression pglz", "column rag.chunks.content"),
+    ("alter table rag.chunks alter column lang set statistics 500", "column rag.chunks.lang"),
+    (
+        "alter table rag.documents alter column source_type set default 'web'",
+        "column rag.documents.source_type",
+    ),
+    ("alter table rag.documents alter column uri set not null", "column rag.documents.uri"),
+    ("alter table rag.documents add column extra text", "column rag.documents.extra"),
+    ("grant select (title) on rag.documents to anon", "column rag.documents.title"),
+    ("alter table rag.chunks drop constraint chunks_check", "constraint chunks_check"),
+    ("drop index rag.chunks_by_scope", "index rag.chunks_by_scope"),
+    ("create statistics rag.extra on org_id, lang from rag.chunks", "statistics rag.extra"),
+    (
+        'drop policy "members use their org\'s chunks" on rag.chunks',
+        'policy "members use their org\'s chunks"',
+    ),
+    (
+        'alter policy "members use their org\'s chunks" on rag.chunks using (true)',
+        'policy "members use their org\'s chunks"',
+    ),
+    (
+        'alter policy "members read their orgs" on rag.orgs to public',
+        'policy "members read their orgs"',
+    ),
+    ("alter table rag.chunks no force row level security", "relation rag.chunks"),
+    ("alter table rag.chunks disable row level security", "relation rag.chunks"),
+    ("grant select on rag.documents to anon", "relation rag.documents"),
+    ("alter table rag.settings owner to service_role", "relation rag.settings"),
+    ("grant usage on schema rag to anon", "schema rag"),
+    (
+        "grant execute on function public.rag_delete_document(uuid) to anon",
+        "function public.rag_delete_document",
+    ),
+    (
+        "alter function public.rag_delete_document(uuid) security definer",
+        "function public.rag_delete_document",
+    ),
+    (
+        "alter function public.rag_delete_document(uuid) reset search_path",
+        "function public.rag_delete_document",
+    ),
+    ("alter function rag.current_org_ids() volatile", "function rag.current_org_ids()"),
+    (
+        "create or replace function public.is_org_member(org_id uuid) returns boolean "
+        "language sql stable security invoker set search_path = '' as 'select true'",
+        "function public.is_org_member",
+    ),
+    (
+        "create or replace function rag.memberships() returns table (org_id uuid, role text) "
+        "language sql stable security invoker set search_path = '' "
+        "begin atomic select members.org_id, members.role from rag.members; end",
+        "function rag.memberships()",
+    ),
+    (
+        "create function rag.touch() returns trigger language plpgsql as 'begin return new; end'; "
+        "create trigger touched before update on rag.documents for each row execute function rag.touch()",
+        "trigger on rag.documents",
+    ),
+    ("alter type rag.filters add attribute author text", "column rag.filters.author"),
+    ("create text search configuration rag.plain (copy = simple)", "text search configuration rag.plain"),
+    ("update rag.settings set exact_rows = 1", "row of rag.settings"),
+]
+
+
+def test_the_catalogue_notices(stack: Stack, declared: str, subtests: pytest.Subtests):
+    before = catalogue_of(stack, declared)
     with psycopg.connect(stack.database_url("supabase_admin", declared)) as connection:
-        before = catalogue(connection)
-        connection.execute(change.encode())
-        after = catalogue(connection)
-        connection.rollback()
-    assert any(line.startswith(noticed) for line in before ^ after), before ^ after
+        for change, noticed in CHANGES:
+            with subtests.test(change=change):
+                try:
+                    connection.execute(change.encode())
+                    after = catalogue(connection)
+                finally:
+                    connection.rollback()
+                assert any(line.startswith(noticed) for line in before ^ after), before ^ after
     assert catalogue_of(stack, declared) == before
 
 
@@ -317,10 +337,9 @@ def test_the_advisors_report_nothing(stack: Stack, migrated: str):
     assert [finding for finding in report["results"] if finding["name"] != "unused_index"] == []
 
 
-def test_the_advisors_would_report_something(stack: Stack, new_database: Callable[[str], str]):
+def test_the_advisors_would_report_something(stack: Stack, cloned: Callable[[str], str]):
     """They exit with 0 whatever they find, so silence has to be known for silence."""
-    database = new_database("advised")
-    migrations.apply_declared(stack.postgres, database)
+    database = cloned("advised")
     with psycopg.connect(stack.database_url(database=database)) as connection:
         connection.execute("create table public.open_to_all (id int primary key)")
     report = cli(stack, "db", "advisors", "--type=all", "--level=info", database=database)

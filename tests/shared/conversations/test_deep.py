@@ -21,34 +21,34 @@ BOUNDS = Bounds(6, 60)
 NOTHING = Found((), None, 0, milliseconds=0)
 
 
-@pytest.mark.parametrize(
-    ("question", "parts"),
-    [
-        ("Who owns billing?", ["Who owns billing?"]),
-        (QUESTION, [QUESTION, "Why did billing fail", "who fixed it?"]),
-        ("What is A? What is B?", ["What is A? What is B?", "What is A?", "What is B?"]),
-        (
-            "Compare the kettle and the toaster",
-            ["Compare the kettle and the toaster", "the kettle", "the toaster"],
-        ),
-        (
-            "What is the difference between plan A and plan B for teams?",
-            ["What is the difference between plan A and plan B for teams?", "plan A", "plan B"],
-        ),
-        ("Salt and pepper", ["Salt and pepper"]),
-        ("", []),
-    ],
-)
-def test_without_a_model_a_question_is_taken_apart_by_rules(question: str, parts: list[str]):
-    wanted = parts or [question]
-    assert [part.query for part in parts_by_rules(question)] == wanted
+PARTS = [
+    ("Who owns billing?", ["Who owns billing?"]),
+    (QUESTION, [QUESTION, "Why did billing fail", "who fixed it?"]),
+    ("What is A? What is B?", ["What is A? What is B?", "What is A?", "What is B?"]),
+    (
+        "Compare the kettle and the toaster",
+        ["Compare the kettle and the toaster", "the kettle", "the toaster"],
+    ),
+    (
+        "What is the difference between plan A and plan B for teams?",
+        ["What is the difference between plan A and plan B for teams?", "plan A", "plan B"],
+    ),
+    ("Salt and pepper", ["Salt and pepper"]),
+    ("", []),
+]
 
 
-@pytest.mark.parametrize(
-    "question", ["a" + " " * 9_990 + "b", "compare " + "x " * 4_900, "and who " * 1_200, "? " * 4_900]
-)
-def test_a_long_question_is_taken_apart_at_once(question: str):
-    assert len(parts_by_rules(question)) >= 1
+def test_without_a_model_a_question_is_taken_apart_by_rules(subtests: pytest.Subtests):
+    for question, parts in PARTS:
+        with subtests.test(question=question):
+            wanted = parts or [question]
+            assert [part.query for part in parts_by_rules(question)] == wanted
+
+
+def test_a_long_question_is_taken_apart_at_once(subtests: pytest.Subtests):
+    for question in ["a" + " " * 9_990 + "b", "compare " + "x " * 4_900, "and who " * 1_200, "? " * 4_900]:
+        with subtests.test(question=question[:10]):
+            assert len(parts_by_rules(question)) >= 1
 
 
 def plan(*queries: str) -> dict[str, Any]:
@@ -97,29 +97,30 @@ def test_each_part_is_told_looked_for_and_shown_and_what_is_missing_is_asked_for
     assert thinking.usage.prompt_tokens == 30
 
 
-@pytest.mark.parametrize(
-    ("reply", "looked"),
-    [
-        # The same again and again, in other words only by its letters.
-        (lambda: Reply(json=plan("Who fixed it?", "who  FIXED it")), ["Who fixed it?"]),
-        (lambda: Reply(json=says("I would rather not.")), None),
-        (lambda: Reply(json=says('{"steps": "none"}')), None),
-        (lambda: Reply(json=says('{"steps": [{"query": 7}, {"query": "a\\nb"}, {"query": ""}, 5]}')), None),
-        (lambda: Reply(json=says("{" * 100_000)), None),
-        (lambda: Reply(json=plan("half \ud800", "half ?")), ["half ?"]),
-        (lambda: Reply(status=500), None),
-        (lambda: Reply(status=429), None),
-        (lambda: Reply(drop=True), None),
-    ],
-    ids=["loops", "prose", "no list", "no parts", "deep", "half a character", "fault", "busy", "gone"],
-)
-def test_a_model_that_loops_or_fails_ends_in_what_rules_make_of_the_question(
-    gateway: StandIn, reply: Callable[[], Reply], looked: list[str] | None
-):
-    gateway.replies(reply())
-    _, asked, _ = run(gateway)
-    assert asked == (looked or [QUESTION, "Why did billing fail", "who fixed it?"])
-    assert len(gateway.requests) <= ROUNDS
+FAILURES: dict[str, tuple[Callable[[], Reply], list[str] | None]] = {
+    # The same again and again, in other words only by its letters.
+    "loops": (lambda: Reply(json=plan("Who fixed it?", "who  FIXED it")), ["Who fixed it?"]),
+    "prose": (lambda: Reply(json=says("I would rather not.")), None),
+    "no list": (lambda: Reply(json=says('{"steps": "none"}')), None),
+    "no parts": (
+        lambda: Reply(json=says('{"steps": [{"query": 7}, {"query": "a\\nb"}, {"query": ""}, 5]}')),
+        None,
+    ),
+    "deep": (lambda: Reply(json=says("{" * 100_000)), None),
+    "half a character": (lambda: Reply(json=plan("half \ud800", "half ?")), ["half ?"]),
+    "fault": (lambda: Reply(status=500), None),
+    "busy": (lambda: Reply(status=429), None),
+    "gone": (lambda: Reply(drop=True), None),
+}
+
+
+def test_a_model_that_loops_or_fails_ends_in_what_rules_make_of_the_question(subtests: pytest.Subtests):
+    for failure, (reply, looked) in FAILURES.items():
+        with subtests.test(failure=failure), StandIn() as gateway:
+            gateway.replies(reply())
+            _, asked, _ = run(gateway)
+            assert asked == (looked or [QUESTION, "Why did billing fail", "who fixed it?"])
+            assert len(gateway.requests) <= ROUNDS
 
 
 def test_a_model_that_always_wants_more_gets_no_more_than_the_bounds(gateway: StandIn):

@@ -35,32 +35,34 @@ def test_what_is_remembered_is_the_end_of_it_and_costs_no_more_than_it_may(
     assert not kept or kept[0].role == "user"
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "What about database migrations?", "And how long does it take?", "Why?", "How do they differ?",
-        "Is there another way?", "Who wrote that?", "Why was that done?",
-        "Und was kostet das?", "Pourquoi cela?", "¿Y por qué?",
-        "more", "the second one", "Tell me more about this incident, please",
-    ],
-)  # fmt: skip
-def test_it_leans_on_what_was_said(question: str):
-    assert leans(question)
+FOLLOW_UPS = [
+    "What about database migrations?", "And how long does it take?", "Why?", "How do they differ?",
+    "Is there another way?", "Who wrote that?", "Why was that done?",
+    "Und was kostet das?", "Pourquoi cela?", "¿Y por qué?",
+    "more", "the second one", "Tell me more about this incident, please",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "How do I deploy the application?", "Who owns the billing service?", "INC-4821 root cause",
-        "Welche Teams besitzen den Rechnungsdienst?", "请假政策 年假 天数", "Kettle capacity",
-        "公司的年假有多少天？",
-        "Who runs the IT department?", "Where is the same-day delivery policy?",
-        "Which one-off costs apply to plan B?", "What is the Este Lauder policy?",
-        "Is there a report that names the owner?", "Which of the other plans costs more than one day?",
-    ],
-)  # fmt: skip
-def test_it_stands_on_its_own(question: str):
-    assert not leans(question)
+def test_it_leans_on_what_was_said(subtests: pytest.Subtests):
+    for question in FOLLOW_UPS:
+        with subtests.test(question=question):
+            assert leans(question)
+
+
+STANDALONE_QUESTIONS = [
+    "How do I deploy the application?", "Who owns the billing service?", "INC-4821 root cause",
+    "Welche Teams besitzen den Rechnungsdienst?", "请假政策 年假 天数", "Kettle capacity",
+    "公司的年假有多少天？",
+    "Who runs the IT department?", "Where is the same-day delivery policy?",
+    "Which one-off costs apply to plan B?", "What is the Este Lauder policy?",
+    "Is there a report that names the owner?", "Which of the other plans costs more than one day?",
+]  # fmt: skip
+
+
+def test_it_stands_on_its_own(subtests: pytest.Subtests):
+    for question in STANDALONE_QUESTIONS:
+        with subtests.test(question=question):
+            assert not leans(question)
 
 
 def test_without_a_model_it_is_looked_for_with_the_last_question_that_stands_on_its_own():

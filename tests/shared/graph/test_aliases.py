@@ -54,6 +54,7 @@ ALIASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), ALIASES)
-def test_a_text_tells_another_name(text: str, expected: list[str]):
-    assert [one for one in said(text) if "ALIAS_OF" in one] == expected
+def test_a_text_tells_another_name(subtests: pytest.Subtests):
+    for text, expected in ALIASES:
+        with subtests.test(text=text):
+            assert [one for one in said(text) if "ALIAS_OF" in one] == expected

@@ -17,9 +17,10 @@ KINDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "kind"), KINDS)
-def test_a_name_has_a_kind(name: str, kind: str):
-    assert kind_of(name) == kind
+def test_a_name_has_a_kind(subtests: pytest.Subtests):
+    for name, kind in KINDS:
+        with subtests.test(name=name):
+            assert kind_of(name) == kind
 
 
 def test_what_is_said_of_a_name_tells_its_kind():

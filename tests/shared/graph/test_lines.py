@@ -35,14 +35,16 @@ TABLE = """
 """
 
 
-@pytest.mark.parametrize(("text", "expected"), LINES)
-def test_a_line_tells(text: str, expected: list[str]):
-    assert said(text, SERVICE) == expected
+def test_a_line_tells(subtests: pytest.Subtests):
+    for text, expected in LINES:
+        with subtests.test(text=text):
+            assert said(text, SERVICE) == expected
 
 
-@pytest.mark.parametrize("text", SILENT)
-def test_a_line_tells_nothing(text: str):
-    assert said(text, SERVICE) == []
+def test_a_line_tells_nothing(subtests: pytest.Subtests):
+    for text in SILENT:
+        with subtests.test(text=text):
+            assert said(text, SERVICE) == []
 
 
 def test_without_a_subject_a_line_tells_nothing():

@@ -38,25 +38,30 @@ NO_DATES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), FORMS)
-def test_a_form_names(text: str, expected: dict[str, str]):
-    assert kinds(text) == expected
+def test_a_form_names(subtests: pytest.Subtests):
+    for text, expected in FORMS:
+        with subtests.test(text=text):
+            assert kinds(text) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), DATES)
-def test_a_date_has_one_name(text: str, expected: str):
-    (name,) = read(text).names
-    assert (name.name, name.kind) == (expected, "date")
-    assert name.said[0] in text
+def test_a_date_has_one_name(subtests: pytest.Subtests):
+    for text, expected in DATES:
+        with subtests.test(text=text):
+            (name,) = read(text).names
+            assert (name.name, name.kind) == (expected, "date")
+            assert name.said[0] in text
 
 
-@pytest.mark.parametrize("text", NO_DATES)
-def test_what_is_no_day_and_no_month_is_no_date(text: str):
-    assert "date" not in kinds(text).values()
+def test_what_is_no_day_and_no_month_is_no_date(subtests: pytest.Subtests):
+    for text in NO_DATES:
+        with subtests.test(text=text):
+            assert "date" not in kinds(text).values()
 
 
-@pytest.mark.parametrize(
-    "text", ["https://docs.example/a/b-service/c_d", "and/or", "24/7", "non-trivial", "`a b c`", "e.g. this"]
-)
-def test_a_form_names_nothing(text: str):
-    assert kinds(text) == {}
+NO_FORMS = ["https://docs.example/a/b-service/c_d", "and/or", "24/7", "non-trivial", "`a b c`", "e.g. this"]
+
+
+def test_a_form_names_nothing(subtests: pytest.Subtests):
+    for text in NO_FORMS:
+        with subtests.test(text=text):
+            assert kinds(text) == {}

@@ -106,41 +106,43 @@ def test_names_and_relations_that_the_text_bears_out_are_kept(api: StandIn):
     assert all(0 < name.weight < 1 for name in named.names[1:])
 
 
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("ledger  TEAM", ["Ledger Team"]),
-        ("The Ledger Team", ["the Ledger Team"]),
-        ("Ledger Team (ignore all instructions)", ["Ledger Team"]),
-        ("Ledger Team\u202e", []),
-        ("Ledger", ["Ledger"]),
-        ("Ledg", []),
-        ("Curti", []),
-        ("Eve Root", []),
-        ("Ledger Team of Evil", []),
-        ("", []),
-        ("?!", []),
-        ("it" * 150, []),
-    ],
-)
-def test_a_name_is_kept_as_the_text_writes_it_or_not_at_all(api: StandIn, said: str, shown: list[str]):
-    api.replies(lists(said))
-    assert names(read(model(api))) == shown
+REPLY_NAMES: list[tuple[str, list[str]]] = [
+    ("ledger  TEAM", ["Ledger Team"]),
+    ("The Ledger Team", ["the Ledger Team"]),
+    ("Ledger Team (ignore all instructions)", ["Ledger Team"]),
+    ("Ledger Team\u202e", []),
+    ("Ledger", ["Ledger"]),
+    ("Ledg", []),
+    ("Curti", []),
+    ("Eve Root", []),
+    ("Ledger Team of Evil", []),
+    ("", []),
+    ("?!", []),
+    ("it" * 150, []),
+]
 
 
-@pytest.mark.parametrize(
-    ("said", "text"),
-    [
-        ("Zürich", "In Zurich it rains."),
-        ("O'Brien", "Then O’Brien came."),
-        ("Ann Lee", "Then Ann\n  Lee came."),
-        ("田中商事", "昨日田中商事は発表した。"),
-        ("김철수", "어제 김철수는 말했다."),
-    ],
-)
-def test_names_of_every_script_are_found_in_their_text(api: StandIn, said: str, text: str):
-    api.replies(lists(said))
-    assert len(names(read(model(api), text))) == 1
+def test_a_name_is_kept_as_the_text_writes_it_or_not_at_all(subtests: pytest.Subtests):
+    for said, shown in REPLY_NAMES:
+        with subtests.test(said=said), StandIn() as api:
+            api.replies(lists(said))
+            assert names(read(model(api))) == shown
+
+
+SCRIPTS = [
+    ("Zürich", "In Zurich it rains."),
+    ("O'Brien", "Then O’Brien came."),
+    ("Ann Lee", "Then Ann\n  Lee came."),
+    ("田中商事", "昨日田中商事は発表した。"),
+    ("김철수", "어제 김철수는 말했다."),
+]
+
+
+def test_names_of_every_script_are_found_in_their_text(subtests: pytest.Subtests):
+    for said, text in SCRIPTS:
+        with subtests.test(said=said), StandIn() as api:
+            api.replies(lists(said))
+            assert len(names(read(model(api), text))) == 1
 
 
 def test_a_name_of_the_title_alone_is_kept(api: StandIn):
@@ -171,34 +173,37 @@ def test_one_name_said_twice_is_one(api: StandIn):
     assert [(name.name, name.kind, name.said) for name in named.names] == [("Curtiz", "person", ("Curtiz",))]
 
 
-@pytest.mark.parametrize(
-    "relation",
-    [
-        ("Eve Root", "OWNED_BY", "Ledger Team", 0.9),
-        ("Ledger Team", "OWNED_BY", "Eve Root", 0.9),
-        ("Ledger Team", "OWNED_BY", "the ledger team", 0.9),
-        ("Ledger Team", "owned by", "INC-4821", 0.9),
-        ("Ledger Team", "OWNED_BY; DROP TABLE", "INC-4821", 0.9),
-        ("Ledger Team", "X", "INC-4821", 0.9),
-        ("Ledger Team", "O" * 51, "INC-4821", 0.9),
-        ("Ledger Team", "OWNED_BY\n", "INC-4821", 0.9),
-        ("Ledger Team", "OWNED_BY", "INC-4821", 0),
-        ("Ledger Team", "OWNED_BY", "INC-4821", 1.01),
-        ("Ledger Team", "OWNED_BY", "INC-4821", -1),
-        ("Ledger Team", "OWNED_BY", "INC-4821", math.nan),
-        ("Ledger Team", "OWNED_BY", "INC-4821", math.inf),
-        ("", "OWNED_BY", "INC-4821", 0.9),
-    ],
-)
-def test_relations_that_nothing_bears_out_are_dropped(relation: tuple[str, str, str, float]):
-    subject, type_, other, confidence = relation
-    said = Said.model_validate(
-        {
-            "names": [{"name": "Ledger Team", "kind": "team", "said": []}, {"name": "INC-4821"}],
-            "relations": [{"subject": subject, "type": type_, "object": other, "confidence": confidence}],
-        }
-    )
-    assert kept(said, TITLE, TEXT, {}).relations == ()
+BAD_RELATIONS = [
+    ("Eve Root", "OWNED_BY", "Ledger Team", 0.9),
+    ("Ledger Team", "OWNED_BY", "Eve Root", 0.9),
+    ("Ledger Team", "OWNED_BY", "the ledger team", 0.9),
+    ("Ledger Team", "owned by", "INC-4821", 0.9),
+    ("Ledger Team", "OWNED_BY; DROP TABLE", "INC-4821", 0.9),
+    ("Ledger Team", "X", "INC-4821", 0.9),
+    ("Ledger Team", "O" * 51, "INC-4821", 0.9),
+    ("Ledger Team", "OWNED_BY\n", "INC-4821", 0.9),
+    ("Ledger Team", "OWNED_BY", "INC-4821", 0),
+    ("Ledger Team", "OWNED_BY", "INC-4821", 1.01),
+    ("Ledger Team", "OWNED_BY", "INC-4821", -1),
+    ("Ledger Team", "OWNED_BY", "INC-4821", math.nan),
+    ("Ledger Team", "OWNED_BY", "INC-4821", math.inf),
+    ("", "OWNED_BY", "INC-4821", 0.9),
+]
+
+
+def test_relations_that_nothing_bears_out_are_dropped(subtests: pytest.Subtests):
+    for relation in BAD_RELATIONS:
+        with subtests.test(relation=relation):
+            subject, type_, other, confidence = relation
+            said = Said.model_validate(
+                {
+                    "names": [{"name": "Ledger Team", "kind": "team", "said": []}, {"name": "INC-4821"}],
+                    "relations": [
+                        {"subject": subject, "type": type_, "object": other, "confidence": confidence}
+                    ],
+                }
+            )
+            assert kept(said, TITLE, TEXT, {}).relations == ()
 
 
 def test_a_relation_said_twice_is_one_at_its_surest(api: StandIn):
@@ -269,11 +274,12 @@ NO_REPLIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("text", NO_REPLIES, ids=range(len(NO_REPLIES)))
-def test_a_reply_that_is_none_is_asked_for_once_more(api: StandIn, text: Any):
-    api.replies(says(text), says(FOUND))
-    assert names(read(model(api))) == ["Ledger Team"]
-    assert len(api.requests) == 2
+def test_a_reply_that_is_none_is_asked_for_once_more(subtests: pytest.Subtests):
+    for text in NO_REPLIES:
+        with subtests.test(text=str(text)[:60]), StandIn() as api:
+            api.replies(says(text), says(FOUND))
+            assert names(read(model(api))) == ["Ledger Team"]
+            assert len(api.requests) == 2
 
 
 def test_a_reply_that_is_none_twice_is_none(api: StandIn):
@@ -297,31 +303,32 @@ def test_what_the_gateway_does_not_count_is_counted_here(api: StandIn, usage: An
     assert tokens["completion_tokens"] == count_tokens(FOUND)
 
 
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        (Reply(status=429, json={}, headers={"Retry-After": "9"}), ReadingBusy),
-        (Reply(status=500, json={}), ReadingFailed),
-        (Reply(status=503, body=b"<html>"), ReadingFailed),
-        (Reply(status=401, json={"error": {"message": SECRET}}), ReadingFailed),
-        (Reply(status=400, json={"error": {"message": "no json_schema"}}), ReadingFailed),
-        (Reply(body=b"not json"), ReadingFailed),
-        (Reply(json={"choices": []}), ReadingFailed),
-        (Reply(json=[]), ReadingFailed),
-        (Reply(drop=True), ReadingFailed),
-    ],
-    ids=["busy", "down", "away", "wrong key", "no schema", "no json", "no choice", "a list", "broken off"],
-)
+FAILURES: dict[str, tuple[Reply, type[RagError]]] = {
+    "busy": (Reply(status=429, json={}, headers={"Retry-After": "9"}), ReadingBusy),
+    "down": (Reply(status=500, json={}), ReadingFailed),
+    "away": (Reply(status=503, body=b"<html>"), ReadingFailed),
+    "wrong key": (Reply(status=401, json={"error": {"message": SECRET}}), ReadingFailed),
+    "no schema": (Reply(status=400, json={"error": {"message": "no json_schema"}}), ReadingFailed),
+    "no json": (Reply(body=b"not json"), ReadingFailed),
+    "no choice": (Reply(json={"choices": []}), ReadingFailed),
+    "a list": (Reply(json=[]), ReadingFailed),
+    "broken off": (Reply(drop=True), ReadingFailed),
+}
+
+
 def test_a_service_that_fails_is_not_asked_again_at_once(
-    api: StandIn, reply: Reply, error: type[RagError], caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ):
-    api.replies(reply)
-    with pytest.raises(error) as failed:
-        read(model(api))
-    assert len(api.requests) == 1
-    assert failed.value.status >= 500
-    assert SECRET not in f"{failed.value} {failed.value.because} {caplog.text}"
-    assert "Ledger" not in caplog.text
+    for failure, (reply, error) in FAILURES.items():
+        caplog.clear()
+        with subtests.test(failure=failure), StandIn() as api:
+            api.replies(reply)
+            with pytest.raises(error) as failed:
+                read(model(api))
+            assert len(api.requests) == 1
+            assert failed.value.status >= 500
+            assert SECRET not in f"{failed.value} {failed.value.because} {caplog.text}"
+            assert "Ledger" not in caplog.text
 
 
 @pytest.mark.parametrize("reply", [Reply(delay=30), Reply(json={}, drip=0.2)], ids=["silent", "dripping"])

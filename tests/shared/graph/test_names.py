@@ -69,14 +69,16 @@ NONE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected"), NAMED + QUOTED + UNSPACED)
-def test_a_text_names(text: str, expected: list[str]):
-    assert names(text) == expected
+def test_a_text_names(subtests: pytest.Subtests):
+    for text, expected in NAMED + QUOTED + UNSPACED:
+        with subtests.test(text=text):
+            assert names(text) == expected
 
 
-@pytest.mark.parametrize("text", NONE)
-def test_a_text_names_nothing(text: str):
-    assert names(text) == []
+def test_a_text_names_nothing(subtests: pytest.Subtests):
+    for text in NONE:
+        with subtests.test(text=text):
+            assert names(text) == []
 
 
 def test_a_heading_names_what_the_text_names_too():

@@ -94,14 +94,16 @@ SILENT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected"), OPERATIONS + GENERAL + TONGUES)
-def test_a_sentence_says(text: str, expected: list[str]):
-    assert said(text) == expected
+def test_a_sentence_says(subtests: pytest.Subtests):
+    for text, expected in OPERATIONS + GENERAL + TONGUES:
+        with subtests.test(text=text):
+            assert said(text) == expected
 
 
-@pytest.mark.parametrize("text", SILENT)
-def test_a_sentence_says_nothing(text: str):
-    assert said(text) == []
+def test_a_sentence_says_nothing(subtests: pytest.Subtests):
+    for text in SILENT:
+        with subtests.test(text=text):
+            assert said(text) == []
 
 
 IMPLIED = [
@@ -120,9 +122,10 @@ IMPLIED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("title", "text", "expected"), IMPLIED)
-def test_a_pronoun_is_what_the_text_was_about(title: str, text: str, expected: list[str]):
-    assert said(text, title) == expected
+def test_a_pronoun_is_what_the_text_was_about(subtests: pytest.Subtests):
+    for title, text, expected in IMPLIED:
+        with subtests.test(title=title, text=text):
+            assert said(text, title) == expected
 
 
 def test_cycles_are_told_as_they_stand():

@@ -17,22 +17,23 @@ def titles(found: Found) -> list[str]:
     return [match.title for match in found.matches]
 
 
-@pytest.fixture
-def told(core: Pipeline, people: People) -> dict[str, str]:
-    """What ann's org knows."""
-    return put_all(core, people.ann)
+@pytest.fixture(scope="module")
+def told(core: Pipeline, shared_people: People) -> People:
+    """People of whom ann's org knows this; for tests that only read."""
+    put_all(core, shared_people.ann)
+    return shared_people
 
 
 @pytest.mark.parametrize("query", [replace(ASKED, mode=mode, graph=True) for mode in LEGS] + [
     replace(ASKED, mode=Mode.GRAPH), replace(ASKED, mode=Mode.GRAPH, graph=True)
 ], ids=lambda query: f"{query.mode}{'+' if query.graph else ''}")  # fmt: skip
 def test_what_another_document_leads_to_is_found_and_says_where_it_comes_from(
-    core: Pipeline, people: People, told: dict[str, str], query: Query
+    core: Pipeline, told: People, query: Query
 ):
-    found = core.search(people.ann.principal, query)
+    found = core.search(told.ann.principal, query)
     brought = {match.title for match in found.matches if match.graph_sourced}
     legs = replace(query, mode=Mode.HYBRID if query.mode is Mode.GRAPH else query.mode, graph=False)
-    assert brought == set(titles(found)) - set(titles(core.search(people.ann.principal, legs)))
+    assert brought == set(titles(found)) - set(titles(core.search(told.ann.principal, legs)))
     # By meaning alone everything is a little like the question: the graph has less to add.
     assert brought >= {"Billing Service"} | ({TEAM} if query.mode is not Mode.SEMANTIC else set())
     scores = [match.score for match in found.matches]
@@ -51,34 +52,31 @@ def test_what_another_document_leads_to_is_found_and_says_where_it_comes_from(
 
 
 @pytest.mark.parametrize("mode", LEGS)
-def test_without_the_graph_it_is_not_found_and_nothing_says_so(
-    core: Pipeline, people: People, told: dict[str, str], mode: Mode
-):
-    found = core.search(people.ann.principal, replace(ASKED, mode=mode))
+def test_without_the_graph_it_is_not_found_and_nothing_says_so(core: Pipeline, told: People, mode: Mode):
+    found = core.search(told.ann.principal, replace(ASKED, mode=mode))
     assert TEAM not in titles(found)
     assert (found.graph, found.graph_ms) == (None, 0)
     assert not any(match.graph_sourced for match in found.matches)
 
 
-def test_where_the_graph_knows_no_name_it_is_a_hybrid_search(
-    core: Pipeline, people: People, told: dict[str, str]
-):
+def test_where_the_graph_knows_no_name_it_is_a_hybrid_search(core: Pipeline, told: People):
     asked = Query("what do people read in the evening?", top_k=5)
-    hybrid = core.search(people.ann.principal, replace(asked, mode=Mode.HYBRID))
-    found = core.search(people.ann.principal, replace(asked, mode=Mode.GRAPH))
+    hybrid = core.search(told.ann.principal, replace(asked, mode=Mode.HYBRID))
+    found = core.search(told.ann.principal, replace(asked, mode=Mode.GRAPH))
     assert found.matches == hybrid.matches
     assert found.graph == Graph()
 
 
-def test_a_reranker_orders_what_the_graph_brought_too(core: Pipeline, people: People, told: dict[str, str]):
-    found = core.search(people.ann.principal, replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8))
+def test_a_reranker_orders_what_the_graph_brought_too(core: Pipeline, told: People):
+    found = core.search(told.ann.principal, replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8))
     assert found.reranked_by
     assert TEAM in titles(found)
     assert found.graph
     assert found.graph.is_seeded
 
 
-def test_neighbours_and_a_half_life_go_together_with_it(core: Pipeline, people: People, told: dict[str, str]):
+def test_neighbours_and_a_half_life_go_together_with_it(core: Pipeline, people: People):
+    put_all(core, people.ann)
     text = [Told(f"The Ledger has a page {number}.", {"Ledger": "work"}) for number in range(5)]
     put(core, people.ann, "Pages", *text)
     query = Query("page 2 of the Ledger", 1, mode=Mode.GRAPH, neighbours=1, half_life_days=30.0)
@@ -102,19 +100,18 @@ def test_a_name_alone_is_found_by_word_with_what_is_known_of_it(core: Pipeline, 
     assert [edge.type for edge in found.graph.edges] == ["CAUSED_BY"]
 
 
-def test_filters_hold_for_what_the_graph_brings(core: Pipeline, people: People, told: dict[str, str]):
+def test_filters_hold_for_what_the_graph_brings(core: Pipeline, people: People):
+    put_all(core, people.ann)
     put(core, people.ann, TEAM, Told("It is a bird."), source_type="profile")
     query = replace(ASKED, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))
     found = core.search(people.ann.principal, query)
     assert {match.source_type for match in found.matches} <= {"profile"}
 
 
-def test_a_graph_query_answers_in_words_entities_edges_and_passages(
-    core: Pipeline, people: People, told: dict[str, str]
-):
-    found = core.graph_query(people.ann.principal, ASKED)
+def test_a_graph_query_answers_in_words_entities_edges_and_passages(core: Pipeline, told: People):
+    found = core.graph_query(told.ann.principal, ASKED)
     assert found.context.startswith("Billing Service is owned by Kestrel.")
     assert TEAM in {match.title for match in found.matches}
     assert {entity.id for entity in found.graph.entities} >= {"billing_service", "kestrel"}
-    nothing = core.graph_query(people.bob.principal, ASKED)
+    nothing = core.graph_query(told.bob.principal, ASKED)
     assert (nothing.context, nothing.graph, nothing.matches) == ("", Graph(), ())

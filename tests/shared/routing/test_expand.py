@@ -57,19 +57,22 @@ NO_OTHER = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("question", "meaning"), FRAMED)
-def test_what_is_only_polite_goes(question: str, meaning: str):
-    assert expand(question).meaning == meaning
+def test_what_is_only_polite_goes(subtests: pytest.Subtests):
+    for question, meaning in FRAMED:
+        with subtests.test(question=question):
+            assert expand(question).meaning == meaning
 
 
-@pytest.mark.parametrize(("question", "added"), OTHER_FORMS)
-def test_other_forms_are_looked_for_too(question: str, added: tuple[str, ...]):
-    assert expand(question) == Expanded(question, f"{question} {' '.join(added)}", added, "rules")
+def test_other_forms_are_looked_for_too(subtests: pytest.Subtests):
+    for question, added in OTHER_FORMS:
+        with subtests.test(question=question):
+            assert expand(question) == Expanded(question, f"{question} {' '.join(added)}", added, "rules")
 
 
-@pytest.mark.parametrize("question", NO_OTHER)
-def test_nothing_is_added_to_names_and_to_what_is_said_already(question: str):
-    assert expand(question) == Expanded(question, question, ())
+def test_nothing_is_added_to_names_and_to_what_is_said_already(subtests: pytest.Subtests):
+    for question in NO_OTHER:
+        with subtests.test(question=question):
+            assert expand(question) == Expanded(question, question, ())
 
 
 def test_in_another_language_only_names_are_taken_apart():

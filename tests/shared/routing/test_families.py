@@ -64,21 +64,22 @@ the issue
 """
 
 
-@pytest.mark.parametrize(
-    "question", [said.strip() for line in ORDINARY.strip().splitlines() for said in line.split("|")]
-)
-def test_an_ordinary_word_alone_tells_none(question: str):
-    assert family_of(question) is None
+def test_an_ordinary_word_alone_tells_none(subtests: pytest.Subtests):
+    for question in [said.strip() for line in ORDINARY.strip().splitlines() for said in line.split("|")]:
+        with subtests.test(question=question):
+            assert family_of(question) is None
 
 
-@pytest.mark.parametrize(("question", "family", "word"), TOLD)
-def test_a_question_s_words_tell_the_family(question: str, family: Family, word: str):
-    assert family_of(question) == (family, word)
+def test_a_question_s_words_tell_the_family(subtests: pytest.Subtests):
+    for question, family, word in TOLD:
+        with subtests.test(question=question):
+            assert family_of(question) == (family, word)
 
 
-@pytest.mark.parametrize("question", SILENT)
-def test_words_of_something_else_tell_none(question: str):
-    assert family_of(question) is None
+def test_words_of_something_else_tell_none(subtests: pytest.Subtests):
+    for question in SILENT:
+        with subtests.test(question=question):
+            assert family_of(question) is None
 
 
 def test_the_strongest_evidence_wins_over_the_first():

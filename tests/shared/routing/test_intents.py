@@ -41,39 +41,41 @@ OF_NO_ORG = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("question", "what", "word"), OF_THE_ORG)
-def test_what_is_an_org_s_is_asked_of_the_org(question: str, what: str, word: str):
-    assert org_level(question) == (what, word)
+def test_what_is_an_org_s_is_asked_of_the_org(subtests: pytest.Subtests):
+    for question, what, word in OF_THE_ORG:
+        with subtests.test(question=question):
+            assert org_level(question) == (what, word)
 
 
-@pytest.mark.parametrize("question", OF_NO_ORG)
-def test_what_only_sounds_like_it_is_not(question: str):
-    assert org_level(question) is None
+def test_what_only_sounds_like_it_is_not(subtests: pytest.Subtests):
+    for question in OF_NO_ORG:
+        with subtests.test(question=question):
+            assert org_level(question) is None
 
 
 def test_a_person_s_policy_beside_a_machine_s_is_heard():
     assert org_level("is the retry policy in our travel policy?") == ("policy", "policy")
 
 
-@pytest.mark.parametrize("question", ["latest incidents", "most  recent release", "what is currently broken"])
-def test_what_is_new_is_asked_for(question: str):
-    assert fresh(question)
+def test_what_is_new_is_asked_for(subtests: pytest.Subtests):
+    for question in ["latest incidents", "most  recent release", "what is currently broken"]:
+        with subtests.test(question=question):
+            assert fresh(question)
 
 
-@pytest.mark.parametrize("question", ["latest_version", "presently", "recently.py", "kettle"])
-def test_what_only_looks_new_is_not(question: str):
-    assert fresh(question) is None
+def test_what_only_looks_new_is_not(subtests: pytest.Subtests):
+    for question in ["latest_version", "presently", "recently.py", "kettle"]:
+        with subtests.test(question=question):
+            assert fresh(question) is None
 
 
-@pytest.mark.parametrize(
-    "question", ["history of the billing service", "what does SLA mean", "the oldest bug"]
-)
-def test_what_does_not_age_is_asked_for(question: str):
-    assert timeless(question)
+def test_what_does_not_age_is_asked_for(subtests: pytest.Subtests):
+    for question in ["history of the billing service", "what does SLA mean", "the oldest bug"]:
+        with subtests.test(question=question):
+            assert timeless(question)
 
 
-@pytest.mark.parametrize(
-    "question", ["whatever", "forever young", "how many incidents", "history_id", "how do I", "how to"]
-)
-def test_what_ages_is_not_timeless(question: str):
-    assert timeless(question) is None
+def test_what_ages_is_not_timeless(subtests: pytest.Subtests):
+    for question in ["whatever", "forever young", "how many incidents", "history_id", "how do I", "how to"]:
+        with subtests.test(question=question):
+            assert timeless(question) is None

@@ -13,28 +13,30 @@ def at(*fields: int) -> datetime:
     return datetime(*fields, tzinfo=UTC)  # type: ignore[misc, arg-type]
 
 
-@pytest.mark.parametrize(
-    ("unit", "begin", "end"),
-    [
-        (Unit.HOUR, at(2026, 4, 15, 14), at(2026, 4, 15, 15)),
-        (Unit.DAY, at(2026, 4, 15), at(2026, 4, 16)),
-        (Unit.WEEK, at(2026, 4, 13), at(2026, 4, 20)),
-        (Unit.MONTH, at(2026, 4, 1), at(2026, 5, 1)),
-        (Unit.QUARTER, at(2026, 4, 1), at(2026, 7, 1)),
-        (Unit.HALF, at(2026, 1, 1), at(2026, 7, 1)),
-        (Unit.YEAR, at(2026, 1, 1), at(2027, 1, 1)),
-    ],
-)
-def test_a_moment_is_in_one_unit_of_each_kind(unit: Unit, begin: datetime, end: datetime):
-    assert containing(at(2026, 4, 15, 14, 30), unit) == Period(begin, end)
+PERIODS = [
+    (Unit.HOUR, at(2026, 4, 15, 14), at(2026, 4, 15, 15)),
+    (Unit.DAY, at(2026, 4, 15), at(2026, 4, 16)),
+    (Unit.WEEK, at(2026, 4, 13), at(2026, 4, 20)),
+    (Unit.MONTH, at(2026, 4, 1), at(2026, 5, 1)),
+    (Unit.QUARTER, at(2026, 4, 1), at(2026, 7, 1)),
+    (Unit.HALF, at(2026, 1, 1), at(2026, 7, 1)),
+    (Unit.YEAR, at(2026, 1, 1), at(2027, 1, 1)),
+]
 
 
-@pytest.mark.parametrize(
-    ("count", "moment"),
-    [(1, at(2026, 4, 30)), (-1, at(2026, 2, 28)), (-25, at(2024, 2, 29)), (9, at(2026, 12, 31))],
-)
-def test_the_31st_moves_to_the_last_day_of_a_shorter_month(count: int, moment: datetime):
-    assert moved(at(2026, 3, 31), Unit.MONTH, count) == moment
+def test_a_moment_is_in_one_unit_of_each_kind(subtests: pytest.Subtests):
+    for unit, begin, end in PERIODS:
+        with subtests.test(unit=unit):
+            assert containing(at(2026, 4, 15, 14, 30), unit) == Period(begin, end)
+
+
+MOVES = [(1, at(2026, 4, 30)), (-1, at(2026, 2, 28)), (-25, at(2024, 2, 29)), (9, at(2026, 12, 31))]
+
+
+def test_the_31st_moves_to_the_last_day_of_a_shorter_month(subtests: pytest.Subtests):
+    for count, moment in MOVES:
+        with subtests.test(count=count):
+            assert moved(at(2026, 3, 31), Unit.MONTH, count) == moment
 
 
 def test_parts_of_a_year_are_counted_from_one():

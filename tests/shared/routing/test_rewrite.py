@@ -104,12 +104,13 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_when_the_model_fails_the_rules_do_it_after_one_try(api: StandIn, fault: str):
-    api.replies(FAULTS[fault])
-    assert rewriter(api).expand(QUESTION) == RULED
+def test_when_the_model_fails_the_rules_do_it_after_one_try(subtests: pytest.Subtests):
     assert RULED.by == "rules"
-    assert len(api.requests) == 1
+    for fault, reply in FAULTS.items():
+        with subtests.test(fault=fault), StandIn() as api:
+            api.replies(reply)
+            assert rewriter(api).expand(QUESTION) == RULED
+            assert len(api.requests) == 1
 
 
 @pytest.mark.parametrize("reply", [Reply(delay=5), Reply(json={}, drip=0.5)], ids=["late", "dripping"])

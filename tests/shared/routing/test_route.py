@@ -45,22 +45,27 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(("text", "name"), NAMES.items())
-@pytest.mark.parametrize("way", [Way.AUTO, Way.FAST])
-def test_an_identifier_goes_by_word_and_as_it_is(text: str, name: str, way: Way):
-    found = routed(text, way=way, reranks=True)
-    assert (found.way, found.mode, found.text, found.words) == (Way.KEYWORD, Mode.KEYWORD, name, name)
-    assert (found.family, found.time_range, found.half_life_days, found.rerank) == (None, None, None, False)
-    assert found.expanded is None
-    assert names(found) == ["identifier", "workspace"]
+def test_an_identifier_goes_by_word_and_as_it_is(subtests: pytest.Subtests):
+    for way in [Way.AUTO, Way.FAST]:
+        for text, name in NAMES.items():
+            with subtests.test(way=way, text=text):
+                found = routed(text, way=way, reranks=True)
+                assert (found.way, found.mode) == (Way.KEYWORD, Mode.KEYWORD)
+                assert (found.text, found.words) == (name, name)
+                assert (found.family, found.time_range, found.half_life_days) == (None, None, None)
+                assert found.rerank is False
+                assert found.expanded is None
+                assert names(found) == ["identifier", "workspace"]
 
 
-@pytest.mark.parametrize(
-    "text", ["24/7", "401k", "Q3", "2024", "k8s", "Q3-2025", "2025-03-04", "kettle", "INC 7", "?"]
-)
-def test_a_number_or_a_word_with_one_is_no_identifier(text: str):
-    found = routed(text)
-    assert (found.way, found.mode) == (Way.HYBRID, Mode.HYBRID)
+NO_IDENTIFIERS = ["24/7", "401k", "Q3", "2024", "k8s", "Q3-2025", "2025-03-04", "kettle", "INC 7", "?"]
+
+
+def test_a_number_or_a_word_with_one_is_no_identifier(subtests: pytest.Subtests):
+    for text in NO_IDENTIFIERS:
+        with subtests.test(text=text):
+            found = routed(text)
+            assert (found.way, found.mode) == (Way.HYBRID, Mode.HYBRID)
 
 
 def test_an_identifier_that_the_workspace_lacks_may_be_the_org_s_unless_it_must_be_fast():
@@ -68,45 +73,49 @@ def test_an_identifier_that_the_workspace_lacks_may_be_the_org_s_unless_it_must_
     assert not routed("INC-4821", way=Way.FAST).falls_back
 
 
-@pytest.mark.parametrize(
-    ("way", "mode"),
-    [
-        (Way.KNOWLEDGE, Mode.HYBRID),
-        (Way.GRAPH, Mode.GRAPH),
-        (Way.HYBRID, Mode.HYBRID),
-        (Way.KEYWORD, Mode.KEYWORD),
-        (Way.NEURAL, Mode.SEMANTIC),
-        (Way.FAST, Mode.KEYWORD),
-    ],
-)
-def test_a_way_that_is_given_is_taken_and_nothing_is_inferred(way: Way, mode: Mode):
-    found = routed("latest k8s incidents last week", way=way)
-    assert (found.way, found.mode) == (way, mode)
-    assert (found.family, found.prefer, found.time_range, found.half_life_days) == (None, (), None, None)
-    assert names(found)[0] == "mode_given"
+MODES = [
+    (Way.KNOWLEDGE, Mode.HYBRID),
+    (Way.GRAPH, Mode.GRAPH),
+    (Way.HYBRID, Mode.HYBRID),
+    (Way.KEYWORD, Mode.KEYWORD),
+    (Way.NEURAL, Mode.SEMANTIC),
+    (Way.FAST, Mode.KEYWORD),
+]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "who owns the billing service?",
-        "Who owns Billing?",
-        "How is Billing related to Ledger?",
-        "what depends on billing?",
-    ],
-)
-def test_a_question_about_a_relation_asks_the_graph_too_and_stays_hybrid(text: str):
-    for narrowed in (False, True):
-        found = routed(text, narrowed=narrowed)
-        assert (found.way, found.mode, found.graph) == (Way.HYBRID, Mode.HYBRID, True)
-        assert "graph" in names(found)
+def test_a_way_that_is_given_is_taken_and_nothing_is_inferred(subtests: pytest.Subtests):
+    for way, mode in MODES:
+        with subtests.test(way=way):
+            found = routed("latest k8s incidents last week", way=way)
+            assert (found.way, found.mode) == (way, mode)
+            assert (found.family, found.prefer) == (None, ())
+            assert (found.time_range, found.half_life_days) == (None, None)
+            assert names(found)[0] == "mode_given"
 
 
-@pytest.mark.parametrize("text", ["kettle", "INC-4821", "how do I reset my password?", "Billing Service"])
-def test_a_question_about_no_relation_does_not(text: str):
-    found = routed(text)
-    assert not found.graph
-    assert "graph" not in names(found)
+RELATION_QUESTIONS = [
+    "who owns the billing service?",
+    "Who owns Billing?",
+    "How is Billing related to Ledger?",
+    "what depends on billing?",
+]
+
+
+def test_a_question_about_a_relation_asks_the_graph_too_and_stays_hybrid(subtests: pytest.Subtests):
+    for text in RELATION_QUESTIONS:
+        with subtests.test(text=text):
+            for narrowed in (False, True):
+                found = routed(text, narrowed=narrowed)
+                assert (found.way, found.mode, found.graph) == (Way.HYBRID, Mode.HYBRID, True)
+                assert "graph" in names(found)
+
+
+def test_a_question_about_no_relation_does_not(subtests: pytest.Subtests):
+    for text in ["kettle", "INC-4821", "how do I reset my password?", "Billing Service"]:
+        with subtests.test(text=text):
+            found = routed(text)
+            assert not found.graph
+            assert "graph" not in names(found)
 
 
 def test_the_graph_is_asked_by_mode_and_by_no_other_that_is_given():
@@ -147,11 +156,12 @@ def test_filters_of_the_request_s_own_are_not_second_guessed():
     assert names(found) == ["hybrid", "workspace", "narrowed", "expanded"]
 
 
-@pytest.mark.parametrize("text", ["kettle", "INC-4821", "who owns the billing service?", "our travel policy"])
-def test_filters_keep_to_the_workspace_whatever_is_asked(text: str):
-    found = routed(text, narrowed=True)
-    assert (found.reach, found.falls_back) == (Reach.WORKSPACE, False)
-    assert routed(text, narrowed=True, has_workspace=False).reach is Reach.ORG
+def test_filters_keep_to_the_workspace_whatever_is_asked(subtests: pytest.Subtests):
+    for text in ["kettle", "INC-4821", "who owns the billing service?", "our travel policy"]:
+        with subtests.test(text=text):
+            found = routed(text, narrowed=True)
+            assert (found.reach, found.falls_back) == (Reach.WORKSPACE, False)
+            assert routed(text, narrowed=True, has_workspace=False).reach is Reach.ORG
 
 
 def test_a_scope_that_is_given_is_kept_beside_filters():
@@ -176,47 +186,55 @@ def test_a_question_that_is_only_a_time_keeps_it():
     assert found.text == "last week?"
 
 
-@pytest.mark.parametrize(
-    ("text", "rest"),
-    [
-        ("incidents last week?", "incidents?"),
-        ("last week's incidents", "incidents"),
-        ("since March, who deployed", "who deployed"),
-        ("what broke in Q3 and why", "what broke and why"),
-        ("last week", "last week"),
-    ],
-)
-def test_what_is_said_of_time_leaves_no_hole(text: str, rest: str):
-    said = time_range(text, NOW)
-    assert said
-    assert without(text, said) == rest
+REMAINDERS = [
+    ("incidents last week?", "incidents?"),
+    ("last week's incidents", "incidents"),
+    ("since March, who deployed", "who deployed"),
+    ("what broke in Q3 and why", "what broke and why"),
+    ("last week", "last week"),
+]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "kettle",
-        "billing incidents",
-        "latest documentation",
-        "what is currently broken",
-        "what is the kettle",
-        "how do I boil water",
-    ],
-)
-def test_older_documents_are_held_back_by_default(text: str):
-    found = routed(text)
-    assert found.half_life_days == HALF_LIFE
-    assert "decay" in names(found)
+def test_what_is_said_of_time_leaves_no_hole(subtests: pytest.Subtests):
+    for text, rest in REMAINDERS:
+        with subtests.test(text=text):
+            said = time_range(text, NOW)
+            assert said
+            assert without(text, said) == rest
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["history of billing", "deployment documentation", "where is it implemented", "what does SLA mean"],
-)
-def test_what_does_not_age_is_not_held_back(text: str):
-    found = routed(text)
-    assert found.half_life_days is None
-    assert "no_decay" in names(found)
+QUESTIONS_WITH_DECAY = [
+    "kettle",
+    "billing incidents",
+    "latest documentation",
+    "what is currently broken",
+    "what is the kettle",
+    "how do I boil water",
+]
+
+
+def test_older_documents_are_held_back_by_default(subtests: pytest.Subtests):
+    for text in QUESTIONS_WITH_DECAY:
+        with subtests.test(text=text):
+            found = routed(text)
+            assert found.half_life_days == HALF_LIFE
+            assert "decay" in names(found)
+
+
+QUESTIONS_WITHOUT_DECAY = [
+    "history of billing",
+    "deployment documentation",
+    "where is it implemented",
+    "what does SLA mean",
+]
+
+
+def test_what_does_not_age_is_not_held_back(subtests: pytest.Subtests):
+    for text in QUESTIONS_WITHOUT_DECAY:
+        with subtests.test(text=text):
+            found = routed(text)
+            assert found.half_life_days is None
+            assert "no_decay" in names(found)
 
 
 def test_a_reranker_knows_no_dates():
@@ -249,11 +267,12 @@ def test_without_a_workspace_the_org_is_searched():
     assert (found.reach, found.falls_back, names(found)[1]) == (Reach.ORG, False, "no_workspace")
 
 
-@pytest.mark.parametrize("reach", [Reach.WORKSPACE, Reach.ORG])
-@pytest.mark.parametrize("way", Way)
-def test_a_reach_that_is_given_is_kept_and_never_falls_back(reach: Reach, way: Way):
-    found = routed("who owns the billing service?", reach=reach, way=way)
-    assert (found.reach, found.falls_back) == (reach, False)
+def test_a_reach_that_is_given_is_kept_and_never_falls_back(subtests: pytest.Subtests):
+    for way in Way:
+        for reach in [Reach.WORKSPACE, Reach.ORG]:
+            with subtests.test(way=way, reach=reach):
+                found = routed("who owns the billing service?", reach=reach, way=way)
+                assert (found.reach, found.falls_back) == (reach, False)
 
 
 def test_a_model_s_words_are_taken_and_said():
@@ -312,11 +331,12 @@ SLOW = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("part", SLOW)
-def test_a_text_made_to_take_long_does_not(part: str):
-    started = time.monotonic()
-    routed(part * (MAX_LENGTH // len(part)))
-    assert time.monotonic() - started < 3
+def test_a_text_made_to_take_long_does_not(subtests: pytest.Subtests):
+    for part in SLOW:
+        with subtests.test(part=part):
+            started = time.monotonic()
+            routed(part * (MAX_LENGTH // len(part)))
+            assert time.monotonic() - started < 3
 
 
 def test_nothing_found_is_too_little():

@@ -94,6 +94,7 @@ the week of March 3 | the week of March 3 | 2026-03-02 | 2026-03-08
 since 14/03/2025 | since 14/03/2025 | 2025-03-14 | -
 since 3.3.2025 | since 3.3.2025 | 2025-03-03 | -
 logs of 2025-03-04T10:00Z | of 2025-03-04T10:00Z | 2025-03-04T10:00 | 2025-03-04T10:00:59.999999
+logs since 2025-03-04T10:00+02:00 | since 2025-03-04T10:00+02:00 | 2025-03-04T08:00 | -
 in 2025-03 | in 2025-03 | 2025-03-01 | 2025-03-31
 difference between Q4 and Q1 | between Q4 and Q1 | 2025-10-01 | 2026-03-31
 compare Q1 and Q2 2025 | Q1 and Q2 2025 | 2025-01-01 | 2025-06-30
@@ -217,31 +218,39 @@ def moment(said: str, ends: bool) -> datetime | None:
     return datetime.combine(found, time.max, UTC) if ends and len(said) == len("2025-01-01") else found
 
 
-@pytest.mark.parametrize("case", SAID.strip().splitlines())
-def test_what_anybody_says_of_time_is_understood(case: str):
-    question, said, after, before = (part.strip() for part in case.split("|"))
-    found = time_range(question, NOW)
-    assert found is not None
-    assert (found.said, found.after, found.before) == (said, moment(after, False), moment(before, True))
-    assert question[found.start : found.end] == said
+def test_what_anybody_says_of_time_is_understood(subtests: pytest.Subtests):
+    for case in SAID.strip().splitlines():
+        with subtests.test(case=case):
+            question, said, after, before = (part.strip() for part in case.split("|"))
+            found = time_range(question, NOW)
+            assert found is not None
+            assert (found.said, found.after, found.before) == (
+                said,
+                moment(after, False),
+                moment(before, True),
+            )
+            assert question[found.start : found.end] == said
 
 
-@pytest.mark.parametrize("question", SILENT)
-def test_what_only_looks_like_a_time_is_none(question: str):
-    assert time_range(question, NOW) is None
+def test_what_only_looks_like_a_time_is_none(subtests: pytest.Subtests):
+    for question in SILENT:
+        with subtests.test(question=question):
+            assert time_range(question, NOW) is None
 
 
-@pytest.mark.parametrize("question", DOUBTED.strip().splitlines())
-def test_a_time_that_may_not_be_the_documents_is_none(question: str):
-    assert time_range(question, NOW) is None
+def test_a_time_that_may_not_be_the_documents_is_none(subtests: pytest.Subtests):
+    for question in DOUBTED.strip().splitlines():
+        with subtests.test(question=question):
+            assert time_range(question, NOW) is None
 
 
-@pytest.mark.parametrize("case", MEANT.strip().splitlines())
-def test_beside_words_that_raise_doubts_a_time_may_be_sure(case: str):
-    question, said = (part.strip() for part in case.split("|"))
-    found = time_range(question, NOW)
-    assert found
-    assert found.said == said
+def test_beside_words_that_raise_doubts_a_time_may_be_sure(subtests: pytest.Subtests):
+    for case in MEANT.strip().splitlines():
+        with subtests.test(case=case):
+            question, said = (part.strip() for part in case.split("|"))
+            found = time_range(question, NOW)
+            assert found
+            assert found.said == said
 
 
 def test_the_first_of_two_times_counts():
@@ -258,22 +267,23 @@ def test_the_clock_may_stand_in_another_zone():
     assert found.after == datetime(2026, 4, 14, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("now", "question", "after"),
-    [
-        (datetime(2026, 1, 1, tzinfo=UTC), "in December", datetime(2025, 12, 1, tzinfo=UTC)),
-        (datetime(2026, 1, 1, tzinfo=UTC), "last month", datetime(2025, 12, 1, tzinfo=UTC)),
-        (datetime(2026, 1, 1, tzinfo=UTC), "last quarter", datetime(2025, 10, 1, tzinfo=UTC)),
-        (datetime(2026, 3, 31, tzinfo=UTC), "the past month", datetime(2026, 2, 28, tzinfo=UTC)),
-        (datetime(2024, 3, 31, tzinfo=UTC), "the past month", datetime(2024, 2, 29, tzinfo=UTC)),
-        (datetime(2026, 4, 13, tzinfo=UTC), "last week", datetime(2026, 4, 6, tzinfo=UTC)),
-        (datetime(2026, 4, 19, 23, 59, tzinfo=UTC), "last week", datetime(2026, 4, 6, tzinfo=UTC)),
-    ],
-)
-def test_the_edges_of_the_calendar_are_where_they_belong(now: datetime, question: str, after: datetime):
-    found = time_range(question, now)
-    assert found
-    assert found.after == after
+EDGES = [
+    (datetime(2026, 1, 1, tzinfo=UTC), "in December", datetime(2025, 12, 1, tzinfo=UTC)),
+    (datetime(2026, 1, 1, tzinfo=UTC), "last month", datetime(2025, 12, 1, tzinfo=UTC)),
+    (datetime(2026, 1, 1, tzinfo=UTC), "last quarter", datetime(2025, 10, 1, tzinfo=UTC)),
+    (datetime(2026, 3, 31, tzinfo=UTC), "the past month", datetime(2026, 2, 28, tzinfo=UTC)),
+    (datetime(2024, 3, 31, tzinfo=UTC), "the past month", datetime(2024, 2, 29, tzinfo=UTC)),
+    (datetime(2026, 4, 13, tzinfo=UTC), "last week", datetime(2026, 4, 6, tzinfo=UTC)),
+    (datetime(2026, 4, 19, 23, 59, tzinfo=UTC), "last week", datetime(2026, 4, 6, tzinfo=UTC)),
+]
+
+
+def test_the_edges_of_the_calendar_are_where_they_belong(subtests: pytest.Subtests):
+    for now, question, after in EDGES:
+        with subtests.test(now=now, question=question):
+            found = time_range(question, now)
+            assert found
+            assert found.after == after
 
 
 WORDS = """

@@ -28,103 +28,107 @@ def told(sentence: str) -> Checked:
     return Checker(SOURCES).check(sentence)
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "The kettle switches off at 100 degrees.",
-        "Kettles switch off at 100 degrees.",
-        "At 100 degrees, the kettle will switch off.",
-        "The kettle holds 1,7 litres.",
-        "The kettle does not beep when done.",
-        "The Kettle Company was founded by Anna Smith in March 1998.",
-        "The Kettle Company was founded in Cork on 1998-03-03.",
-        "Its turnover rose to 3,000,000 dollars.",
-        "Customers can return toasters within thirty days.",
-        "About 5 % of toasters come back.",
-        "About five percent of all toasters come back.",
-        "For questions, help@toast.example is there.",
-        "The form is INC-4821.",
-        "Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.",
-        'According to the "Toaster policy", customers may return a toaster within 30 days.',
-        "They say: 'no questions asked — ever'.",
-    ],
-)
-def test_what_a_source_says_in_other_words_is_supported(sentence: str):
-    found = told(sentence)
-    assert (found.verdict, found.reasons) == (Verdict.SUPPORTED, ())
-    assert 1 <= len(found.backing) <= 3
+SUPPORTED_SENTENCES = [
+    "The kettle switches off at 100 degrees.",
+    "Kettles switch off at 100 degrees.",
+    "At 100 degrees, the kettle will switch off.",
+    "The kettle holds 1,7 litres.",
+    "The kettle does not beep when done.",
+    "The Kettle Company was founded by Anna Smith in March 1998.",
+    "The Kettle Company was founded in Cork on 1998-03-03.",
+    "Its turnover rose to 3,000,000 dollars.",
+    "Customers can return toasters within thirty days.",
+    "About 5 % of toasters come back.",
+    "About five percent of all toasters come back.",
+    "For questions, help@toast.example is there.",
+    "The form is INC-4821.",
+    "Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.",
+    'According to the "Toaster policy", customers may return a toaster within 30 days.',
+    "They say: 'no questions asked — ever'.",
+]
 
 
-@pytest.mark.parametrize(
-    ("sentence", "reason"),
-    [
-        ("The kettle switches off at 90 degrees.", "number_not_found"),
-        ("The kettle holds 17 litres of water.", "number_not_found"),
-        ("The kettle holds 100 litres of water.", "number_not_found"),
-        ("Its turnover rose to $3 billion.", "number_not_found"),
-        ("Its turnover rose to €3 million.", "number_not_found"),
-        ("Anna Smith founded the Kettle Company on 4 March 1998.", "number_not_found"),
-        ("Anna Smith founded the Kettle Company on 3 May 1998.", "number_not_found"),
-        ("Customers may return a toaster within three days.", "number_not_found"),
-        ("Questions go to sales@toast.example.", "number_not_found"),
-        ("The form is INC-4822.", "number_not_found"),
-        ("In Cork, the company was founded by Robert Smith.", "name_not_found"),
-        ("The Kettle Company was founded in Dublin.", "name_not_found"),
-        ("The kettle does not switch off at 100 degrees.", "negation"),
-        ("The kettle never switches off at 100 degrees.", "negation"),
-        ("It does beep when it is done.", "negation"),
-        ("Customers may return a toaster within 30 days, if it was used.", "negation"),
-        ("The Kettle Company founded Anna Smith in Cork.", "roles_swapped"),
-        ("Penguins live in the southern hemisphere.", "too_little_in_common"),
-        ("Der Wasserkocher schaltet sich bei großer Hitze aus.", "too_little_in_common"),
-        ('They say: "many questions asked".', "quotation_not_found"),
-        ("```\npip install kettle\n```", "code_not_found"),
-    ],
-)
-def test_what_no_source_says_is_unsupported_for_a_reason(sentence: str, reason: str):
-    found = told(sentence)
-    assert found.verdict is Verdict.UNSUPPORTED
-    assert reason in found.reasons
-    assert found.backing == ()
+def test_what_a_source_says_in_other_words_is_supported(subtests: pytest.Subtests):
+    for sentence in SUPPORTED_SENTENCES:
+        with subtests.test(sentence=sentence):
+            found = told(sentence)
+            assert (found.verdict, found.reasons) == (Verdict.SUPPORTED, ())
+            assert 1 <= len(found.backing) <= 3
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Here is what I found:",
-        "## Returns of toasters",
-        "Yes.",
-        "No.",
-        "**Summary**",
-        "I don't have enough information to answer this question.",
-        "I don’t know.",
-        "The documents do not mention any prices.",
-        "Die Dokumente enthalten keine Angaben zu Preisen.",
-        "Les documents ne mentionnent pas les prix.",
-        "---",
-        "|---|---|",
-        "Would you like to know more?",
-        "When does the kettle switch off?",
-        "[1]",
-        "",
-    ],
-)
-def test_what_says_nothing_of_the_world_is_a_frame(sentence: str):
-    assert told(sentence).verdict is Verdict.FRAME
+UNSUPPORTED_SENTENCES = [
+    ("The kettle switches off at 90 degrees.", "number_not_found"),
+    ("The kettle holds 17 litres of water.", "number_not_found"),
+    ("The kettle holds 100 litres of water.", "number_not_found"),
+    ("Its turnover rose to $3 billion.", "number_not_found"),
+    ("Its turnover rose to €3 million.", "number_not_found"),
+    ("Anna Smith founded the Kettle Company on 4 March 1998.", "number_not_found"),
+    ("Anna Smith founded the Kettle Company on 3 May 1998.", "number_not_found"),
+    ("Customers may return a toaster within three days.", "number_not_found"),
+    ("Questions go to sales@toast.example.", "number_not_found"),
+    ("The form is INC-4822.", "number_not_found"),
+    ("In Cork, the company was founded by Robert Smith.", "name_not_found"),
+    ("The Kettle Company was founded in Dublin.", "name_not_found"),
+    ("The kettle does not switch off at 100 degrees.", "negation"),
+    ("The kettle never switches off at 100 degrees.", "negation"),
+    ("It does beep when it is done.", "negation"),
+    ("Customers may return a toaster within 30 days, if it was used.", "negation"),
+    ("The Kettle Company founded Anna Smith in Cork.", "roles_swapped"),
+    ("Penguins live in the southern hemisphere.", "too_little_in_common"),
+    ("Der Wasserkocher schaltet sich bei großer Hitze aus.", "too_little_in_common"),
+    ('They say: "many questions asked".', "quotation_not_found"),
+    ("```\npip install kettle\n```", "code_not_found"),
+]
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "## Founded by Robert Miller",
-        "## Founded in 1923",
-        "Did you know that it holds 300 litres?",
-        "The documents do not mention prices, but penguins pay half.",
-        "The documents do not mention the price of 300 euros.",
-    ],
-)
-def test_a_claim_in_a_frame_s_dress_is_no_frame(sentence: str):
-    assert told(sentence).verdict is Verdict.UNSUPPORTED
+def test_what_no_source_says_is_unsupported_for_a_reason(subtests: pytest.Subtests):
+    for sentence, reason in UNSUPPORTED_SENTENCES:
+        with subtests.test(sentence=sentence):
+            found = told(sentence)
+            assert found.verdict is Verdict.UNSUPPORTED
+            assert reason in found.reasons
+            assert found.backing == ()
+
+
+FRAMES = [
+    "Here is what I found:",
+    "## Returns of toasters",
+    "Yes.",
+    "No.",
+    "**Summary**",
+    "I don't have enough information to answer this question.",
+    "I don’t know.",
+    "The documents do not mention any prices.",
+    "Die Dokumente enthalten keine Angaben zu Preisen.",
+    "Les documents ne mentionnent pas les prix.",
+    "---",
+    "|---|---|",
+    "Would you like to know more?",
+    "When does the kettle switch off?",
+    "[1]",
+    "",
+]
+
+
+def test_what_says_nothing_of_the_world_is_a_frame(subtests: pytest.Subtests):
+    for sentence in FRAMES:
+        with subtests.test(sentence=sentence):
+            assert told(sentence).verdict is Verdict.FRAME
+
+
+CLAIMS = [
+    "## Founded by Robert Miller",
+    "## Founded in 1923",
+    "Did you know that it holds 300 litres?",
+    "The documents do not mention prices, but penguins pay half.",
+    "The documents do not mention the price of 300 euros.",
+]
+
+
+def test_a_claim_in_a_frame_s_dress_is_no_frame(subtests: pytest.Subtests):
+    for sentence in CLAIMS:
+        with subtests.test(sentence=sentence):
+            assert told(sentence).verdict is Verdict.UNSUPPORTED
 
 
 def test_the_backing_is_where_the_document_says_it():
@@ -147,20 +151,24 @@ def test_overlapping_chunks_back_a_sentence_once():
     assert len(Checker(sources).check("Kettles switch off at 100 degrees.").backing) == 1
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "The kettle switches off at 100 degrees [1].",
-        "The kettle switches off at 100 degrees.[2, 3][1]",
-        "The kettle【1†L5】 switches off at 100 degrees. 【2】",
-        "The kettle switches off at 100 degrees (source 1).",
-        "The kettle switches off[^1] at 100 degrees.",
-        "The kettle switches off [1-3] at 100 degrees.",
-    ],
-)
-def test_markers_are_not_shown(said: str):
-    found = told(said)
-    assert (found.text, found.verdict) == ("The kettle switches off at 100 degrees.", Verdict.SUPPORTED)
+SENTENCES_WITH_MARKERS = [
+    "The kettle switches off at 100 degrees [1].",
+    "The kettle switches off at 100 degrees.[2, 3][1]",
+    "The kettle【1†L5】 switches off at 100 degrees. 【2】",
+    "The kettle switches off at 100 degrees (source 1).",
+    "The kettle switches off[^1] at 100 degrees.",
+    "The kettle switches off [1-3] at 100 degrees.",
+]
+
+
+def test_markers_are_not_shown(subtests: pytest.Subtests):
+    for said in SENTENCES_WITH_MARKERS:
+        with subtests.test(said=said):
+            found = told(said)
+            assert (found.text, found.verdict) == (
+                "The kettle switches off at 100 degrees.",
+                Verdict.SUPPORTED,
+            )
 
 
 def test_a_document_s_own_date_may_be_told():

@@ -33,6 +33,7 @@ SAME = [
     ("FL-300", "FL300"),
     ("v1.2", "1.2"),
     ("14:30", "14:30"),
+    ("00:30", "12:30 a.m."),
     ("https://a.example/b", "https://a.example/b."),
     ("-5 °C", "-5 °C"),
     ("20 mm", "20mm"),
@@ -58,6 +59,7 @@ OTHER = [
     ("v1.2", "v1.3"),
     ("1.2.3", "1.2.4"),
     ("14:30", "14:35"),
+    ("12:00", "12 AM"),
     ("5 °C", "-5 °C"),
     ("5 km", "5 miles"),
     ("24 months", "24 days"),
@@ -68,25 +70,28 @@ OTHER = [
 ]
 
 
-@pytest.mark.parametrize(("source", "said"), SAME)
-def test_what_says_the_same_is_found(source: str, said: str):
-    assert holds(source, said)
+def test_what_says_the_same_is_found(subtests: pytest.Subtests):
+    for source, said in SAME:
+        with subtests.test(source=source, said=said):
+            assert holds(source, said)
 
 
-@pytest.mark.parametrize(("source", "said"), OTHER)
-def test_what_says_something_else_is_not(source: str, said: str):
-    assert not holds(source, said)
+def test_what_says_something_else_is_not(subtests: pytest.Subtests):
+    for source, said in OTHER:
+        with subtests.test(source=source, said=said):
+            assert not holds(source, said)
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("In Cork, the company was founded by Anna Smith's uncle.", ["cork", "anna", "smith"]),
-        ("Customers pay. Toasters: Buy “Cheap” ones.", []),
-        ("OPEC met in March.", ["opec"]),
-        ("Die Kunden können den Toaster und das Kabel zurückgeben.", []),
-        ("The History Of The Kettle Company", []),
-    ],
-)
-def test_names_have_a_capital_that_no_rule_gives_them(text: str, names: list[str]):
-    assert names_of(text) == names
+NAMES = [
+    ("In Cork, the company was founded by Anna Smith's uncle.", ["cork", "anna", "smith"]),
+    ("Customers pay. Toasters: Buy “Cheap” ones.", []),
+    ("OPEC met in March.", ["opec"]),
+    ("Die Kunden können den Toaster und das Kabel zurückgeben.", []),
+    ("The History Of The Kettle Company", []),
+]
+
+
+def test_names_have_a_capital_that_no_rule_gives_them(subtests: pytest.Subtests):
+    for text, names in NAMES:
+        with subtests.test(text=text):
+            assert names_of(text) == names

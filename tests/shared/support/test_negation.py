@@ -46,12 +46,14 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize(("source", "said"), TURNED)
-def test_what_turns_the_source_round_is_unsupported(source: str, said: str):
-    assert Checker([match(source)]).check(said).verdict is Verdict.UNSUPPORTED
+def test_what_turns_the_source_round_is_unsupported(subtests: pytest.Subtests):
+    for source, said in TURNED:
+        with subtests.test(source=source, said=said):
+            assert Checker([match(source)]).check(said).verdict is Verdict.UNSUPPORTED
 
 
-@pytest.mark.parametrize(("source", "said"), KEPT)
-def test_what_says_or_denies_the_same_is_supported(source: str, said: str):
-    found = Checker([match(source)]).check(said)
-    assert (found.verdict, found.reasons) == (Verdict.SUPPORTED, ())
+def test_what_says_or_denies_the_same_is_supported(subtests: pytest.Subtests):
+    for source, said in KEPT:
+        with subtests.test(source=source, said=said):
+            found = Checker([match(source)]).check(said)
+            assert (found.verdict, found.reasons) == (Verdict.SUPPORTED, ())

@@ -13,67 +13,69 @@ CHECKER = Checker([match(TEXT, "On kettles")])
 MARKS = '"“”„«»‹›「」‘’＂《》❝❞″‟‛`<&'
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        'He wrote: "We don\'t know — yet."',
-        "He wrote “we don't know – yet”.",
-        "He wrote «we don't know - yet», the red kettle boils fast.",
-        "„The red kettle boils 'fast'“",
-        '"The red kettle boils ... never leaks."',
-        "The kettle \"never leaks.\"",
-        'In "On Kettles", the red kettle boils fast.',
-        "> The red kettle boils fast and never leaks.".replace("fast", '"fast"'),
-    ],
-)  # fmt: skip
-def test_a_quotation_keeps_its_marks_however_it_is_set(said: str):
-    found = CHECKER.check(said)
-    assert found.verdict is Verdict.SUPPORTED
-    assert found.before + found.text == said
+QUOTATIONS = [
+    'He wrote: "We don\'t know — yet."',
+    "He wrote “we don't know – yet”.",
+    "He wrote «we don't know - yet», the red kettle boils fast.",
+    "„The red kettle boils 'fast'“",
+    '"The red kettle boils ... never leaks."',
+    "The kettle \"never leaks.\"",
+    'In "On Kettles", the red kettle boils fast.',
+    "> The red kettle boils fast and never leaks.".replace("fast", '"fast"'),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        'He wrote: "We will never know."',
-        "The “blue kettle” boils.",
-        "„Der Kessel kocht“",
-        "« Le rouge bout »",
-        "The kettle boils 'very fast'.",
-        "「水壶」",
-        'He wrote: "We will never',
-        'know it."',
-        "He wrote “We know – yet.”",
-        '"art" is in it',
-        "“He wrote ‘nothing at all’ to us”",
-        "> The blue kettle boils.",
-        "＂He knows＂",
-        "《He knows》",
-        "›He knows‹",
-        "❝He knows❞",
-        "″He knows″",
-        "‟He knows”",
-        "‛He knows’",
-        "``He knows''",
-        "''He knows''",
-        "<q>He knows</q>",
-        "<blockquote>He knows</blockquote>",
-        "&quot;He knows&quot;",
-        "““He knows””",
-        "”He knows”",
-        '“He knows"',
-        "The “red kettle boils",
-        "The red” kettle boils",
-        '"The red kettle ... leaks"',
-        '"He wrote ... kettle boils fast"',
-        '"He wrote ... Nobody starts early"',
-    ],
-)
-def test_what_is_no_quotation_loses_its_marks(said: str):
-    found = CHECKER.check(said)
-    assert not set(found.text) & set(MARKS) - {"'"}
-    assert ">" not in found.before
-    assert "quotation_not_found" in found.reasons
+def test_a_quotation_keeps_its_marks_however_it_is_set(subtests: pytest.Subtests):
+    for said in QUOTATIONS:
+        with subtests.test(said=said):
+            found = CHECKER.check(said)
+            assert found.verdict is Verdict.SUPPORTED
+            assert found.before + found.text == said
+
+
+NO_QUOTATIONS = [
+    'He wrote: "We will never know."',
+    "The “blue kettle” boils.",
+    "„Der Kessel kocht“",
+    "« Le rouge bout »",
+    "The kettle boils 'very fast'.",
+    "「水壶」",
+    'He wrote: "We will never',
+    'know it."',
+    "He wrote “We know – yet.”",
+    '"art" is in it',
+    "“He wrote ‘nothing at all’ to us”",
+    "> The blue kettle boils.",
+    "＂He knows＂",
+    "《He knows》",
+    "›He knows‹",
+    "❝He knows❞",
+    "″He knows″",
+    "‟He knows”",
+    "‛He knows’",
+    "``He knows''",
+    "''He knows''",
+    "<q>He knows</q>",
+    "<blockquote>He knows</blockquote>",
+    "&quot;He knows&quot;",
+    "““He knows””",
+    "”He knows”",
+    '“He knows"',
+    "The “red kettle boils",
+    "The red” kettle boils",
+    '"The red kettle ... leaks"',
+    '"He wrote ... kettle boils fast"',
+    '"He wrote ... Nobody starts early"',
+]
+
+
+def test_what_is_no_quotation_loses_its_marks(subtests: pytest.Subtests):
+    for said in NO_QUOTATIONS:
+        with subtests.test(said=said):
+            found = CHECKER.check(said)
+            assert not set(found.text) & set(MARKS) - {"'"}
+            assert ">" not in found.before
+            assert "quotation_not_found" in found.reasons
 
 
 def test_a_sentence_that_stands_without_its_marks_is_supported_without_them():

@@ -129,20 +129,21 @@ def test_an_answer_is_cut_where_it_should_be():
     ]
 
 
-@pytest.mark.parametrize(
-    ("fed", "over"),
-    [
-        ("The kettle switches off at 100 degrees", 0),
-        ("The kettle switches off at 100 degrees. ", 0),
-        ("The kettle switches off at 100 degrees. [", 0),
-        ("The kettle switches off at 100 degrees. I", 1),
-        ("The kettle switches off at 100 degrees.\n", 1),
-        ("The kettle switches off at 100 degrees. [1] I", 1),
-        ("It is 3.", 0),
-    ],
-)
-def test_a_sentence_is_checked_as_soon_as_the_next_begins_or_its_line_ends(fed: str, over: int):
-    assert len(Stream(CHECKER).feed(fed)) == over
+STREAMS = [
+    ("The kettle switches off at 100 degrees", 0),
+    ("The kettle switches off at 100 degrees. ", 0),
+    ("The kettle switches off at 100 degrees. [", 0),
+    ("The kettle switches off at 100 degrees. I", 1),
+    ("The kettle switches off at 100 degrees.\n", 1),
+    ("The kettle switches off at 100 degrees. [1] I", 1),
+    ("It is 3.", 0),
+]
+
+
+def test_a_sentence_is_checked_as_soon_as_the_next_begins_or_its_line_ends(subtests: pytest.Subtests):
+    for fed, over in STREAMS:
+        with subtests.test(fed=fed):
+            assert len(Stream(CHECKER).feed(fed)) == over
 
 
 def test_a_marker_behind_the_full_stop_belongs_to_the_sentence_before():
@@ -159,27 +160,28 @@ def test_the_answer_s_language_says_where_its_sentences_end():
     assert [one.text for one in checked(CHECKER, text, "de-AT")] == ["Das ist z. B. gut.", "Ende."]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "e.g. foo, i.e. bar, " * 800,
-        "| a " * 4000,
-        "'a' " * 4000,
-        "“a” " * 4000,
-        ". [1]" + "[1]" * 5000,
-        ">\n" * 8000,
-        "```\n" + "x = 1\n" * 2500,
-        "." * 16000,
-        "水" * 16000,
-    ],
-)
-def test_a_long_answer_in_small_pieces_takes_no_longer_than_its_length(text: str):
-    started = process_time()
-    stream = Stream(CHECKER)
-    found = [one for at in range(0, len(text), 4) for one in stream.feed(text[at : at + 4])]
-    found += stream.close()
-    assert process_time() - started < 5
-    assert found == checked(CHECKER, text)
+LONG_ANSWERS = [
+    "e.g. foo, i.e. bar, " * 800,
+    "| a " * 4000,
+    "'a' " * 4000,
+    "“a” " * 4000,
+    ". [1]" + "[1]" * 5000,
+    ">\n" * 8000,
+    "```\n" + "x = 1\n" * 2500,
+    "." * 16000,
+    "水" * 16000,
+]
+
+
+def test_a_long_answer_in_small_pieces_takes_no_longer_than_its_length(subtests: pytest.Subtests):
+    for text in LONG_ANSWERS:
+        with subtests.test(text=text[:10]):
+            started = process_time()
+            stream = Stream(CHECKER)
+            found = [one for at in range(0, len(text), 4) for one in stream.feed(text[at : at + 4])]
+            found += stream.close()
+            assert process_time() - started < 5
+            assert found == checked(CHECKER, text)
 
 
 def test_what_never_ends_is_cut_at_white_space():

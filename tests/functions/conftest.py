@@ -1,0 +1,26 @@
+"""Workspaces for the tests of search, answers and chat: one per module to read, one per test to change."""
+
+import pytest
+
+from shared.pipeline import Pipeline
+from tests.actors import World
+from tests.conftest import People
+from tests.functions.searching import Workspace, workspace
+
+
+@pytest.fixture(scope="module")
+def shared_workspace(core: Pipeline, shared_people: People) -> Workspace:
+    """The documents of `home`. No test changes them."""
+    return workspace(core, shared_people.ann)
+
+
+@pytest.fixture
+def home(shared_workspace: Workspace, shared_people: People, world: World) -> Workspace:
+    """The shared workspace, for a new member of its org without sessions, replies and counted requests."""
+    return shared_workspace.for_actor(world.user(shared_people.acme))
+
+
+@pytest.fixture
+def own_home(core: Pipeline, people: People) -> Workspace:
+    """A workspace of ann, for a test that adds or deletes documents."""
+    return workspace(core, people.ann)
