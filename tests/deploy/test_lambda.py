@@ -118,6 +118,7 @@ def test_two_builds_of_one_tree_are_the_same_zip(packaged: Package, tmp_path: Pa
     assert packaged_in(tmp_path).digest == packaged.digest
 
 
+@pytest.mark.long
 def test_functions_have_urls_only_on_request(packaged: Package, tmp_path: Path):
     osls_package(packaged.folder.parent, "--param", "function-urls=true", target=tmp_path)
     again = Package(tmp_path, packaged.root)

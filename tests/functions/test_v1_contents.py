@@ -38,7 +38,7 @@ def test_what_a_search_found_is_read_by_its_ids(home: Workspace):
 
 
 def test_a_key_with_any_scope_that_reads_gets_contents(subtests: pytest.Subtests, home: Workspace):
-    """Of the actor's own."""
+    """The key belongs to a member of the org."""
     document = home.documents["Billing outage"]
     asked = {"workspaceId": home.id, "ids": [{"kind": "document", "id": document}]}
     for scope in ("documents:read", "retrievals:read", "chat:read"):

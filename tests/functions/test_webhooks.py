@@ -101,7 +101,8 @@ def test_its_secret_is_renewed(people: People):
 def test_an_old_secret_signs_for_one_more_day_by_default(people: People, world: World):
     made = make(people.ada)
     lasts = "old_secret_until - now() between interval '23 hours' and interval '1 day'"
-    for body in (None, {}):
+    bodies: tuple[Row | None, ...] = (None, {})
+    for body in bodies:
         answer = people.ada.request("POST", f"{PATH}/{made['id']}/rotate", body)
         assert answer.status_code == 201, answer.text
         assert world.sql(f"select {lasts} from rag.endpoints") == [(True,)]

@@ -360,7 +360,7 @@ def test_by_overwriting_moving_or_deleting_through_storage_itself(uploading: Upl
 def test_by_storing_an_object_after_its_upload_has_expired(
     uploading: Uploading, people: People, world: World
 ):
-    """Without the link, which has a limit of its own."""
+    """ann sends the object straight to Storage, without the signed URL."""
     home = collection(people.ann)
     for expired, status in ((True, 400), (False, 200)):
         begun = uploading.begin(people.ann, home).json()["upload_url"]

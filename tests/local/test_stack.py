@@ -176,6 +176,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     Stack(place).remove()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_serve_prints_what_to_paste_and_ctrl_c_stops_every_child(served: Path, tmp_path: Path, name: str):
     output = tmp_path / "output"

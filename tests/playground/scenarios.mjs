@@ -23,12 +23,14 @@ async function ask(page, question) {
 
 const shownIn = async (page, place) => (await page.locator(place).innerText()).replaceAll(/\s+/g, " ");
 
+const sizeOf = async (response) =>
+  (await response.body().catch(() => "")).length + JSON.stringify(await response.allHeaders()).length;
+
 export async function follow_a_citation(page, given) {
-  let bytes = 0;
-  page.on("response", async (answer) => {
-    bytes += (await answer.body().catch(() => "")).length + JSON.stringify(await answer.allHeaders()).length;
-  });
+  const sizes = [];
+  page.on("response", (response) => sizes.push(sizeOf(response)));
   await page.goto(given.url, { waitUntil: "networkidle" });
+  const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
   assert.ok(bytes > 1000 && bytes < MOST_BYTES, `${bytes} bytes of a first visit`);
   await signIn(page, given);
   const turn = await ask(page, given.question);

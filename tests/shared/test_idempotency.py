@@ -54,6 +54,11 @@ def test_an_error_is_answered_again_too(core: Pipeline, people: People):
     assert again == Reply(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
 
 
+def test_a_request_whose_answer_the_database_refuses_can_be_repeated_at_once(core: Pipeline, people: People):
+    assert claimed(core, people).keep(-1, {}, "req_1") is False
+    assert claimed(core, people).keep(200, {}, "req_1")
+
+
 def test_another_body_with_the_same_key_is_a_conflict(core: Pipeline, people: People):
     claim = claimed(core, people)
     for _ in range(2):
