@@ -276,6 +276,20 @@ def test_a_rotated_key_is_another_with_the_same_rights_and_the_old_one_ends(peop
     assert rows[new["id"]]["revoked_at"] is None
 
 
+def test_a_key_of_every_kind_rotates_into_one_of_its_kind(subtests: pytest.Subtests, people: People):
+    for kind, beginning in (
+        ("live", "mn_live_"),
+        ("test", "mn_test_"),
+        ("admin", "mn_admin_"),
+        ("sk", "sk_"),
+    ):
+        with subtests.test(kind=kind):
+            old = create(people.ada, kind=kind)
+            answer = people.ada.request("POST", f"{PATH}/{old['id']}/rotate")
+            assert answer.status_code == 201, answer.text
+            assert answer.json()["key"].startswith(beginning)
+
+
 def test_with_an_overlap_both_keys_work_until_it_is_over(people: People, world: World):
     old = create(people.ada, scopes=["admin"])
     body = {"overlap_seconds": 3600}
