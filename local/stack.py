@@ -220,9 +220,7 @@ class Stack:
     def postgres_only(self) -> None:
         """Start an empty database and nothing else, for work on the schema."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.state.postgres_port = free_port()
-        self._remember("postgres", self.postgres.start(durable=False))
-        self.postgres.script(ROOT / "local" / "bootstrap.sql")
+        self._start_postgres(durable=False)
 
     # -- the steps of up ------------------------------------------------------------------------------
 
@@ -248,10 +246,13 @@ class Stack:
             wait_until(partial(answers, address), state.children[name], logs / f"{name}.log")
         self._tell_the_database_its_model()
 
-    def _start_database(self, *, durable: bool, seed: bool) -> None:
+    def _start_postgres(self, *, durable: bool) -> None:
         self.state.postgres_port = free_port()
         self._remember("postgres", self.postgres.start(durable=durable))
         self.postgres.script(ROOT / "local" / "bootstrap.sql")
+
+    def _start_database(self, *, durable: bool, seed: bool) -> None:
+        self._start_postgres(durable=durable)
         self.migrate("--include-seed" if seed else "")
 
     def _stop_database(self) -> None:
