@@ -16,7 +16,7 @@ from tests.functions.serving import made, served
 from tests.stand_in import Reply, StandIn
 
 PATH = "/v1/chat/completions"
-SECRET = "sk-secret-7f3a"
+SECRET = "sk-secret-7f3x"
 KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of water. It weighs 900 grams."
 QUESTION = "At how many degrees does the kettle switch off?"
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}

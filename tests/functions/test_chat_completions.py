@@ -111,7 +111,7 @@ def test_with_an_index_the_model_reads_its_documents_and_the_answer_names_them(
     )  # fmt: skip
     assert not {"index_name", "top_k"} & set(request)
     assert KETTLE in request["messages"][-1]["content"]
-    assert "999" not in json.dumps(request)
+    assert "999 degrees" not in json.dumps(request)
 
 
 def test_a_model_is_asked_though_the_index_has_nothing_on_it(

@@ -69,7 +69,7 @@ def test_an_app_may_be_started_again_in_the_same_process(stack: Stack, monkeypat
 def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: Settings):
     changes = {
         "rerank_provider": "cohere",
-        "rerank_url": "https://proxy.example/team-7f3a/rerank",
+        "rerank_url": "https://proxy.example/team-7f3x/rerank",
         "rerank_enabled": True,
     }
     core = Pipeline(settings.model_copy(update=changes))
@@ -85,4 +85,4 @@ def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: S
         "source": "proxy.example",
         "enabled": True,
     }
-    assert "7f3a" not in answer.text
+    assert "7f3x" not in answer.text

@@ -32,7 +32,7 @@ def deployed(settings: Settings, gateway: StandIn) -> Iterator[Pipeline]:
         "rag_graph_model": "small/model",
         "rag_worker_token": token,
     }
-    with made(settings, lovable_api_key="sk-secret-7f3a", **changes) as core:
+    with made(settings, lovable_api_key="sk-secret-7f3x", **changes) as core:
         yield core
 
 

@@ -18,7 +18,7 @@ from tests.isolation.test_keys import make
 from tests.shared.test_generate import ATTACKS
 from tests.stand_in import Reply, StandIn
 
-SECRET = "The vault's kettle switches off at 4417 degrees."
+SECRET = "The vault's kettle switches off at Rowan's 4417 degrees."
 either_way = pytest.mark.parametrize("stream", [False, True])
 
 
@@ -31,7 +31,7 @@ def assert_no_such_index(answer: Any, name: str) -> None:
     assert answer.status_code == 404, answer.text
     assert answer.json()["detail"] == f"No such index: '{name}' exists."
     assert set(answer.json()["error"]) == {"message", "type", "code"}
-    assert "4417" not in answer.text
+    assert "Rowan" not in answer.text
 
 
 @either_way
@@ -39,7 +39,7 @@ def test_by_the_name_of_another_org_s_index(people: People, core: Pipeline, stre
     index(core, people.ann, "vaults", SECRET)
     for name in ("vaults", "nowhere"):
         assert_no_such_index(asking(people.bob, name, stream=stream), name)
-    assert "4417" in asking(people.alf, "vaults", stream=stream).text
+    assert "Rowan" in asking(people.alf, "vaults", stream=stream).text
 
 
 @either_way
@@ -73,7 +73,7 @@ def test_by_a_forged_org_in_the_request(people: People, core: Pipeline):
     forged: dict[str, Any] = {"org_id": people.acme.id, "filters": {"org_id": people.acme.id}}
     answer = asking(people.bob, "own", **forged, top_k=100)
     assert answer.status_code == 200
-    assert "4417" not in answer.text
+    assert "Rowan" not in answer.text
 
 
 def test_at_a_private_owner_s_index(people: People, core: Pipeline):
@@ -81,7 +81,7 @@ def test_at_a_private_owner_s_index(people: People, core: Pipeline):
     assert answer.status_code == 201
     index(core, people.ann, "mine", SECRET)
     assert_no_such_index(asking(people.alf, "mine"), "mine")
-    assert "4417" in asking(people.ann, "mine").text
+    assert "Rowan" in asking(people.ann, "mine").text
 
 
 def test_at_another_user_s_own_index(people: People, core: Pipeline):
@@ -89,7 +89,7 @@ def test_at_another_user_s_own_index(people: People, core: Pipeline):
     index(core, people.ann, name, SECRET)
     answer = asking(people.alf, name)
     assert answer.status_code == 403
-    assert "4417" not in answer.text
+    assert "Rowan" not in answer.text
 
 
 @either_way
@@ -105,7 +105,7 @@ def test_with_too_small_a_scope(people: People, core: Pipeline, scope: str, stre
 @pytest.mark.parametrize("scope", ["chat:read", "retrievals:read"])
 def test_a_key_with_either_scope_asks_what_its_owner_may_see(people: People, core: Pipeline, scope: str):
     index(core, people.ann, "vaults", SECRET)
-    assert "4417" in asking(people.ann, "vaults", make(people.ann, scopes=[scope])["key"]).text
+    assert "Rowan" in asking(people.ann, "vaults", make(people.ann, scopes=[scope])["key"]).text
     assert_no_such_index(asking(people.bob, "vaults", make(people.bob, scopes=[scope])["key"]), "vaults")
 
 
@@ -137,7 +137,7 @@ def test_with_a_bad_token(people: People, core: Pipeline, stream: bool):
     answer = asking(people.ann, "vaults", BAD_TOKENS["another secret"](people.ann), stream=stream)
     assert answer.status_code == 401, answer.text
     assert not INTERNALS.search(answer.text)
-    assert "4417" not in answer.text
+    assert "Rowan" not in answer.text
 
 
 def test_without_a_credential(people: People, core: Pipeline):

@@ -13,7 +13,7 @@ from tests.isolation.test_keys import make
 
 Result = TypeVar("Result")
 SOURCE = ROOT / "sdk" / "python"
-KEY = "mn_live_7f3a-nobody-may-see-this"
+KEY = "mn_live_7f3x-nobody-may-see-this"
 COLLECTION = {
     "id": "c1",
     "name": "docs",

@@ -11,13 +11,13 @@ from shared.errors import ConfigurationError
 
 REQUIRED = {
     "SUPABASE_URL": "https://project.supabase.co",
-    "SUPABASE_ANON_KEY": "anon-7f3a",
+    "SUPABASE_ANON_KEY": "anon-7f3x",
 }
 KEYS = {
-    "SUPABASE_JWT_SECRET": "secret-7f3a",
-    "OPENAI_API_KEY": "sk-openai-7f3a",
-    "LOVABLE_API_KEY": "sk-lovable-7f3a",
-    "RERANK_API_KEY": "rerank-7f3a",
+    "SUPABASE_JWT_SECRET": "secret-7f3x",
+    "OPENAI_API_KEY": "sk-openai-7f3x",
+    "LOVABLE_API_KEY": "sk-lovable-7f3x",
+    "RERANK_API_KEY": "rerank-7f3x",
 }
 
 
@@ -52,7 +52,7 @@ def fault() -> str:
 def test_what_the_project_needs_is_enough():
     settings = read_settings()
     assert settings.supabase_url == "https://project.supabase.co"
-    assert settings.supabase_anon_key.get_secret_value() == "anon-7f3a"
+    assert settings.supabase_anon_key.get_secret_value() == "anon-7f3x"
     assert settings.supabase_jwt_secret is None
     assert settings.openai_api_key is None
     assert settings.lovable_api_key is None
@@ -200,17 +200,17 @@ def test_secrets_show_in_no_text_of_the_settings(environment: pytest.MonkeyPatch
         environment.setenv(name, value)
     settings = read_settings()
     for text in (repr(settings), str(settings), repr(settings.model_dump()), settings.model_dump_json()):
-        assert "7f3a" not in text
+        assert "7f3x" not in text
 
 
 def test_secrets_show_in_no_error(environment: pytest.MonkeyPatch):
     for name, value in KEYS.items():
         environment.setenv(name, value)
-    environment.setenv("SUPABASE_URL", "secret-7f3a.supabase.co")
+    environment.setenv("SUPABASE_URL", "secret-7f3x.supabase.co")
     environment.setenv("RAG_RATE_LIMIT", "60/fortnight")
     with pytest.raises(ConfigurationError) as raised:
         read_settings()
-    assert "7f3a" not in str(raised.value)
+    assert "7f3x" not in str(raised.value)
     # A traceback shows a cause, and a context that is not suppressed: both could quote the values.
     assert raised.value.__cause__ is None
     assert raised.value.__suppress_context__

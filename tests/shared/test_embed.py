@@ -14,7 +14,7 @@ from shared.errors import EmbeddingFailed
 from tests.shared.examples import opened, settings
 from tests.stand_in import Reply, StandIn
 
-SECRET = "sk-secret-7f3a"
+SECRET = "sk-secret-7f3x"
 AT_ONCE = {"retry-after-ms": "1"}
 
 

@@ -15,7 +15,7 @@ from shared.types import Draft, Match, Query, Sampling, Usage
 from tests.shared.examples import match, opened, settings
 from tests.stand_in import Reply, Request, StandIn
 
-SECRET = "sk-secret-7f3a"
+SECRET = "sk-secret-7f3x"
 QUESTION = Query("When does the kettle switch off?")
 KETTLE = match("The kettle switches off at 100 degrees.", "Kettle manual")
 TOASTER = match("The toaster browns bread in two minutes.", "Toaster manual")
@@ -227,7 +227,7 @@ def failure(api: StandIn, reply: Reply, **fields: Any) -> RagError:
     with pytest.raises(RagError) as raised:
         write(api, KETTLE, **fields)
     assert len(api.requests) == 1
-    assert not re.search("upstream|secret|7f3a", f"{raised.value} {raised.value!r} {raised.value.headers}")
+    assert not re.search("upstream|secret|7f3x", f"{raised.value} {raised.value!r} {raised.value.headers}")
     return raised.value
 
 

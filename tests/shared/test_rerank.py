@@ -123,10 +123,10 @@ def test_a_provider_with_a_key_reranks_with_its_default_model_or_the_one_that_is
 ):
     for provider in HOSTED:
         with subtests.test(provider=provider):
-            reranker = chosen(rerank_provider=provider, rerank_api_key="key-7f3a")
+            reranker = chosen(rerank_provider=provider, rerank_api_key="key-7f3x")
             assert isinstance(reranker, HostedReranker)
             assert reranker.model == APIS[provider].model
-            another = chosen(rerank_provider=provider, rerank_api_key="key-7f3a", rerank_model="another")
+            another = chosen(rerank_provider=provider, rerank_api_key="key-7f3x", rerank_model="another")
             assert another is not None
             assert another.model == "another"
 
@@ -145,14 +145,14 @@ def test_what_a_reranker_on_this_machine_has_no_use_for_is_refused(subtests: pyt
     for provider in ("local", "flashrank"):
         for name in ("rerank_api_key", "rerank_url"):
             with subtests.test(provider=provider, name=name):
-                value = "https://rerank.example/7f3a"
+                value = "https://rerank.example/7f3x"
                 message = refusal(**{"rerank_provider": provider, name: value})
                 assert message.startswith(f"{name.upper()}: set, but RERANK_PROVIDER is {provider}")
-                assert "7f3a" not in message
+                assert "7f3x" not in message
 
 
 def test_a_key_without_a_provider_is_refused_since_it_would_not_be_used():
-    assert refusal(rerank_api_key="key-7f3a").startswith("RERANK_API_KEY: set, but RERANK_PROVIDER is local")
+    assert refusal(rerank_api_key="key-7f3x").startswith("RERANK_API_KEY: set, but RERANK_PROVIDER is local")
 
 
 def test_the_local_reranker_has_one_model():
@@ -178,11 +178,11 @@ def test_where_the_local_model_is_not_installed_there_is_no_reranker_unless_it_w
 
 
 def test_what_health_says_of_a_provider_needs_no_key_and_names_the_host_alone():
-    said = described(settings(rerank_provider="voyage", rerank_url="https://proxy.example/team-7f3a/rerank"))
+    said = described(settings(rerank_provider="voyage", rerank_url="https://proxy.example/team-7f3x/rerank"))
     assert said == {"provider": "voyage", "model": "rerank-2.5", "source": "proxy.example"}
     assert described(settings())["source"] == "local"
 
 
 def test_a_key_shows_in_no_text_of_a_reranker():
-    reranker = chosen(rerank_provider="cohere", rerank_api_key="key-7f3a")
-    assert "7f3a" not in f"{reranker!r} {reranker}"
+    reranker = chosen(rerank_provider="cohere", rerank_api_key="key-7f3x")
+    assert "7f3x" not in f"{reranker!r} {reranker}"

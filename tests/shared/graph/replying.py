@@ -7,7 +7,7 @@ from shared.graph.model import GraphModel, graph_model_for
 from tests.shared.examples import opened, settings
 from tests.stand_in import Reply, StandIn
 
-SECRET = "sk-secret-7f3a"
+SECRET = "sk-secret-7f3x"
 TOKENS = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
 
 

@@ -14,7 +14,7 @@ from shared.routing.rewrite import MAX_LINE, MAX_QUESTION, Rewriter, rewriter_fo
 from tests.shared.examples import opened, settings
 from tests.stand_in import Reply, StandIn
 
-SECRET = "sk-secret-7f3a"
+SECRET = "sk-secret-7f3x"
 QUESTION = "can you tell me who owns BillingService in the DB?"
 RULED = expand(QUESTION)
 
