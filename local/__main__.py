@@ -7,7 +7,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from rich.console import Console
@@ -62,7 +63,8 @@ def ingest(stack: Stack, options: argparse.Namespace) -> None:
         bring.run(stack, options)
         return
     console = Console()
-    documents, chunks = put(core_of(stack), demo_corpus(), authorise(stack), console)
+    with closing(core_of(stack)) as core:
+        documents, chunks = put(core, demo_corpus(), authorise(stack), console)
     console.print(f"{documents} documents, {chunks} chunks")
 
 
@@ -76,7 +78,8 @@ def serve(stack: Stack, options: argparse.Namespace) -> None:
     stack.choose_keys(options.keys)
     try:
         stack.up(options.port, worker=True)
-        demo.ingest_once(stack, core_of(stack), console)
+        with closing(core_of(stack)) as core:
+            demo.ingest_once(stack, core, console)
         demo.introduce(stack, console)
         # Looked at now and then, to notice a part that died.
         while stack.is_up():
@@ -99,7 +102,8 @@ def run_demo(stack: Stack, options: argparse.Namespace) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             own.up(0, durable=False)
-            demo.run(own, core_of(own), Console())
+            with closing(core_of(own)) as core:
+                demo.run(own, core, Console())
         finally:
             own.remove()
 
@@ -150,8 +154,9 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def main() -> int:
-    options, further = parser().parse_known_args()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command from `arguments`, by default the process's own. Returns the exit status."""
+    options, further = parser().parse_known_args(arguments)
     if further and options.command is not psql:
         parser().error(f"unrecognized arguments: {' '.join(further)}")
     options.further = further

@@ -1,6 +1,7 @@
 """python -m local search: what a user finds, by every way of searching that the core has."""
 
 import argparse
+from contextlib import closing
 
 from rich.console import Console
 from rich.markup import escape
@@ -38,8 +39,8 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
         half_life_days=options.half_life,
         graph=options.graph,
     )
-    found = core_of(stack).search(authorise(stack)(options.user), query)
-    show(found, Console())
+    with closing(core_of(stack)) as core:
+        show(core.search(authorise(stack)(options.user), query), Console())
 
 
 def show(found: Found, console: Console) -> None:

@@ -54,26 +54,36 @@ def surroundings(environment: Mapping[str, str]) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], **environment}
 
 
-def chromium() -> str:
-    """The installed browser. CI must have one; a laptop without one skips, and says so."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
-    if os.environ.get("CI"):
-        pytest.fail("CI has no chromium: .ci/run installs it")
-    pytest.skip("no Chromium on this machine; install it to run the browser tests")
+@contextmanager
+def chromium() -> Iterator[str]:
+    """The installed browser, running; the address that Playwright connects to. CI must have one; a laptop
+    without one skips, and says so."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    if (program := next(filter(None, map(shutil.which, names)), None)) is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI has no chromium: .ci/run installs it")
+        pytest.skip("no Chromium on this machine; install it to run the browser tests")
+    command = ["node", str(ROOT / "tests" / "browser_server.mjs"), program]
+    # The server ends when its standard input closes, so also when this process is killed.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        address = server.stdout.readline().strip()
+        assert address, "Chromium did not start; see the output of tests/browser_server.mjs"
+        yield address
 
 
 @contextmanager
-def working(stack: Stack) -> Iterator[None]:
-    """A schedule beside: what is brought meanwhile is worked on, as it is under `serve`."""
+def working(stack: Stack, url: str | None = None) -> Iterator[None]:
+    """A schedule that calls the worker of the stack, or of the deployment at `url`, ten times a second."""
     ended = threading.Event()
+    failures: list[str] = []
 
     def work() -> None:
         headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
         with httpx.Client(timeout=120) as client:
             while not ended.wait(0.1):
-                client.post(f"{stack.url}/functions/v1/ingest", headers=headers)
+                answer = client.post(f"{url or stack.url}/functions/v1/ingest", headers=headers)
+                failures.extend([] if answer.is_success else [answer.text])
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -82,3 +92,4 @@ def working(stack: Stack) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+    assert not failures, failures

@@ -1,19 +1,21 @@
 """python -m local ingest PATH: a folder's files, as documents of a collection, again and again."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
 from local.tools import ROOT
 from shared.documents import MAX_BYTES
-from tests.actors import Actor, World, client
+from tests.actors import Actor, World
 from tests.conftest import People
+from tests.local.command_line import run_local
+from tests.programs import working
 from tests.shared import files
 
 # The worker finds no other test's jobs.
@@ -21,37 +23,19 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 Row = dict[str, Any]
 
 
-def start(actor: Actor, *arguments: object, **variables: str) -> subprocess.Popen[str]:
-    folder = actor.stack.folder
-    who = ["--user", actor.email] if "RAG_TOKEN" not in variables else ["--url", actor.stack.url]
-    return subprocess.Popen(
-        [sys.executable, "-m", "local", "--data", str(folder), "ingest", *map(str, arguments), *who],
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "300", **variables},
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def work(actor: Actor) -> None:
-    headers = {"Authorization": f"Bearer {actor.stack.state.worker_token}"}
-    answer = client().post(f"{actor.stack.url}/functions/v1/ingest", headers=headers)
-    assert answer.status_code == 200, answer.text
+def ingest(actor: Actor, *arguments: object, **variables: str) -> CompletedProcess[str]:
+    """Run `python -m local ingest` as that user, or with the token in RAG_TOKEN."""
+    who = ["--url", actor.stack.url] if "RAG_TOKEN" in variables else ["--user", actor.email]
+    return run_local(actor.stack.folder, "ingest", *arguments, *who, **variables)
 
 
 def bring(actor: Actor, *arguments: object, status: int = 0, **variables: str) -> str:
     """What it prints, while a worker works."""
-    running = start(actor, *arguments, **variables)
-    deadline = time.monotonic() + 60
-    while running.poll() is None and time.monotonic() < deadline:
-        work(actor)
-        time.sleep(0.1)
-    running.kill() if running.poll() is None else None
-    printed, complaints = running.communicate()
-    assert running.returncode == status, printed + complaints
-    assert "Traceback" not in complaints
-    return printed + complaints
+    with working(actor.stack):
+        done = ingest(actor, *arguments, **variables)
+    printed = done.stdout + done.stderr
+    assert done.returncode == status, printed
+    return printed
 
 
 def documents(world: World, people: People) -> dict[str, tuple[str, str, Any]]:
@@ -161,7 +145,14 @@ def test_an_interrupted_run_is_gone_on_with(people: People, world: World, tmp_pa
         (tmp_path / f"{number}.txt").write_text(f"Shelf number {number}.")
     # Half-way the minute's requests are spent, and it waits.
     world.tier(people.acme, api=15)
-    running = start(people.ann, tmp_path)
+    program = (sys.executable, "-m", "local")
+    running = subprocess.Popen(
+        [*program, "--data", people.ann.stack.folder, "ingest", tmp_path, "--user", people.ann.email],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.monotonic() + 30
     while len(documents(world, people)) < 8 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -186,12 +177,12 @@ def test_an_interrupted_run_is_gone_on_with(people: People, world: World, tmp_pa
 
 
 def test_nothing_is_waited_for_unless_wanted(people: People, world: World, folder: Path):
-    printed, _ = start(people.ann, folder, "--no-wait").communicate(timeout=30)
+    printed = ingest(people.ann, folder, "--no-wait").stdout
     assert "3 sent, 1 of kinds" in printed
     sent = documents(world, people)
     assert {status for _, status, _ in sent.values()} == {"processing"}
     # What the worker has still to do is not sent again.
-    printed, _ = start(people.ann, folder, "--no-wait").communicate(timeout=30)
+    printed = ingest(people.ann, folder, "--no-wait").stdout
     assert "0 sent, 1 of kinds" in printed
     assert documents(world, people) == sent
 
@@ -241,6 +232,5 @@ def test_another_user_s_private_document_of_the_same_name_is_another(
     }
     made = people.alf.post("/api/v1/documents/text", {**private, "metadata": {"path": "shelf/gone.md"}})
     assert made.status_code == 202, made.text
-    work(people.alf)
     assert "0 completed, 3 unchanged, 1 of kinds" in bring(people.ada, folder, "--prune")
     assert people.alf.request("GET", f"/api/v1/documents/{made.json()['id']}").status_code == 200

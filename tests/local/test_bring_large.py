@@ -1,8 +1,6 @@
 """python -m local ingest PATH, of files that are too large for a request, where the deployment takes them."""
 
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -13,9 +11,11 @@ from local import tokens
 from local.processes import answers, free_port, start, wait_until
 from local.tools import ROOT
 from shared.documents import MAX_BYTES
-from tests.actors import Actor, World, client
+from tests.actors import Actor, World
 from tests.conftest import People
+from tests.local.command_line import run_local
 from tests.local.test_bring import documents
+from tests.programs import working
 from tests.storage_server import BUCKET
 from tests.uploading import Uploading, page
 
@@ -46,31 +46,11 @@ def deployment(uploading: Uploading, tmp_path_factory: pytest.TempPathFactory) -
 
 def bring(actor: Actor, url: str, folder: Path, status: int = 0) -> str:
     """What it prints, while a worker works."""
-    command = [
-        sys.executable,
-        "-m",
-        "local",
-        "--data",
-        str(actor.stack.folder),
-        "ingest",
-        str(folder),
-        "--url",
-        url,
-    ]
-    environment = {"PATH": "", "HOME": str(folder), "COLUMNS": "300", "RAG_TOKEN": actor.token()}
-    running = subprocess.Popen(
-        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    headers = {"Authorization": f"Bearer {actor.stack.state.worker_token}"}
-    deadline = time.monotonic() + 60
-    while running.poll() is None and time.monotonic() < deadline:
-        client().post(f"{url}/functions/v1/ingest", headers=headers)
-        time.sleep(0.1)
-    if running.poll() is None:
-        running.kill()
-    printed, _ = running.communicate()
-    assert running.returncode == status, printed
-    assert "Traceback" not in printed
+    stack = actor.stack
+    with working(stack, url):
+        done = run_local(stack.folder, "ingest", folder, "--url", url, RAG_TOKEN=actor.token())
+    printed = done.stdout + done.stderr
+    assert done.returncode == status, printed
     return printed
 
 

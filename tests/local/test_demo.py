@@ -1,7 +1,6 @@
 """The demo's documents and questions: enough of them, and each question finds what it should."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -15,17 +14,12 @@ from local.stack import Stack
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stack, int]]:
-    """A stack with the demo's documents, and how many chunks they made."""
-    stack = Stack(tmp_path_factory.mktemp("demo"))
-    try:
-        stack.up(0, durable=False)
-        core = core_of(stack)
-        _, chunks = put(core, demo_corpus(), authorise(stack), Console(quiet=True))
-        core.close()
-        yield stack, chunks
-    finally:
-        stack.remove()
+def filled(stack: Stack) -> tuple[Stack, int]:
+    """The stack with the demo's documents, and how many chunks they made."""
+    core = core_of(stack)
+    _, chunks = put(core, demo_corpus(), authorise(stack), Console(quiet=True))
+    core.close()
+    return stack, chunks
 
 
 def texts_of(stack: Stack, chunk_ids: list[str]) -> str:

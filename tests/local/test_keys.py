@@ -1,27 +1,18 @@
 """python -m local keys: a key's life from the command line, as its owner."""
 
-import os
 import re
-import subprocess
-import sys
+from subprocess import CompletedProcess
 
 import httpx
 
 from local.stack import Stack
-from local.tools import ROOT
+from tests.local.command_line import run_local
 
 OWNER = "ines@halden.example"
 
 
-def keys(stack: Stack, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "local", "--data", str(stack.folder), "keys", *arguments],
-        env={"PATH": os.environ["PATH"], "HOME": str(stack.folder), "COLUMNS": "300", **variables},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def keys(stack: Stack, *arguments: str, **variables: str) -> CompletedProcess[str]:
+    return run_local(stack.folder, "keys", *arguments, **variables)
 
 
 def status(stack: Stack, key: str) -> int:

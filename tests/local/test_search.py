@@ -1,30 +1,21 @@
 """python -m local search: every way of searching from the command line."""
 
-import os
-import subprocess
-import sys
+from subprocess import CompletedProcess
 
 import pytest
 
 from local.ingest import authorise
 from local.stack import Stack
-from local.tools import ROOT
 from shared.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from tests.actors import World
+from tests.local.command_line import run_local
 
 READER = "tomas@halden.example"
 
 
-def search(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "local", "--data", str(stack.folder), "search", *arguments],
-        env={"PATH": os.environ["PATH"], "HOME": str(stack.folder), "COLUMNS": "300"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def search(stack: Stack, *arguments: str) -> CompletedProcess[str]:
+    return run_local(stack.folder, "search", *arguments)
 
 
 @pytest.fixture

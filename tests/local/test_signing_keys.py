@@ -19,7 +19,7 @@ from tests.actors import Actor, Org, World, vector
 from tests.clients.test_supabase_clients import HERE, KETTLE, given_for
 from tests.functions.test_rag_search import tell
 from tests.isolation.bad_tokens import BAD_TOKENS, BAD_USERS, CONFUSED
-from tests.local.test_stack import local
+from tests.local.command_line import run_local
 from tests.programs import run_node
 
 DOORS = ("/api/rag/search", "/api/rag/answer", "/functions/v1/rag-search", "/functions/v1/rag-answer")
@@ -41,7 +41,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """A stack that the command line brought up."""
     folder = tmp_path_factory.mktemp("es256") / "stack"
     try:
-        done = local(folder, "up", "--port", "0", "--keys", "es256")
+        done = run_local(folder, "up", "--port", "0", "--keys", "es256")
         assert done.returncode == 0, done.stderr
         stack = Stack(folder)
         world = World(stack)
@@ -151,11 +151,11 @@ def test_hs256_is_refused_even_with_the_secret_that_the_stack_would_have(town: T
 
 def test_the_command_line_works_on_it(town: Town, tmp_path: Path):
     folder = town.stack.folder
-    assert json.loads(local(folder, "status", "--json").stdout)["keys"] == "es256"
-    token = local(folder, "token", "--user", "tomas@halden.example").stdout.strip()
+    assert json.loads(run_local(folder, "status", "--json").stdout)["keys"] == "es256"
+    token = run_local(folder, "token", "--user", "tomas@halden.example").stdout.strip()
     assert jwt.get_unverified_header(token)["alg"] == "ES256"
     (tmp_path / "tea.txt").write_text("Tea is ready after four minutes.")
-    done = local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
+    done = run_local(folder, "ingest", str(tmp_path), "--user", "tomas@halden.example", "--org", "halden")
     assert "1 completed" in done.stdout, done.stderr
     bearer = {"Authorization": f"Bearer {token}"}
     found = httpx.post(f"{town.stack.url}/api/rag/search", json={"query_text": "tea"}, headers=bearer)
@@ -164,7 +164,7 @@ def test_the_command_line_works_on_it(town: Town, tmp_path: Path):
 
 def test_a_stack_keeps_the_way_of_signing_that_its_data_has(town: Town):
     for other in ("hs256", "rs256"):
-        done = local(town.stack.folder, "up", "--keys", other)
+        done = run_local(town.stack.folder, "up", "--keys", other)
         assert done.returncode == 1
         assert "signed with ES256" in done.stderr
         with pytest.raises(StackError):
@@ -179,8 +179,12 @@ def test_a_stack_with_a_secret_publishes_no_key(stack: Stack):
 
 def test_a_choice_outlives_a_start_that_failed(town: Town, tmp_path: Path):
     taken = town.stack.state.port
-    assert local(tmp_path, "up", "--port", str(taken), "--postgres", "16", "--keys", "hs256").returncode == 1
-    assert local(tmp_path, "up", "--port", str(taken), "--postgres", "18", "--keys", "rs256").returncode == 1
+    assert (
+        run_local(tmp_path, "up", "--port", str(taken), "--postgres", "16", "--keys", "hs256").returncode == 1
+    )
+    assert (
+        run_local(tmp_path, "up", "--port", str(taken), "--postgres", "18", "--keys", "rs256").returncode == 1
+    )
     again = Stack(tmp_path)
     assert (again.state.keys, again.state.postgres_version) == ("rs256", 18)
 
@@ -201,6 +205,7 @@ def test_tokens_outlive_a_restart_and_a_replaced_key_takes_its_tokens_along(town
     assert town.ann.rpc("is_org_member", {"org_id": town.acme.id}, token=old).status_code == 401
 
 
+@pytest.mark.long
 def test_a_stack_may_sign_with_rs256_too(tmp_path: Path):
     stack = Stack(tmp_path / "stack", keys="rs256")
     core: Pipeline | None = None

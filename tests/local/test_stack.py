@@ -12,16 +12,18 @@ from pathlib import Path
 
 import httpx
 import psutil
+import psycopg
 import pytest
 
 from local.postgres import Postgres, can_use_namespace
 from local.processes import Child, StackError, free_port, port_is_free, wait_for_end
 from local.stack import Stack
 from local.tools import ROOT
+from tests.local.command_line import run_local
 
 
-def local(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m local` on the stack in `folder`."""
+def run_program(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m local` on the stack in `folder`, as a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "local", *arguments, "--data", str(folder)],
         capture_output=True,
@@ -47,24 +49,24 @@ def gone(processes: list[psutil.Process]) -> bool:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A stack that the command line brought up in a folder of its own, on a free port."""
     place = tmp_path_factory.mktemp("stack")
-    done = local(place, "up", "--port", str(free_port()))
+    done = run_program(place, "up", "--port", str(free_port()))
     assert done.returncode == 0, done.stderr
     yield place
-    assert local(place, "down", "--remove").returncode == 0
+    assert run_local(place, "down", "--remove").returncode == 0
 
 
 def test_up_returns_when_it_is_ready_and_again_at_once(folder: Path):
     url = Stack(folder).url
     assert httpx.get(f"{url}/health").status_code == 200
     before = processes_of(folder)
-    again = local(folder, "up", "--port", url.rsplit(":", 1)[1])
+    again = run_local(folder, "up", "--port", url.rsplit(":", 1)[1])
     assert again.returncode == 0
     assert again.stdout == f"up at {url}\n"
     assert processes_of(folder) == before
 
 
 def test_status_as_json_says_what_runs_where(folder: Path):
-    report = json.loads(local(folder, "status", "--json").stdout)
+    report = json.loads(run_local(folder, "status", "--json").stdout)
     assert report["url"] == Stack(folder).url
     assert report["database_url"].startswith("postgresql://postgres:")
     assert report["anon_key"].count(".") == 2
@@ -78,7 +80,7 @@ def test_status_as_json_says_what_runs_where(folder: Path):
 
 
 def test_token_prints_a_token_that_works_and_nothing_else(folder: Path):
-    done = local(folder, "token", "--user", "tomas@halden.example")
+    done = run_local(folder, "token", "--user", "tomas@halden.example")
     token = done.stdout.removesuffix("\n")
     assert token.count(".") == 2
     assert "\n" not in token
@@ -91,7 +93,7 @@ def test_token_prints_a_token_that_works_and_nothing_else(folder: Path):
 
 
 def test_token_of_an_unknown_user_names_the_known_ones(folder: Path):
-    done = local(folder, "token", "--user", "nobody@nowhere.example")
+    done = run_local(folder, "token", "--user", "nobody@nowhere.example")
     assert done.returncode == 1
     assert done.stdout == ""
     assert "tomas@halden.example" in done.stderr
@@ -99,36 +101,26 @@ def test_token_of_an_unknown_user_names_the_known_ones(folder: Path):
 
 
 def test_psql_reaches_the_database(folder: Path):
-    done = local(folder, "psql", "-Atc", "select count(*) from rag.orgs")
+    done = run_program(folder, "psql", "-Atc", "select count(*) from rag.orgs")
     assert done.stdout.strip() == "2", done.stderr
 
 
 def test_an_option_that_nobody_knows_is_refused(folder: Path):
-    done = local(folder, "status", "--jsom")
+    done = run_local(folder, "status", "--jsom")
     assert done.returncode == 2
     assert "unrecognized arguments: --jsom" in done.stderr
 
 
-def test_a_second_stack_beside_it_is_another_world(folder: Path, tmp_path: Path):
-    first, second = Stack(folder), Stack(tmp_path / "other")
-    try:
-        second.up(0, durable=False)
-        assert first.url != second.url
-        token = first.token("tomas@halden.example")
-        for path, headers in (
-            ("/api/rag/search", {}),
-            ("/rest/v1/rpc/rag_match", {"apikey": second.anon_key}),
-        ):
-            stranger = {"Authorization": f"Bearer {token}", **headers}
-            assert (
-                httpx.post(f"{second.url}{path}", json={"query_text": "x"}, headers=stranger).status_code
-                == 401
-            )
-        assert httpx.get(f"{first.url}/health").status_code == 200
-    finally:
-        second.remove()
-    assert not second.folder.exists()
-    assert httpx.get(f"{first.url}/health").status_code == 200
+def test_a_second_stack_beside_it_is_another_world(folder: Path, stack: Stack):
+    first = Stack(folder)
+    assert first.url != stack.url
+    token = first.token("tomas@halden.example")
+    for path, headers in (
+        ("/api/rag/search", {}),
+        ("/rest/v1/rpc/rag_match", {"apikey": stack.anon_key}),
+    ):
+        stranger = {"Authorization": f"Bearer {token}", **headers}
+        assert httpx.post(f"{stack.url}{path}", json={"query_text": "x"}, headers=stranger).status_code == 401
 
 
 @pytest.mark.parametrize("survivor", ["none", "postgres", "gateway"])
@@ -142,30 +134,41 @@ def test_a_crashed_run_does_not_block_the_next(folder: Path, survivor: str):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     one.kill()
             gone(family)
-    done = local(folder, "up", "--port", str(stack.state.port))
+    done = run_local(folder, "up", "--port", str(stack.state.port))
     assert done.returncode == 0, done.stderr
     assert Stack(folder).is_up()
 
 
 def test_a_port_that_is_taken_is_named(folder: Path, tmp_path: Path):
     taken = Stack(folder).state.port
-    done = local(tmp_path / "late", "up", "--port", str(taken))
+    done = run_local(tmp_path / "late", "up", "--port", str(taken))
     assert done.returncode == 1
     assert f"port {taken} is taken" in done.stderr
     assert not processes_of(tmp_path / "late")
 
 
-def test_down_stops_every_process_and_keeps_the_data(tmp_path: Path):
-    stack = Stack(tmp_path / "stack").up(0)
-    running = processes_of(stack.folder)
-    assert len(running) == 3
+def test_down_stops_every_process_and_keeps_the_data(folder: Path):
+    stack, running = Stack(folder), processes_of(folder)
+    assert len(running) == 4
     secret = stack.anon_key
-    assert local(stack.folder, "down").returncode == 0
+    with psycopg.connect(stack.database_url()) as connection:
+        connection.execute("insert into rag.orgs (name) values ('Kept')")
+    assert run_local(folder, "down").returncode == 0
     assert gone(running)
     assert port_is_free(stack.state.port)
-    assert local(stack.folder, "status").returncode == 1
-    assert Stack(stack.folder).up(0).anon_key == secret, "a token handed out yesterday still works"
-    Stack(stack.folder).remove()
+    assert run_local(folder, "status").returncode == 1
+    assert run_local(folder, "up", "--port", stack.state.port).returncode == 0
+    again = Stack(folder)
+    assert again.anon_key == secret, "a token handed out yesterday still works"
+    with psycopg.connect(again.database_url()) as connection:
+        assert connection.execute("select from rag.orgs where name = 'Kept'").rowcount == 1
+
+
+def test_removing_a_stack_deletes_its_folder(tmp_path: Path):
+    made = Stack(tmp_path / "stack")
+    made.postgres_only()
+    made.remove()
+    assert not made.folder.exists()
 
 
 @pytest.fixture(scope="module")
@@ -234,6 +237,6 @@ def test_as_root_without_namespaces_postgres_runs_as_nobody_outside_the_clone(tm
 
 
 def test_a_stack_keeps_the_postgres_version_that_its_data_has(folder: Path):
-    done = local(folder, "up", "--postgres", "16")
+    done = run_local(folder, "up", "--postgres", "16")
     assert done.returncode == 1
     assert "holds data of Postgres 18" in done.stderr
