@@ -1,4 +1,4 @@
-"""The people and credentials of a sweep: a victim org, a rival org, and a stranger without an org."""
+"""People and credentials of a sweep."""
 
 import base64
 import json
@@ -35,7 +35,7 @@ class Person:
 
 
 @dataclass(frozen=True)
-class Cast:
+class Actors:
     """Members of the victim org: `admin`, `member` who owns the private objects, and `fellow`. Members of the
     rival org: `rival_admin` and `rival_member`. `stranger` belongs to no org.
 
@@ -57,7 +57,7 @@ class Cast:
     marker: str
     private_marker: str
     other_marker: str
-    # Ids of API keys, and the one of all minted tokens: rate limits are counted by them.
+    # Ids of API keys, and the key id in all minted tokens: rate limits count by key id.
     key_ids: list[str] = field(default_factory=list)
 
     @property
@@ -74,7 +74,7 @@ class Cast:
         return self.signer.token(seconds, **{"sub": person.id, "email": person.email, **claims})
 
     def key_token(self, person: Person, scopes: Sequence[str], **claims: Any) -> str:
-        """What an API key of that user is exchanged for."""
+        """A token as an API key of that user is exchanged for."""
         rag = {"org": person.org_id, "key": self.key_ids[0], "scopes": list(scopes), **claims}
         return self.token(person, rag=rag)
 
@@ -102,23 +102,23 @@ class Cast:
 
 
 @contextmanager
-def cast_of(deployment: Deployment) -> Iterator[Cast]:
+def create_actors(deployment: Deployment) -> Iterator[Actors]:
     """Two orgs with their people, without a rate limit; deleted at the end."""
     with psycopg.connect(deployment.database_url, autocommit=True) as database:
         org_id, rival_org_id = str(uuid4()), str(uuid4())
         admin, member, fellow = (_person(org_id) for _ in range(3))
         rival_admin, rival_member, stranger = _person(rival_org_id), _person(rival_org_id), _person(None)
         marker, private_marker, other_marker = (f"marker{secrets.token_hex(8)}" for _ in range(3))
-        cast = Cast(
+        actors = Actors(
             deployment, database, deployment.signer, org_id, rival_org_id, admin, member, fellow, rival_admin,
             rival_member, stranger, marker, private_marker, other_marker,
             [str(uuid4())],
         )  # fmt: skip
         try:
-            _create(cast)
-            yield cast
+            _create(actors)
+            yield actors
         finally:
-            _delete(cast)
+            _delete(actors)
 
 
 def _person(org_id: str | None) -> Person:
@@ -126,32 +126,35 @@ def _person(org_id: str | None) -> Person:
     return Person(person_id, f"{person_id}@sweep.example", org_id)
 
 
-def _tier(cast: Cast) -> str:
-    return f"sweep-{cast.org_id[:8]}"
+def _tier(actors: Actors) -> str:
+    return f"sweep-{actors.org_id[:8]}"
 
 
-def _create(cast: Cast) -> None:
-    cast.sql(
+def _create(actors: Actors) -> None:
+    actors.sql(
         "insert into rag.tiers (name, rag_requests_per_minute, api_requests_per_minute) values (%s, %s, %s)",
-        _tier(cast), 10**6, 10**6,
+        _tier(actors), 10**6, 10**6,
     )  # fmt: skip
-    for org_id, name in ((cast.org_id, f"victim {cast.marker}"), (cast.rival_org_id, "rival")):
-        cast.sql("insert into rag.orgs (id, name, tier) values (%s, %s, %s)", org_id, name, _tier(cast))
-    for person in cast.people:
-        cast.sql("insert into auth.users (id, email) values (%s, %s)", person.id, person.email)
+    for org_id, name in ((actors.org_id, f"victim {actors.marker}"), (actors.rival_org_id, "rival")):
+        actors.sql("insert into rag.orgs (id, name, tier) values (%s, %s, %s)", org_id, name, _tier(actors))
+    for person in actors.people:
+        actors.sql("insert into auth.users (id, email) values (%s, %s)", person.id, person.email)
         if person.org_id:
-            role = "admin" if person in (cast.admin, cast.rival_admin) else "member"
+            role = "admin" if person in (actors.admin, actors.rival_admin) else "member"
             statement = "insert into rag.members (org_id, user_id, role) values (%s, %s, %s)"
-            cast.sql(statement, person.org_id, person.id, role)
+            actors.sql(statement, person.org_id, person.id, role)
 
 
-def _delete(cast: Cast) -> None:
-    people = [person.id for person in cast.people] + cast.key_ids
-    cast.sql("delete from rag.orgs where id = any (%s::uuid[])", [cast.org_id, cast.rival_org_id])
-    cast.sql("delete from rag.tiers where name = %s", _tier(cast))
+def _delete(actors: Actors) -> None:
+    people = [person.id for person in actors.people] + actors.key_ids
+    actors.sql("delete from rag.orgs where id = any (%s::uuid[])", [actors.org_id, actors.rival_org_id])
+    actors.sql(
+        "delete from rag.removals where org_id = any (%s::uuid[])", [actors.org_id, actors.rival_org_id]
+    )
+    actors.sql("delete from rag.tiers where name = %s", _tier(actors))
     for table, column in TABLES_OF_A_USER.items():
-        cast.sql(f"delete from rag.{table} where {column} = any (%s::uuid[])", people)  # noqa: S608
-    cast.sql("delete from auth.users where id = any (%s::uuid[])", people)
+        actors.sql(f"delete from rag.{table} where {column} = any (%s::uuid[])", people)  # noqa: S608
+    actors.sql("delete from auth.users where id = any (%s::uuid[])", people)
 
 
 def unsigned(token: str) -> str:

@@ -1,4 +1,4 @@
-"""What a schema cannot say: public routes, bodies and arguments, and names with several meanings."""
+"""Requests and exceptions that no schema describes."""
 
 import hashlib
 import secrets
@@ -19,7 +19,7 @@ PUBLIC = {
     "GET /v1/health",
     "GET /api/v1/health",
 }
-# Of these a credential, where one is sent, is checked all the same.
+# Public routes that still check a credential if the request has one.
 PUBLIC_WITH_CHECK = {"GET /v1/health", "GET /api/v1/health"}
 # Opened by a signed link, which takes the place of a credential.
 BY_LINK = {"GET /v1/documents/{document_id}/original", "GET /api/v1/documents/{document_id}/original"}
@@ -27,10 +27,8 @@ BY_LINK = {"GET /v1/documents/{document_id}/original", "GET /api/v1/documents/{d
 OPERATORS = {"GET /metrics": "metrics_token", "POST /functions/v1/ingest": "worker_token"}
 # Codes of a part of the product that the deployment has switched off.
 SWITCHED_OFF = ("storage_off", "snapshots_off", "answers_off", "api_keys_off")
-# Any API key opens these: they show only how the key itself stands.
-OPEN_TO_EVERY_SCOPE: set[str] = set()
-# The same of SQL functions: search and chat look a collection up with every scope, and the cache of
-# embeddings is its user's own.
+# SQL functions that every scope may call: search and chat look a collection up with every scope, and the
+# cache of embeddings is its user's own.
 OPEN_TO_EVERY_SCOPE_IN_SQL = {
     "rag_find_collection",
     "rag_get_collection",
@@ -54,7 +52,16 @@ WITHOUT_EFFECT = {
     "rag_keep_content",
     "rag_measure",
 }
-# No rightful call: it would take the work of other orgs from the worker.
+# SQL functions of the worker's role.
+OF_THE_WORKER = {
+    "rag_claim_deliveries",
+    "rag_claim_extractions",
+    "rag_claim_jobs",
+    "rag_claim_removals",
+    "rag_end_delivery",
+    "rag_end_removal",
+}
+# SQL functions without a rightful call: it would take the jobs of other orgs from the worker.
 WITHOUT_CONTROL = {"rag_claim_deliveries", "rag_claim_extractions", "rag_claim_jobs", "rag_claim_removals"}
 
 # Names that mean something else to one function, by its slug.
@@ -72,7 +79,7 @@ BODIES: dict[str, Example] = {
     "PATCH /v1/webhooks/{webhook_id}": lambda values: {"description": f"new {values['marker']}"},
     "POST /v1/documents/upload": lambda _: {"filename": "a.pdf", "size_bytes": 10},
 }
-# Whether the path's object is another than the parameter's name says.
+# Path parameters that name another object than the parameter's name suggests.
 PATHS: dict[str, Example] = {
     "GET /v1/documents/{document_id}/original": lambda values: {"document_id": values["waiting_id"]},
 }
@@ -80,7 +87,7 @@ QUERIES: dict[str, Example] = {
     "DELETE /v1/collections/{collection_id}": lambda _: {"cascade": "true"},
     "POST /load/{index_name}": lambda _: {"overwrite": "true"},
 }
-# A request of the rightful caller's that comes first.
+# A request that the admin sends before the attacks.
 FIRST = {"POST /load/{index_name}": "POST /persist/{index_name}"}
 
 

@@ -1,4 +1,4 @@
-"""The victim's objects: one of every kind that a route or an SQL function names."""
+"""Objects of the victim org, one of each kind."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import httpx
 
-from verify.actors import Cast, Person
+from verify.actors import Actors, Person
 
 QUESTION = "What is the code of the vault door?"
 HASH = hashlib.sha256(b"sweep").hexdigest()
@@ -37,60 +37,60 @@ class Objects:
         return link[:-8] + link[-8:].swapcase()
 
 
-class Owner:
+class ObjectFactory:
     """Creates and deletes the victim's objects, as the victim."""
 
-    def __init__(self, cast: Cast, client: httpx.Client) -> None:
-        self._cast = cast
+    def __init__(self, actors: Actors, client: httpx.Client) -> None:
+        self._actors = actors
         self._client = client
-        name = f"other {cast.other_marker}"
+        name = f"other {actors.other_marker}"
         collection = {"name": name, "description": name}
-        self.other_id: str = self._post(cast.admin, "/v1/collections", collection)["id"]
-        documents = [{"text": _text(cast.other_marker), "metadata": {"note": cast.other_marker}}]
-        self._post(cast.admin, "/index", {"index_name": name, "documents": documents})
+        self.other_id: str = self._post(actors.admin, "/v1/collections", collection)["id"]
+        documents = [{"text": _text(actors.other_marker), "metadata": {"note": actors.other_marker}}]
+        self._post(actors.admin, "/index", {"index_name": name, "documents": documents})
 
     def create(self) -> Objects:
         """New objects in place of those that were there."""
-        cast = self._cast
+        actors = self._actors
         self.delete()
-        marker, private_marker = cast.marker, cast.private_marker
+        marker, private_marker = actors.marker, actors.private_marker
         name, private_name = f"shelf {marker}", f"drawer {private_marker}"
         collection = {
             "name": name, "description": f"about {marker}", "metadata": {"note": marker},
             "config": {"enable_knowledge_graph": True},
         }  # fmt: skip
-        collection_id = self._post(cast.admin, "/v1/collections", collection)["id"]
+        collection_id = self._post(actors.admin, "/v1/collections", collection)["id"]
         drawer = {"name": private_name, "description": f"about {private_marker}", "private": True}
-        private_collection_id = self._post(cast.member, "/v1/collections", drawer)["id"]
+        private_collection_id = self._post(actors.member, "/v1/collections", drawer)["id"]
         document_name, private_name_of_document = f"paper {marker}", f"paper {private_marker}"
-        self._ingest(cast.admin, name, document_name, marker)
-        self._ingest(cast.member, private_name, private_name_of_document, private_marker)
-        ((document_id, chunk_id, embedding, model),) = cast.sql(
+        self._ingest(actors.admin, name, document_name, marker)
+        self._ingest(actors.member, private_name, private_name_of_document, private_marker)
+        ((document_id, chunk_id, embedding, model),) = actors.sql(
             "select documents.id, chunks.id, chunks.embedding::text, chunks.embedding_model "
             "from rag.documents join rag.chunks "
             "on chunks.org_id = documents.org_id and chunks.document_id = documents.id "
             "where documents.org_id = %s and documents.collection_id = %s",
-            cast.org_id, collection_id,
+            actors.org_id, collection_id,
         )  # fmt: skip
         vector = [round(float(number), 3) for number in embedding.strip("[]").split(",")]
         vector = [int(number) if number == int(number) else number for number in vector]
         private_document_id = self._private_document(name, vector, model)
-        ((private_chunk_id,),) = cast.sql(
+        ((private_chunk_id,),) = actors.sql(
             "select id from rag.chunks where org_id = %s and document_id = %s",
-            cast.org_id,
+            actors.org_id,
             private_document_id,
         )
         waiting_id = self._waiting_document(collection_id)
         session_id = self._session(collection_id)
         webhook_id, delivery_id = self._webhook(collection_id)
         load = {"name": f"load {marker}", "overwrite": False, "documents": 1, "collection": {}}
-        load_id = self._rpc(cast.admin, "rag_begin_load", load)
-        cached = {"hash": HASH, "embedding": vector, "max_age_seconds": 3600}
-        self._rpc(cast.member, "rag_remember_embedding", cached)
+        load_id = self._rpc(actors.admin, "rag_begin_load", load)
+        embedding_arguments = {"hash": HASH, "embedding": vector, "max_age_seconds": 3600}
+        self._rpc(actors.member, "rag_remember_embedding", embedding_arguments)
         event = {"event": "knowledge.retrieve", "namespace": name}
-        self._rpc(cast.admin, "rag_record_event", event)
+        self._rpc(actors.admin, "rag_record_event", event)
         common = {
-            "org_id": cast.org_id, "organization_id": cast.org_id, "query_vector": vector,
+            "org_id": actors.org_id, "organization_id": actors.org_id, "query_vector": vector,
             "embedding": vector, "vector": vector, "stored_model": model, "session_id": session_id,
             "hash": HASH, "claim": self._claim(), "load_id": load_id, "waiting_id": waiting_id,
             "load_document_id": self._load_document(load_id, model), "marker": marker,
@@ -99,34 +99,34 @@ class Owner:
         }  # fmt: skip
         shared = common | {
             **_names(collection_id, name, str(document_id), document_name, str(chunk_id)),
-            "key_id": self._key(cast.admin, marker), "removal_path": self._removal(collection_id),
+            "key_id": self._key(actors.admin, marker), "removal_path": self._removal(collection_id),
             "delivery_lease": self._delivery_lease(webhook_id, collection_id),
             "job_lease": self._job_lease(waiting_id),
             "reading_lease": self._reading_lease(str(document_id)),
-            "link": self._link(cast.admin, waiting_id), "key_hash_of_key": self._hash_of_key(),
+            "link": self._link(actors.admin, waiting_id), "key_hash_of_key": self._hash_of_key(),
         }  # fmt: skip
         private = common | {
             **_names(
                 private_collection_id, private_name, private_document_id, private_name_of_document,
                 str(private_chunk_id),
             ),
-            "key_id": self._key(cast.member, private_marker),
+            "key_id": self._key(actors.member, private_marker),
         }  # fmt: skip
-        owned = [
+        private_ids = [
             session_id,
             *(private[name] for name in ("collection_id", "document_id", "chunk_id", "key_id")),
         ]
         # So that no worker reads a document for names while the sweep runs.
         postpone = "update rag.extractions set due_at = now() + interval '1 day' where org_id = %s"
-        cast.sql(postpone, cast.org_id)
-        return Objects(shared, private, self._ids(), frozenset(owned), self.other_id)
+        actors.sql(postpone, actors.org_id)
+        return Objects(shared, private, self._ids(), frozenset(private_ids), self.other_id)
 
     def delete(self) -> None:
         """Delete all but the credentials of the sweep and the collection that bound keys belong to."""
-        self._delete(self._cast.org_id, [self.other_id])
-        self._delete(self._cast.rival_org_id, [])
+        self._delete(self._actors.org_id, [self.other_id])
+        self._delete(self._actors.rival_org_id, [])
 
-    def tidy(self, objects: Objects) -> None:
+    def delete_attackers_objects(self, objects: Objects) -> None:
         """Delete what attackers created under the names of the victim's objects."""
         collections = [
             objects.shared["collection_id"],
@@ -134,28 +134,30 @@ class Owner:
             objects.shared["load_id"],
         ]
         statement = "delete from rag.collections where org_id = %s and id <> all (%s::uuid[])"
-        self._cast.sql(statement, self._cast.org_id, [self.other_id, *collections])
-        self._delete(self._cast.rival_org_id, [])
+        self._actors.sql(statement, self._actors.org_id, [self.other_id, *collections])
+        self._delete(self._actors.rival_org_id, [])
 
     def _delete(self, org_id: str, collections: list[str]) -> None:
         statement = "delete from rag.collections where org_id = %s and id <> all (%s::uuid[])"
-        self._cast.sql(statement, org_id, collections)
-        self._cast.sql("delete from rag.api_keys where org_id = %s and name not like 'credential %%'", org_id)
+        self._actors.sql(statement, org_id, collections)
+        self._actors.sql(
+            "delete from rag.api_keys where org_id = %s and name not like 'credential %%'", org_id
+        )
         for table in ("sessions", "webhooks", "replies", "events", "removals"):
-            self._cast.sql(f"delete from rag.{table} where org_id = %s", org_id)  # noqa: S608
+            self._actors.sql(f"delete from rag.{table} where org_id = %s", org_id)  # noqa: S608
 
     def _ids(self) -> frozenset[str]:
         """The id of every row of the org, the org's and its people's."""
-        cast = self._cast
-        tables = cast.sql(
+        actors = self._actors
+        tables = actors.sql(
             "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p') "
             "and 2 = (select count(*) from pg_attribute where attrelid = pg_class.oid "
             "and attname in ('org_id', 'id') and atttypid = 'uuid'::regtype)"
         )
-        ids = {cast.org_id, cast.admin.id, cast.member.id, cast.fellow.id}
+        ids = {actors.org_id, actors.admin.id, actors.member.id, actors.fellow.id}
         for (table,) in tables:
-            rows = cast.sql(f"select id from rag.{table} where org_id = %s", cast.org_id)  # noqa: S608
-            ids |= {str(found) for (found,) in rows}
+            rows = actors.sql(f"select id from rag.{table} where org_id = %s", actors.org_id)  # noqa: S608
+            ids |= {str(row_id) for (row_id,) in rows}
         return frozenset(ids)
 
     def _ingest(self, person: Person, namespace: str, document_name: str, marker: str) -> None:
@@ -167,12 +169,12 @@ class Owner:
 
     def _private_document(self, collection: str, vector: list[float], model: str) -> str:
         """The member's own document in the collection that the org shares."""
-        cast = self._cast
-        text = _text(cast.private_marker)
+        actors = self._actors
+        text = _text(actors.private_marker)
         document = {
-            "org_id": cast.org_id, "collection": collection, "private": True,
-            "title": f"Note {cast.private_marker}", "content": text, "content_hash": HASH,
-            "embedding_model": model, "metadata": {"note": cast.private_marker},
+            "org_id": actors.org_id, "collection": collection, "private": True,
+            "title": f"Note {actors.private_marker}", "content": text, "content_hash": HASH,
+            "embedding_model": model, "metadata": {"note": actors.private_marker},
         }  # fmt: skip
         chunk = {
             "content": text,
@@ -181,121 +183,121 @@ class Owner:
             "token_count": 10,
             "embedding": vector,
         }
-        row = self._rpc(cast.member, "rag_put_document", {"document": document, "chunks": [chunk]})[0]
+        row = self._rpc(actors.member, "rag_put_document", {"document": document, "chunks": [chunk]})[0]
         return str(row["document_id"])
 
     def _waiting_document(self, collection_id: str) -> str:
         """A document with an original, a job and an idempotent reply."""
-        marker = self._cast.marker
+        marker = self._actors.marker
         body = {
             "collection_id": collection_id,
             "title": f"Letter {marker}",
             "content": f"Letter: {_text(marker)}",
         }
         headers = {"Idempotency-Key": f"sweep-{uuid4()}"}
-        return str(self._post(self._cast.admin, "/v1/documents/text", body, **headers)["id"])
+        return str(self._post(self._actors.admin, "/v1/documents/text", body, **headers)["id"])
 
     def _session(self, collection_id: str) -> str:
-        cast = self._cast
+        actors = self._actors
         turn = {
-            "session_id": None, "org_id": cast.org_id, "collection_id": collection_id,
-            "title": f"Talk {cast.private_marker}",
-            "messages": [{"role": "user", "content": f"Tell {cast.private_marker}"}],
+            "session_id": None, "org_id": actors.org_id, "collection_id": collection_id,
+            "title": f"Talk {actors.private_marker}",
+            "messages": [{"role": "user", "content": f"Tell {actors.private_marker}"}],
         }  # fmt: skip
-        self._rpc(cast.member, "rag_keep_turn", turn)
-        ((session_id,),) = cast.sql("select id from rag.sessions where org_id = %s", cast.org_id)
+        self._rpc(actors.member, "rag_keep_turn", turn)
+        ((session_id,),) = actors.sql("select id from rag.sessions where org_id = %s", actors.org_id)
         return str(session_id)
 
     def _load_document(self, load_id: str, model: str) -> str:
         """A document of the collection that is being loaded."""
         document = {
-            "name": "loaded", "title": "Loaded", "content": f"{QUESTION} {self._cast.marker}",
+            "name": "loaded", "title": "Loaded", "content": f"{QUESTION} {self._actors.marker}",
             "content_hash": HASH, "embedding_model": model, "created_at": "2026-01-01T00:00:00Z",
         }  # fmt: skip
         arguments = {"collection_id": load_id, "documents": [document], "first": 0}
-        return str(self._rpc(self._cast.admin, "rag_load_documents", arguments)[0]["document_id"])
+        return str(self._rpc(self._actors.admin, "rag_load_documents", arguments)[0]["document_id"])
 
     def _webhook(self, collection_id: str) -> tuple[str, str]:
-        cast = self._cast
+        actors = self._actors
         body = {
-            "url": f"https://hooks.example/{cast.marker}", "events": ["document.deleted"],
-            "collection_id": collection_id, "description": f"about {cast.marker}",
+            "url": f"https://hooks.example/{actors.marker}", "events": ["document.deleted"],
+            "collection_id": collection_id, "description": f"about {actors.marker}",
         }  # fmt: skip
-        webhook_id = self._post(cast.admin, "/v1/webhooks", body)["id"]
-        ((delivery_id,),) = cast.sql(
+        webhook_id = self._post(actors.admin, "/v1/webhooks", body)["id"]
+        ((delivery_id,),) = actors.sql(
             "insert into rag.deliveries (org_id, webhook_id, collection_id, event_id, event, object, state) "
             "values (%s, %s, %s, gen_random_uuid(), 'document.deleted', "
             "jsonb_build_object('title', %s::text), 'done') returning id",
-            cast.org_id, webhook_id, collection_id, cast.marker,
+            actors.org_id, webhook_id, collection_id, actors.marker,
         )  # fmt: skip
         return str(webhook_id), str(delivery_id)
 
     def _key(self, person: Person, marker: str) -> str:
         body = {"name": f"key {marker}", "scopes": ["documents:read"]}
         key_id = str(self._post(person, "/api/keys", body)["id"])
-        self._cast.key_ids.append(key_id)
+        self._actors.key_ids.append(key_id)
         return key_id
 
     def _hash_of_key(self) -> str:
         statement = "select hash from rag.api_keys where org_id = %s and name like 'key %%' limit 1"
-        return str(self._cast.sql(statement, self._cast.org_id)[0][0])
+        return str(self._actors.sql(statement, self._actors.org_id)[0][0])
 
     def _claim(self) -> str:
         """The claim of a reply that the admin is about to give."""
-        cast, claim = self._cast, str(uuid4())
-        cast.sql(
+        actors, claim = self._actors, str(uuid4())
+        actors.sql(
             "insert into rag.replies (org_id, owner_id, caller_id, key_hash, body_hash, claim, due_at, "
             "created_at) values (%s, %s, %s, %s, %s, %s, now() + interval '1 hour', now())",
-            cast.org_id, cast.admin.id, cast.admin.id, HASH, HASH, claim,
+            actors.org_id, actors.admin.id, actors.admin.id, HASH, HASH, claim,
         )  # fmt: skip
         return claim
 
     def _job_lease(self, document_id: str) -> str:
         lease = str(uuid4())
-        self._cast.sql(
+        self._actors.sql(
             "update rag.jobs set state = 'running', attempts = 1, lease = %s, started_at = now(), "
             "due_at = now() + interval '1 hour' where org_id = %s and document_id = %s",
-            lease, self._cast.org_id, document_id,
+            lease, self._actors.org_id, document_id,
         )  # fmt: skip
         return lease
 
     def _delivery_lease(self, webhook_id: str, collection_id: str) -> tuple[str, str]:
         """The id and the lease of a delivery under way."""
         delivery_id, lease = str(uuid4()), str(uuid4())
-        self._cast.sql(
+        self._actors.sql(
             "insert into rag.deliveries (org_id, id, webhook_id, collection_id, event_id, event, object, "
             "state, lease, due_at) values (%s, %s, %s, %s, gen_random_uuid(), 'document.deleted', '{}', "
             "'running', %s, now() + interval '1 hour')",
-            self._cast.org_id, delivery_id, webhook_id, collection_id, lease,
+            self._actors.org_id, delivery_id, webhook_id, collection_id, lease,
         )  # fmt: skip
         return delivery_id, lease
 
     def _removal(self, collection_id: str) -> str:
         """The path of an object in Storage that is to be deleted tomorrow."""
-        cast = self._cast
-        path = f"{cast.org_id}/{collection_id}/{cast.member.id}/{uuid4()}/{cast.marker}"
-        cast.sql(
+        actors = self._actors
+        path = f"{actors.org_id}/{collection_id}/{actors.member.id}/{uuid4()}/{actors.marker}"
+        actors.sql(
             "insert into rag.removals (org_id, path, collection_id, due_at) "
             "values (%s, %s, %s, now() + interval '1 day')",
-            cast.org_id, path, collection_id,
+            actors.org_id, path, collection_id,
         )  # fmt: skip
         return path
 
     def _reading_lease(self, document_id: str) -> str:
         """The lease of the worker that reads the document for names."""
         lease = str(uuid4())
-        self._cast.sql(
+        self._actors.sql(
             "insert into rag.extractions (org_id, document_id, collection_id, user_id, level, lease, due_at) "
             "select org_id, id, collection_id, %s, 0, %s, now() + interval '1 hour' from rag.documents "
             "where org_id = %s and id = %s on conflict (org_id, document_id) do update "
             "set user_id = excluded.user_id, level = 0, next_ordinal = 0, lease = excluded.lease, "
             "due_at = excluded.due_at",
-            self._cast.admin.id, lease, self._cast.org_id, document_id,
+            self._actors.admin.id, lease, self._actors.org_id, document_id,
         )  # fmt: skip
         return lease
 
     def _updated_at(self, document_id: object) -> str:
-        ((moment,),) = self._cast.sql("select updated_at from rag.documents where id = %s", document_id)
+        ((moment,),) = self._actors.sql("select updated_at from rag.documents where id = %s", document_id)
         return str(moment.isoformat())
 
     def _link(self, person: Person, document_id: str) -> str:
@@ -307,15 +309,18 @@ class Owner:
         return self._send(person, "POST", path, body, **headers)
 
     def _rpc(self, person: Person, function: str, arguments: Any) -> Any:
-        address = f"{self._cast.deployment.project_url}/rest/v1/rpc/{function}"
-        return self._send(person, "POST", address, arguments, apikey=self._cast.deployment.anon_key)
+        address = f"{self._actors.deployment.project_url}/rest/v1/rpc/{function}"
+        return self._send(person, "POST", address, arguments, apikey=self._actors.deployment.anon_key)
 
     def _send(self, person: Person, method: str, path: str, body: Any, **headers: str) -> Any:
-        address = path if path.startswith("http") else f"{self._cast.deployment.url}{path}"
-        authorization = {"Authorization": f"Bearer {self._cast.token(person)}"}
+        address = path if path.startswith("http") else f"{self._actors.deployment.url}{path}"
+        authorization = {"Authorization": f"Bearer {self._actors.token(person)}"}
         answer = self._client.request(method, address, json=body, headers=authorization | headers)
         if answer.is_error:
-            raise SetupFailed(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
+            raise SetupFailed(
+                f"{method} {path}: {answer.status_code} {answer.text[:500]}. The sweep needs a deployment "
+                "whose users can create their objects; check url, signing_key and database_url."
+            )
         return answer.json() if answer.content else None
 
 

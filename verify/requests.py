@@ -106,11 +106,11 @@ class Generator:
                 return self._text(name, schema)
 
     def object(self, schema: Schema) -> dict[str, Any]:
-        needed = schema.get("required", ())
+        required = schema.get("required", ())
         return {
             name: self.value(name, of_field)
             for name, of_field in schema.get("properties", {}).items()
-            if name in needed or (self.optional and self.names_object(name, of_field))
+            if name in required or (self.optional and self.names_object(name, of_field))
         }
 
     def names_object(self, name: str, schema: Schema) -> bool:

@@ -1,4 +1,4 @@
-"""Every operation of every function's app, as a target that requests are generated for."""
+"""Operations of all apps, with a request generator for each."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ FILE = ("paper.txt", b"The code of the vault door is in the safe.", "text/plain"
 
 @dataclass(frozen=True)
 class Route:
-    """One operation. An alias is another path to the same endpoint function of the same app."""
+    """One operation. An alias is another path to the same endpoint function and dependencies of an app."""
 
     slug: str
     method: str
@@ -44,8 +44,8 @@ class Route:
 
     def request(self, values: Values, *, optional: bool) -> Request:
         """A valid request about the objects that the values name."""
-        renamed = {name: values[other] for name, other in examples.ALIASES.get(self.slug, {}).items()}
-        values = {**values, **renamed}
+        aliases = {name: values[other] for name, other in examples.ALIASES.get(self.slug, {}).items()}
+        values = {**values, **aliases}
         generator = Generator(self.components, values, optional)
         path, query, headers = self.path, dict[str, Any](), dict[str, str]()
         of_path = {**values, **examples.PATHS.get(self.example, _nothing)(values)}
@@ -100,7 +100,10 @@ def _routes(slug: str, app: FastAPI) -> Iterable[Route]:
     description = get_openapi(title=slug, version="0", routes=app.routes)
     components = description.get("components", {}).get("schemas", {})
     endpoints = {
-        (method.lower(), route.path_format): unwrap(route.endpoint)
+        (method.lower(), route.path_format): (
+            unwrap(route.endpoint),
+            *(dependency.dependency for dependency in route.dependencies),
+        )
         for route in app.routes
         if isinstance(route, APIRoute)
         for method in route.methods or ()

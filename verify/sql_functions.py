@@ -1,14 +1,14 @@
-"""Every function and table of the database, as a target for calls straight through PostgREST."""
+"""SQL functions and tables of the catalogue, with requests for PostgREST."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from verify import examples
-from verify.actors import Cast
+from verify.actors import Actors
 from verify.objects import Values
 from verify.requests import Request, sql_value
 
-ROLES = ("anon", "authenticated", "service_role", "rag_worker")
+ROLES = ("anon", "authenticated", "service_role")
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class SqlFunction:
         return Request("POST", f"/rest/v1/rpc/{self.name}", body=arguments)
 
 
-def sql_functions(cast: Cast) -> list[SqlFunction]:
+def sql_functions(actors: Actors) -> list[SqlFunction]:
     """All functions of schema public but those of extensions and triggers."""
-    rows = cast.sql(
+    rows = actors.sql(
         "select proname, proargnames, "
         "array(select format_type(kind, null) from unnest(proargtypes) as kind), pronargdefaults, "
         "array(select rolname::text from pg_roles where rolname = any (%s) "
@@ -51,15 +51,15 @@ def sql_functions(cast: Cast) -> list[SqlFunction]:
         "and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e') order by proname",
         list(ROLES),
     )
-    found = []
+    functions = []
     for name, names, kinds, defaults, roles in rows:
         first_default = len(kinds) - defaults
         parameters = tuple(
             Parameter(names[place] if names else f"${place}", kind, place >= first_default)
             for place, kind in enumerate(kinds)
         )
-        found.append(SqlFunction(name, parameters, frozenset(roles)))
-    return found
+        functions.append(SqlFunction(name, parameters, frozenset(roles)))
+    return functions
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Table:
         profile = {"Accept-Profile": self.schema, "Content-Profile": self.schema}
         for headers, place in (({}, ""), (profile, f" in schema {self.schema}")):
             yield f"GET{place}", Request("GET", f"/rest/v1/{self.name}", headers=headers)
-            if self.schema != "rag":
+            if self.schema not in ("rag", "public"):
                 continue  # The table is not the product's: nothing is written to it.
             only = {"org_id": f"eq.{org_id}"}
             address = f"/rest/v1/{self.name}"
@@ -93,26 +93,11 @@ class Table:
             yield f"DELETE{place}", Request("DELETE", address, only, headers=headers)
 
 
-def internal_requests(function: str) -> Iterator[tuple[str, Request]]:
-    """Calls of a function of the schema that is not exposed, with and without the schema's name."""
-    for headers, place in (({}, ""), ({"Content-Profile": "rag"}, " in schema rag")):
-        yield f"POST{place}", Request("POST", f"/rest/v1/rpc/{function}", body={}, headers=headers)
-
-
-def tables(cast: Cast) -> list[Table]:
+def tables(actors: Actors) -> list[Table]:
     """The tables and views of the product's schema, of Supabase's, and of the exposed one."""
-    rows = cast.sql(
+    rows = actors.sql(
         "select nspname, relname from pg_class join pg_namespace as schema on schema.oid = relnamespace "
         "where nspname in ('rag', 'auth', 'storage', 'public') and relkind in ('r', 'p', 'v', 'm', 'f') "
         "and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e') order by 1, 2"
     )
     return [Table(schema, name) for schema, name in rows]
-
-
-def internal_functions(cast: Cast) -> list[str]:
-    """The names of the functions of the schema that is not exposed."""
-    rows = cast.sql(
-        "select proname from pg_proc where pronamespace = 'rag'::regnamespace "
-        "except select proname from pg_proc where pronamespace = 'public'::regnamespace order by 1"
-    )
-    return [name for (name,) in rows]

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from verify.actors import Cast
+from verify.actors import Actors
 
-# Counters that also a refused request moves.
+# Counters, which a refused request changes too.
 COUNTERS = ("rate_limits", "request_counts", "calls", "measures")
 # api_keys.last_used_at: a key whose request is refused was used.
 VOLATILE_COLUMNS = ("last_used_at",)
@@ -26,10 +26,10 @@ class Extent:
 class State:
     """Reads the rows of the victim org from every table of the schema."""
 
-    def __init__(self, cast: Cast) -> None:
-        self._cast = cast
+    def __init__(self, actors: Actors) -> None:
+        self._actors = actors
         self._columns: dict[str, set[str]] = {}
-        for table, column in cast.sql(
+        for table, column in actors.sql(
             "select relname, attname from pg_class "
             "join pg_attribute on attrelid = pg_class.oid and attnum > 0 "
             "where relnamespace = 'rag'::regnamespace and relkind in ('r', 'p') and not attisdropped"
@@ -49,22 +49,22 @@ class State:
                 selects.append(f"select '{table}', md5({row}::text) from rag.{table} as t where {condition}")  # noqa: S608
                 parameters += more
         return Counter(
-            (table, digest) for table, digest in self._cast.sql(" union all ".join(selects), *parameters)
+            (table, digest) for table, digest in self._actors.sql(" union all ".join(selects), *parameters)
         )
 
     def _condition(self, table: str, columns: set[str], extent: Extent) -> tuple[str, Sequence[object]]:
-        cast = self._cast
+        actors = self._actors
         if extent.owner_id:
-            owned = "owner_id" in columns
-            return ("owner_id = %s", [extent.owner_id]) if owned else ("", [])
+            owners = [f"{column} = %s" for column in OWNER_COLUMNS if column in columns]
+            return " or ".join(owners), [extent.owner_id] * len(owners)
         if extent.collection_id:
             column = "id" if table == "collections" else "collection_id"
             return (f"{column} = %s", [extent.collection_id]) if column in columns else ("", [])
         if table == "orgs":
-            return "id = %s", [cast.org_id]
+            return "id = %s", [actors.org_id]
         if "org_id" in columns:
-            return "org_id = %s", [cast.org_id]
-        people = [cast.admin.id, cast.member.id, cast.fellow.id]
+            return "org_id = %s", [actors.org_id]
+        people = [actors.admin.id, actors.member.id, actors.fellow.id]
         owners = [f"{column} = any (%s::uuid[])" for column in OWNER_COLUMNS if column in columns]
         return " or ".join(owners), [people] * len(owners)
 

@@ -1,23 +1,25 @@
-"""Attacks and positive controls on one target at a time, over objects that are renewed."""
+"""Attacks and positive controls on one target at a time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import httpx
 
-from verify import attacks, examples
-from verify.actors import Cast, cast_of
-from verify.attacks import Attack, Group
+from verify import examples
+from verify.actors import Actors, Person, create_actors
+from verify.attacks import Attack, Credentials, Group, failure_reason, leak
 from verify.deployment import Deployment, Finding
-from verify.objects import Objects, Owner, Values
+from verify.objects import ObjectFactory, Objects, Values
 from verify.requests import Request
 from verify.state import Extent, Rows, State, difference
 
 TIMEOUT_SECONDS = 120
 CONTROL = "positive control"
-# Of requests that no caller may send like this, and of parts of the product that are switched off.
+ADD_REQUEST = "add a valid request to verify/examples.py"
+# Statuses of invalid requests and of disabled parts of the product.
 INVALID = {400, 422, 501, 503}
 
 
@@ -41,25 +43,32 @@ class Control:
 class Sweep:
     """Attacks on targets behind one address. The victim's objects are renewed when one of them is gone."""
 
-    def __init__(self, cast: Cast, client: httpx.Client, base: str, headers: Mapping[str, str]) -> None:
-        self.cast = cast
-        self.owner = Owner(cast, client)
-        self._state = State(cast)
+    def __init__(self, actors: Actors, client: httpx.Client, base: str, headers: Mapping[str, str]) -> None:
+        self.actors = actors
+        self.factory = ObjectFactory(actors, client)
+        self._state = State(actors)
         self._client, self._base, self._headers = client, base, headers
+        self._keys: dict[tuple[str, tuple[str, ...]], str] = {}
         self.objects: Objects
         self.renew()
 
+    @cached_property
+    def credentials(self) -> Credentials:
+        return Credentials.of(self.actors, self.objects.other_collection_id)
+
+    def key(self, owner: Person, scopes: Sequence[str]) -> str:
+        """The text of an API key of that owner with these scopes. An owner's working keys are limited."""
+        if (owner.id, tuple(scopes)) not in self._keys:
+            self._keys[owner.id, tuple(scopes)] = self.actors.key(owner, scopes)
+        return self._keys[owner.id, tuple(scopes)]
+
     def renew(self) -> None:
-        self.objects = self.owner.create()
+        self.objects = self.factory.create()
         self._baseline = self._state.rows(Extent())
 
     def renew_if_changed(self) -> None:
         if self._baseline - self._state.rows(Extent()):
             self.renew()
-
-    def changes(self) -> str:
-        """The tables whose rows differ from those after the last renewal."""
-        return difference(self._baseline, self.rows())
 
     def rows(self) -> Rows:
         return self._state.rows(Extent())
@@ -67,10 +76,10 @@ class Sweep:
     def send(self, request: Request, headers: Mapping[str, str]) -> httpx.Response:
         return request.send(self._client, self._base, {**self._headers, **headers})
 
-    def attack(self, target: Target, group: Group, chosen: Sequence[Attack]) -> Iterator[Finding]:
-        """Each attack of the group that is chosen; and whether the victim's rows are as before."""
+    def attack(self, target: Target, group: Group, attacks: Sequence[Attack]) -> Iterator[Finding]:
+        """Send these attacks of the group. Yields a finding for each success and each changed row."""
         before = self._state.rows(group.extent)
-        for attack in chosen:
+        for attack in attacks:
             values = self.objects.private if attack.privately else self.objects.shared
             # A signed link is a credential of its own, which the attacker does not have.
             values = {**values, "link": self.objects.forged_link}
@@ -79,8 +88,8 @@ class Sweep:
                 continue  # No field may be left out: the attack was made.
             response = self.send(request, attack.headers)
             is_refused = self._is_refused_to_all(target, attack, response)
-            if wrong := attacks.fault(attack, group, request, response, is_refused=is_refused):
-                yield Finding(target.name, attack.name, wrong)
+            if reason := failure_reason(attack, group, request, response, is_refused=is_refused):
+                yield Finding(target.name, attack.name, reason)
             if response.is_success and (changed := difference(before, self._state.rows(group.extent))):
                 yield Finding(target.name, attack.name, f"it changed {changed}")
                 before = self._state.rows(group.extent)
@@ -88,12 +97,12 @@ class Sweep:
             yield Finding(target.name, "attacks that were refused", f"one of them changed {changed}")
 
     def _is_refused_to_all(self, target: Target, attack: Attack, response: httpx.Response) -> bool:
-        """Whether the victim org's admin gets the same status: then the request is at fault, or that part of
-        the product is switched off. Where that is so of the whole target, its positive control fails."""
+        """Whether the victim org's admin gets the same status, because the request is invalid or that part of
+        the product is disabled. If no request of a target is valid, its positive control fails."""
         if response.status_code not in INVALID:
             return False
         request = target.request(self.objects.shared, optional=attack.optional)
-        rightful = self.send(request, bearer(self.cast.token(self.cast.admin)))
+        rightful = self.send(request, bearer(self.actors.token(self.actors.admin)))
         return rightful.status_code == response.status_code
 
     def control(self, target: Target, callers: Mapping[str, Mapping[str, str]]) -> Control:
@@ -115,25 +124,29 @@ class Sweep:
         before = self.rows()
         request = target.request(self.objects.shared, optional=True)
         response = self.send(request, headers)
-        markers, ids = (self.cast.marker, self.cast.private_marker), self.objects.ids - {self.cast.org_id}
-        effect = attacks.leak(response, request, markers, ids) or difference(before, self.rows())
+        markers, ids = (
+            (self.actors.marker, self.actors.private_marker),
+            self.objects.ids - {self.actors.org_id},
+        )
+        effect = leak(response, request, markers, ids) or difference(before, self.rows())
         self.renew_if_changed()
         return response, effect if response.is_success else ""
 
     def control_findings(self, target: Target, control: Control, *, needs_effect: bool) -> Iterator[Finding]:
         """A rightful request must succeed, and show or change something of the victim's."""
         if not control.caller:
-            detail = f"no rightful caller succeeds, add an example: {'; '.join(control.answers)}"
+            detail = f"no rightful caller succeeds, {ADD_REQUEST}: {'; '.join(control.answers)}"
             yield Finding(target.name, CONTROL, detail)
         elif needs_effect and not control.has_effect:
-            detail = f"the request of {control.caller} shows and changes nothing, add an example"
+            detail = f"the request of {control.caller} shows and changes nothing, {ADD_REQUEST}"
             yield Finding(target.name, CONTROL, detail)
 
 
 @contextmanager
 def open_sweep(deployment: Deployment, base: str, headers: Mapping[str, str]) -> Iterator[Sweep]:
-    with cast_of(deployment) as cast, httpx.Client(timeout=TIMEOUT_SECONDS) as client:
-        yield Sweep(cast, client, base, headers)
+    """A sweep of what answers at `base` to these headers. At the end its orgs and people are deleted."""
+    with create_actors(deployment) as actors, httpx.Client(timeout=TIMEOUT_SECONDS) as client:
+        yield Sweep(actors, client, base, headers)
 
 
 def bearer(token: str) -> dict[str, str]:

@@ -1,0 +1,24 @@
+"""The sweep of the test stack's routes: no attack succeeds."""
+
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+
+from functions.server import SLUGS
+from local.stack import Stack
+from tests.verify.deployment import deployment_of
+from verify.route_sweep import open_route_sweep, sweep_routes
+from verify.sweep import Sweep
+
+
+@pytest.fixture(scope="module")
+def sweep(stack: Stack) -> Iterator[Sweep]:
+    with open_route_sweep(deployment_of(stack)) as sweep:
+        yield sweep
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_no_attack_on_a_route_succeeds(sweep: Sweep, slug: str):
+    apps = {slug: import_module(SLUGS[slug]).app}
+    assert [str(finding) for finding in sweep_routes(sweep, apps)] == []

@@ -1,0 +1,36 @@
+"""The sweep of the test stack's SQL functions and tables: no attack succeeds."""
+
+from collections.abc import Callable, Iterator
+from zlib import crc32
+
+import pytest
+
+from local.stack import Stack
+from tests.verify.deployment import deployment_of
+from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
+from verify.sweep import Sweep
+
+pytestmark = pytest.mark.postgres
+
+# A sweep of everything would be one test of half a minute: each part takes the names of one remainder.
+PARTS = 8
+
+
+def in_part(part: int) -> Callable[[str], bool]:
+    return lambda name: crc32(name.encode()) % PARTS == part
+
+
+@pytest.fixture(scope="module")
+def sweep(stack: Stack) -> Iterator[Sweep]:
+    with open_sql_sweep(deployment_of(stack)) as sweep:
+        yield sweep
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_attack_on_an_sql_function_succeeds(sweep: Sweep, part: int):
+    assert [str(finding) for finding in sweep_functions(sweep, in_part(part))] == []
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_table_is_reached(sweep: Sweep, part: int):
+    assert [str(finding) for finding in sweep_tables(sweep, in_part(part))] == []
