@@ -1,4 +1,4 @@
-"""python -m tests.mutation: run each planted defect against the tests of its area."""
+"""Command line that runs each planted defect against its tests."""
 
 import argparse
 import json
@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--mutant", action="append", default=[], metavar="NAME", help="only these mutants")
     options.add_argument("--record", type=Path, metavar="FILE", help="JSON; the mutants it has are skipped")
     options.add_argument("--all-tests", action="store_true", help="every test, not those of the area")
-    options.add_argument("--null", action="store_true", help="each area once without a defect: all must pass")
+    options.add_argument("--null", action="store_true", help="only the areas without a defect: all must pass")
     options.add_argument("--sample", type=int, metavar="N", help="only N mutants, drawn at random")
     options.add_argument("--seed", type=int, default=0, metavar="N", help="of the sample; 0")
     options.add_argument("--seconds", type=float, default=600, metavar="S", help="limit of a run; 600")
@@ -74,27 +74,30 @@ def select(
     """The mutants that the options name and that no record has."""
     areas = set(options.area)
     mutants = [mutant for mutant in mutants if not areas or mutant.area in areas]
-    if options.null:
-        first = {mutant.area: mutant for mutant in reversed(mutants)}
-        mutants = [Mutant(f"null {area}", area, first[area].tests) for area in sorted(first)]
     if options.mutant:
         return [mutant for mutant in mutants if mutant.name in options.mutant]
     if options.sample is not None:
-        drawn = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))  # noqa: S311
-        mutants = sorted(drawn, key=lambda mutant: mutant.name)
+        sample = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))  # noqa: S311
+        mutants = sorted(sample, key=lambda mutant: mutant.name)
     return [mutant for mutant in mutants if mutant.name not in recorded]
+
+
+def controls_of(mutants: list[Mutant]) -> list[Mutant]:
+    """For each area its tests without a defect: if one fails there, it shows nothing with a defect."""
+    tests = {mutant.area: mutant.tests for mutant in mutants}
+    return [Mutant(f"null {area}", area, tests[area]) for area in sorted(tests)]
 
 
 def run(mutant: Mutant, texts: Mapping[str, str], options: argparse.Namespace) -> Outcome:
     started = time.monotonic()
-    workers = 2 if options.all_tests else 0
+    workers = 3 if options.all_tests else 0
     try:
         if copies.STOP.is_set():
             raise KeyboardInterrupt
         with copies.copy_with(mutant, options.suite.resolve(), texts) as folder:
             verdict, detail = copies.run_tests(folder, mutant.tests, workers, options.seconds)
-    except OSError as fault:
-        verdict, detail = "broken", f"{type(fault).__name__}: {fault}"
+    except OSError as error:
+        verdict, detail = "broken", f"{type(error).__name__}: {error}"
     if not mutant.find and verdict == "caught":
         verdict, detail = "broken", f"fails without a defect: {detail}"
     elif not mutant.find and verdict == "missed":
@@ -114,6 +117,14 @@ def shared_server() -> Iterator[None]:
         lock.close()
 
 
+def is_control(name: str) -> bool:
+    return name.startswith("null ")
+
+
+def is_failed_control(record: Record, name: str) -> bool:
+    return is_control(name) and name in record.outcomes and record.outcomes[name].verdict != "missed"
+
+
 def table(outcomes: list[Outcome]) -> Table:
     """Counts of the verdicts by area."""
     shown = Table("area", "mutants", *VERDICTS, "seconds")
@@ -130,34 +141,42 @@ def main() -> int:
     for number in SIGNALS:
         signal.signal(number, signal.default_int_handler)
     mutants, texts = definitions.load(options.tests_of), definitions.source_texts(options.suite)
-    wrong = definitions.faults(mutants, options.suite, texts)
-    known = {mutant.name for mutant in mutants} | {f"null {mutant.area}" for mutant in mutants}
-    wrong += [f"{name}: there is no such mutant" for name in options.mutant if name not in known]
+    errors = definitions.definition_errors(mutants, options.suite, texts)
+    known = {mutant.name for mutant in mutants}
+    errors += [f"{name}: there is no such mutant" for name in options.mutant if name not in known]
     areas = {mutant.area for mutant in mutants}
-    wrong += [f"{name}: there is no such area" for name in options.area if name not in areas]
-    if wrong:
-        console.print("\n".join(wrong))
+    errors += [f"{name}: there is no such area" for name in options.area if name not in areas]
+    if errors:
+        console.print("\n".join(errors))
         return 2
     record = Record(options.record)
     mutants = select(mutants, options, record.outcomes)
     if options.all_tests:
-        mutants = [replace(mutant, tests=("tests",)) for mutant in mutants]
+        mutants = [replace(mutant, area="all tests", tests=("tests",)) for mutant in mutants]
+    controls = [control for control in controls_of(mutants) if control.name not in record.outcomes]
+    names = [mutant.name for mutant in (*controls, *mutants)]
     with shared_server(), ThreadPoolExecutor(max_workers=options.jobs) as pool:
         try:
-            runs = {pool.submit(run, mutant, texts, options): mutant.name for mutant in mutants}
-            for done in as_completed(runs):
-                outcome = done.result()
-                record.add(runs[done], outcome)
-                console.print(f"{runs[done]}: {outcome.verdict} {outcome.detail} ({outcome.seconds} s)")
+            for chosen in (controls, [] if options.null else mutants):
+                failed = {record.outcomes[name].area for name in names if is_failed_control(record, name)}
+                runs = {
+                    pool.submit(run, mutant, texts, options): mutant.name
+                    for mutant in chosen
+                    if mutant.area not in failed
+                }
+                for done in as_completed(runs):
+                    outcome = done.result()
+                    record.add(runs[done], outcome)
+                    console.print(f"{runs[done]}: {outcome.verdict} {outcome.detail} ({outcome.seconds} s)")
         except BaseException:
             copies.STOP.set()
             # A second Ctrl-C must not leave processes.
             for number in SIGNALS:
                 signal.signal(number, signal.SIG_IGN)
             raise
-    outcomes = list(record.outcomes.values())
-    console.print(table(outcomes))
-    return int(any(outcome.verdict == "broken" for outcome in outcomes))
+    console.print(table([row for name, row in record.outcomes.items() if not is_control(name)]))
+    rows = {name: record.outcomes[name] for name in names if name in record.outcomes}
+    return int(any(row.verdict != ("missed" if is_control(name) else "caught") for name, row in rows.items()))
 
 
 if __name__ == "__main__":

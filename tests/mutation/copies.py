@@ -1,4 +1,4 @@
-"""A copy of the project with one defect, the run of its tests, and the end of its processes."""
+"""Project copy with one defect, and the run of its tests."""
 
 import os
 import shutil
@@ -23,6 +23,8 @@ from tests.mutation.definitions import Mutant, project_files
 STOP = threading.Event()
 REPORT = "mutation-report.xml"
 # Signals to the tests, and the seconds that each gives: the first two let the fixtures stop their stacks.
+# Of a defect that breaks a module instead of a behaviour.
+IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "SyntaxError", "NameError", "IndentationError")
 ENDINGS = ((signal.SIGINT, 45), (signal.SIGTERM, 10), (signal.SIGKILL, 10))
 
 
@@ -89,6 +91,9 @@ def verdict(status: int, report: Path, last_line: str) -> tuple[str, str]:
         name = f"{case.get('file')}::{case.get('name')}"
         for failure in (*case.findall("failure"), *case.findall("error")):
             message, text = failure.get("message") or "", failure.text or ""
+            if message.startswith(IMPORT_ERRORS):
+                reason = f"{name}: {message.splitlines()[0]}"
+                continue
             # A set-up counts by its assertion: the stack's start and an import raise other errors.
             by_assertion = "AssertionError" in message or "\nE       assert " in text
             if failure.tag == "failure" or by_assertion:

@@ -67,22 +67,30 @@ def source_texts(root: Path) -> dict[str, str]:
     return texts
 
 
-def faults(mutants: list[Mutant], root: Path, texts: Mapping[str, str]) -> list[str]:
-    """What is wrong with the definitions, one sentence each."""
+def definition_errors(mutants: list[Mutant], root: Path, texts: Mapping[str, str]) -> list[str]:
+    """The errors of the definitions, one sentence each."""
     names = [mutant.name for mutant in mutants]
-    wrong = [f"{name}: the name is used twice" for name in sorted({n for n in names if names.count(n) > 1})]
+    errors = [f"{name}: the name is used twice" for name in sorted({n for n in names if names.count(n) > 1})]
     for test, area in {test: mutant.area for mutant in mutants for test in mutant.tests}.items():
         if not (root / test.split("::")[0]).exists():
-            wrong.append(f"{area}: {test} does not exist")
+            errors.append(f"{area}: {test} does not exist")
     for mutant in mutants:
         places = [name for name, text in texts.items() for _ in range(text.count(mutant.find))]
         if len(places) != 1:
-            wrong.append(f"{mutant.name}: find occurs {len(places)} times {sorted(set(places))}")
+            errors.append(
+                f"{mutant.name}: the text of `find` occurs {len(places)} times in the sources "
+                f"({', '.join(sorted(set(places)))}), not once. Correct it in tests/mutation/mutants."
+            )
         elif mutant.find == mutant.replace and mutant.execute is None:
-            wrong.append(f"{mutant.name}: find equals replace")
+            errors.append(f"{mutant.name}: find equals replace")
+        elif places[0].endswith(".py"):
+            try:
+                compile(mutant.edited(texts[places[0]]), places[0], "exec")
+            except SyntaxError as error:
+                errors.append(f"{mutant.name}: {error}")
         elif places[0].endswith(".sql"):
             try:
                 migration.script(texts[places[0]], mutant.edited(texts[places[0]]), mutant.execute)
-            except ValueError as fault:
-                wrong.append(f"{mutant.name}: {fault}")
-    return wrong
+            except ValueError as error:
+                errors.append(f"{mutant.name}: {error}")
+    return errors

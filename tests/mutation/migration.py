@@ -1,4 +1,4 @@
-"""A last migration that plants a defect of sql/ in each database that the tests make."""
+"""Last migration that plants a defect of sql/ in test databases."""
 
 import re
 
@@ -35,16 +35,16 @@ def script(before: str, after: str, execute: str | None) -> str:
         return execute.strip().rstrip(";") + ";\n"
     old, new = statements(before), statements(after)
     if len(old) != len(new):
-        raise ValueError("the number of statements changed; it needs execute")
+        raise ValueError("the number of statements changed: give the mutant an `execute` statement")
     changed = [
-        again(statement) for previous, statement in zip(old, new, strict=True) if previous != statement
+        repeatable(statement) for previous, statement in zip(old, new, strict=True) if previous != statement
     ]
     if not changed:
-        raise ValueError("no statement changed")
+        raise ValueError("no statement changed: give the mutant an `execute` statement")
     return "\n".join(changed)
 
 
-def again(statement: str) -> str:
+def repeatable(statement: str) -> str:
     """The statement in a form that a database which has it already accepts."""
     if statement.startswith(("create function", "create view")):
         return statement.replace("create ", "create or replace ", 1) + ";\n"
@@ -55,4 +55,4 @@ def again(statement: str) -> str:
         return f"drop {kind} {named[1]} on {named[2]};\n{statement};\n"
     if named := _INDEX.match(statement):
         return f"drop index {named[2]}.{named[1]};\n{statement};\n"
-    raise ValueError(f"needs execute: {statement.splitlines()[0]}")
+    raise ValueError(f"give the mutant an `execute` statement for: {statement.splitlines()[0]}")
