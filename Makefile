@@ -12,7 +12,7 @@ help:
 	@echo "make test       the tests, on Postgres 18: before every commit"
 	@echo "make test-postgres      the tests that depend on the version of Postgres, on 16 and 18"
 	@echo "make test-long  the tests that take minutes: random kills, large snapshots, the fuzzer at full width"
-	@echo "make mutants    plants defects one at a time, and checks that a test fails (half an hour;"
+	@echo "make mutants    plants defects one at a time, and checks that a test fails (an hour;"
 	@echo "                MUTANTS='--area graph' for one area, '--help' for the options)"
 	@echo "make check      format, lint, types, tests: what CI runs"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
@@ -30,8 +30,9 @@ demo: .venv/ready node_modules/ready
 serve: .venv/ready node_modules/ready
 	@$(BIN)/python -m local serve
 
-# One process runs all tests of a module, so that they share what the module creates.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# One process runs all tests of a module, so that they share what the module creates. Three processes keep two cores
+# busy: a test waits for its servers a sixth of the time.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
 test: .venv/ready-dev node_modules/ready
 	@$(PYTEST)
@@ -42,6 +43,7 @@ test-postgres: .venv/ready-dev node_modules/ready
 
 test-long: .venv/ready-dev node_modules/ready
 	@$(PYTEST) -m long
+	@$(PYTEST) -m "long and postgres" --postgres 16
 
 mutants: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m tests.mutation --jobs 2 $(MUTANTS)

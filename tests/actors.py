@@ -241,9 +241,10 @@ class World:
         client()
         user_id = str(uuid4())
         email = f"{user_id}@test.example"
-        self.sql("insert into auth.users (id, email) values (%s, %s)", user_id, email)
-        for org in orgs:
-            self.sql(
-                "insert into rag.members (org_id, user_id, role) values (%s, %s, %s)", org.id, user_id, role
-            )
+        self.sql(
+            "with new as (insert into auth.users (id, email) values (%s, %s) returning id) "
+            "insert into rag.members (org_id, user_id, role) "
+            "select org_id, new.id, %s from new, unnest(%s::uuid[]) as org_id",
+            user_id, email, role, [org.id for org in orgs],
+        )  # fmt: skip
         return Actor(self.stack, user_id, email, orgs[0] if orgs else None)

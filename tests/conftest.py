@@ -1,10 +1,12 @@
-"""The real stack, one for each test process, and the people in it.
+"""Fixtures: the real stack of a test process and its users.
 
 Every test runs on one version of Postgres: the newest, or the one that --postgres names.
 """
 
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,12 +15,14 @@ import pytest
 from functions import documents
 from local import tokens
 from local.stack import Stack
+from local.tools import ROOT
 from shared.config import Settings
 from shared.embed import Embedder, local_embedder
 from shared.pipeline import Pipeline
 from tests.actors import Actor, Org, World, client
 from tests.databases import ProcessStack, Run
 from tests.functions.serving import made, served
+from tests.programs import chromium
 from tests.stand_in import StandIn
 from tests.storage_server import BUCKET, StorageServer
 from tests.uploading import Uploading
@@ -32,6 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A new httpx client reads the certificate authorities, for 20 ms, and tests make thousands of clients.
+    pytest.MonkeyPatch().setattr(ssl, "create_default_context", cache(ssl.create_default_context))
     if (worker := getattr(config, "workerinput", None)) is not None:
         config.stash[RUN] = Run(Path(worker["run"]))
     else:
@@ -52,7 +58,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "sql" in item.path.parts:
+        if item.path.is_relative_to(ROOT / "tests" / "sql"):
             item.add_marker(pytest.mark.postgres)
 
 
@@ -125,6 +131,13 @@ def gateway() -> Iterator[StandIn]:
     """Stands in for a model's endpoint; what it answers is the test's to say."""
     with StandIn() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[str]:
+    """The address of a Chromium for all browser tests of this process."""
+    with chromium() as address:
+        yield address
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""One Postgres for a test run; for each test process a database of its own, cloned from a template.
+"""One Postgres for a test run, and a cloned database for each process.
 
 The first process that needs a database starts Postgres and migrates the template with the supabase CLI. Every
 process then clones the template, and starts its own PostgREST and gateway for the clone.
@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -26,7 +26,7 @@ TEMPLATE = "template"
 RUNS = DEFAULT_FOLDER / "tests"
 SEED = ROOT / "supabase" / "seed.sql"
 # Schemas whose tables tests write to.
-WRITTEN = ("rag", "auth", "storage")
+TEST_SCHEMAS = ("rag", "auth", "storage")
 
 
 class Run:
@@ -42,7 +42,8 @@ class Run:
         # Between the making of a folder and its lock, another run would take it for one that was killed.
         with _locked(RUNS.with_suffix(".lock")):
             for folder in RUNS.iterdir():
-                with (folder / "run.lock").open("a") as lock:
+                # A run that ends deletes its folder without the lock.
+                with suppress(FileNotFoundError, NotADirectoryError), (folder / "run.lock").open("a") as lock:
                     if _try_to_lock(lock):
                         cls(folder).remove()
             folder = Path(tempfile.mkdtemp(dir=RUNS))
@@ -56,7 +57,7 @@ class Run:
             Stack(state.parent).remove()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def built(self, name: str, build: Callable[[Path], object]) -> Path:
+    def build_once(self, name: str, build: Callable[[Path], object]) -> Path:
         """The folder of that name, which `build` fills once in a run for all of its processes."""
         folder = self.folder / name
         with _locked(self.folder / f"{name}.lock"):
@@ -79,11 +80,15 @@ class Run:
     def start_server(self, version: int) -> Stack:
         """Postgres with the migrated template, unless it runs, as a stack without PostgREST and gateway."""
         server = Stack(self.folder / f"postgres{version}", postgres_version=version)
+        ready = server.folder / "ready"
         with _locked(self.folder / "postgres.lock"):
-            if not server.folder.exists():
+            if not ready.exists():
+                # What a process left whose migration failed.
+                server.remove()
                 server.postgres_only()
                 migrations.make_database(server.postgres, TEMPLATE)
                 migrations.apply_migrations(server, TEMPLATE)
+                ready.touch()
         return Stack(server.folder)
 
 
@@ -92,7 +97,7 @@ class ProcessStack(Stack):
 
     def __init__(self, folder: Path, server: Postgres, database: str) -> None:
         self._server = server
-        self._unchanging: list[str] = []
+        self._static_tables: list[str] = []
         super().__init__(folder)
         self.state.password = server.password
         self.state.postgres_version = server.version
@@ -111,7 +116,7 @@ class ProcessStack(Stack):
             # Its template was made by another checkout, which may lack migrations of this one.
             migrations.apply_migrations(self, self.state.database)
         with self._as_superuser() as connection:
-            self._unchanging = [table for table in _tables(connection) if _has_rows(connection, table)]
+            self._static_tables = [table for table in _tables(connection) if _has_rows(connection, table)]
             connection.execute(SEED.read_bytes())
 
     def _stop_database(self) -> None:
@@ -125,7 +130,7 @@ class ProcessStack(Stack):
     def empty(self) -> None:
         """Delete the rows that tests wrote: the last module then meets as small a database as the first."""
         with self._as_superuser() as connection:
-            tables = [table for table in _tables(connection) if table not in self._unchanging]
+            tables = [table for table in _tables(connection) if table not in self._static_tables]
             if written := [table for table in tables if _has_rows(connection, table)]:
                 # A transaction that a test left open would otherwise make this wait for ever.
                 connection.execute("set lock_timeout = '10s'")
@@ -147,7 +152,7 @@ def _tables(connection: psycopg.Connection[tuple[object, ...]]) -> list[str]:
     rows = connection.execute(
         "select format('%%I.%%I', nspname, relname) from pg_class join pg_namespace as schema"
         " on relnamespace = schema.oid where nspname = any (%s) and relkind = 'r'",
-        [list(WRITTEN)],
+        [list(TEST_SCHEMAS)],
     )
     return [str(table) for (table,) in rows]
 

@@ -1,27 +1,11 @@
 // A page of another origin in real Chromium calls the stack with fetch (so with a preflight) and with
-// supabase-js. Reads {chromium, page, url, anonKey, token} as JSON from standard input.
+// supabase-js. Reads {browser, page, url, anonKey, token} as JSON from standard input.
 
 import { json } from "node:stream/consumers";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 const given = await json(process.stdin);
-const profile = await mkdtemp(join(tmpdir(), "rag-browser-"));
-const browser = await chromium.launchPersistentContext(profile, {
-  executablePath: given.chromium,
-  headless: true,
-  args: [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
-});
+const browser = await chromium.connect(given.browser);
 try {
   const page = await browser.newPage();
   await page.goto(given.page);
@@ -54,5 +38,4 @@ try {
   console.log(JSON.stringify(result));
 } finally {
   await browser.close();
-  await rm(profile, { recursive: true, force: true });
 }

@@ -12,7 +12,7 @@ from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
 from tests.isolation.test_documents import collection
-from tests.programs import chromium, run_node
+from tests.programs import run_node
 from tests.stand_in import Reply, StandIn
 from tests.storage_server import BUCKET
 from tests.uploading import Uploading
@@ -86,13 +86,14 @@ def test_supabase_py_works_unmodified(people: People, core: Pipeline):
         assert body["results"][0]["source_title"] == "Kettle manual"
 
 
-def test_a_page_of_another_origin_calls_the_functions_from_chromium(people: People, core: Pipeline):
-    browser = chromium()
+def test_a_page_of_another_origin_calls_the_functions_from_chromium(
+    people: People, core: Pipeline, browser: str
+):
     tell(core, people.ann, "Kettle manual", KETTLE)
     page = b"<!doctype html><meta charset=utf-8><title>app</title><script>" + UMD.read_bytes() + b"</script>"
     with StandIn() as app:
         app.replies(Reply(body=page, headers={"Content-Type": "text/html"}))
-        result = run_node(HERE / "browser.mjs", given_for(people.ann, chromium=browser, page=app.url))
+        result = run_node(HERE / "browser.mjs", given_for(people.ann, browser=browser, page=app.url))
         assert result["origin"] == app.url
     assert result["status"] == 200
     assert result["body"]["results"][0]["source_title"] == "Kettle manual"

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from local.package import size
 from local.tools import ROOT
 from tests.actors import vector
 from tests.conftest import People
-from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, osls_package, packaged_in
+from tests.deploy.conftest import METRICS_TOKEN, RUNTIME, Lambda, Package, event, osls_package, zip_of
 from tests.stand_in import Reply, StandIn
 
 MODEL = "text-embedding-3-small"
@@ -46,13 +47,8 @@ def asking(kind: str, path: str, token: str | None = None, **fields: Any) -> dic
 # -- what is in it ------------------------------------------------------------------------------------------
 
 
-def test_the_zip_unpacked_is_far_below_what_lambda_takes(
-    packaged: Package, capsys: pytest.CaptureFixture[str]
-):
-    unpacked, zipped = size(packaged.root) / 1e6, packaged.archive.stat().st_size / 1e6
-    with capsys.disabled():
-        print(f"\nLambda zip: {zipped:.1f} MB, unpacked {unpacked:.1f} of 250 MB")  # noqa: T201
-    assert 10 < unpacked < 250
+def test_the_zip_unpacked_is_far_below_what_lambda_takes(packaged: Package):
+    assert 10 < size(packaged.root) / 1e6 < 250
 
 
 def test_the_zip_holds_the_functions_and_what_they_share_and_nothing_else_of_this_project(packaged: Package):
@@ -114,14 +110,18 @@ def test_what_is_compiled_is_compiled_for_the_runtime(packaged: Package):
 
 
 @pytest.mark.long
-def test_two_builds_of_one_tree_are_the_same_zip(packaged: Package, tmp_path: Path):
-    assert packaged_in(tmp_path).digest == packaged.digest
+def test_two_builds_of_one_tree_are_the_same_zip_of_what_was_built(packaged: Package, tmp_path: Path):
+    with zip_of(tmp_path / "first") as first, zip_of(tmp_path / "second") as second:
+        built = {str(path.relative_to(packaged.root)) for path in packaged.root.rglob("*") if path.is_file()}
+        assert {name for name in first.namelist() if not name.endswith("/")} == built
+        assert Path(str(first.filename)).read_bytes() == Path(str(second.filename)).read_bytes()
 
 
-@pytest.mark.long
 def test_functions_have_urls_only_on_request(packaged: Package, tmp_path: Path):
-    osls_package(packaged.folder.parent, "--param", "function-urls=true", target=tmp_path)
-    again = Package(tmp_path, packaged.root)
+    # osls removes what it packaged before.
+    folder = shutil.copytree(packaged.folder.parent, tmp_path / "light")
+    osls_package(folder, "--param", "function-urls=true")
+    again = Package(folder / packaged.folder.name, packaged.root)
     assert packaged.of_type("AWS::Lambda::Url") == []
     assert len(again.of_type("AWS::Lambda::Url")) == len(SLUGS)
     for url in again.of_type("AWS::Lambda::Url"):
@@ -164,7 +164,7 @@ def test_a_handler_without_a_setting_that_it_needs_stops_at_import_and_names_it(
     assert done.returncode != 0
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(f"shared.errors.ConfigurationError: {missing}: ")
-    assert "7f3a" not in done.stderr
+    assert "7f3x" not in done.stderr
 
 
 def test_an_empty_model_key_stops_rag_answer_instead_of_changing_how_it_answers(deployed: Lambda):
@@ -194,7 +194,7 @@ def test_a_user_s_search_is_answered_from_the_database(
         assert {result["source_id"] for result in body["results"]} == {document_id}
     (request,) = embeddings.requests
     assert request.path == "/v1/embeddings", "once: the second time the question is remembered"
-    assert request.headers["authorization"] == "Bearer sk-embeddings-7f3a"
+    assert request.headers["authorization"] == "Bearer sk-embeddings-7f3x"
 
 
 @both_kinds
@@ -209,7 +209,7 @@ def test_a_user_s_question_is_answered_by_the_model(
     assert body["answer"]["confidence"] == "high"
     assert [citation["source_title"] for citation in body["citations"]] == ["Meter"]
     (request,) = gateway.requests
-    assert request.headers["authorization"] == "Bearer sk-gateway-7f3a"
+    assert request.headers["authorization"] == "Bearer sk-gateway-7f3x"
 
 
 @both_kinds
@@ -330,7 +330,7 @@ def test_spans_are_sent_before_the_process_is_frozen(deployed: Lambda):
 @both_kinds
 def test_health_names_what_the_others_use_without_their_keys(deployed: Lambda, kind: str):
     environment = deployed.environment("health")
-    assert not {value for value in environment.values() if value.endswith("7f3a")}
+    assert not {value for value in environment.values() if value.endswith("7f3x")}
     (answer,) = deployed.answers("health", event(kind, "GET", "/health"))
     assert answer["statusCode"] == 200, answer
     body = body_of(answer)

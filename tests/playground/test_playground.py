@@ -1,7 +1,7 @@
 """The playground in real Chromium, before the real functions: what people do, and what must not happen."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from tests.conftest import People
 from tests.functions.chatting import DONE, piece, sent
 from tests.functions.searching import OUTAGE, put
 from tests.functions.serving import made, site
-from tests.programs import chromium, run_node, working
+from tests.programs import run_node, working
 from tests.stand_in import Reply, StandIn
 
 HERE = Path(__file__).parent
@@ -27,9 +27,17 @@ OWNED = "The Ledger service is owned by Priya Nair."
 HOSTILE = '<img src=x onerror="globalThis.broken=1"><script>globalThis.broken=2</script>'
 
 
-def browse(scenario: str, **given: Any) -> None:
-    """Go through a scenario of scenarios.mjs."""
-    run_node(HERE / "browser.mjs", {"chromium": chromium(), **given}, scenario)
+Browse = Callable[..., None]
+
+
+@pytest.fixture
+def browse(browser: str) -> Browse:
+    """Goes through a scenario of scenarios.mjs."""
+
+    def browse(scenario: str, **given: Any) -> None:
+        run_node(HERE / "browser.mjs", {"browser": browser, **given}, scenario)
+
+    return browse
 
 
 @contextmanager
@@ -55,7 +63,9 @@ def told(core: Pipeline, people: People) -> People:
     return people
 
 
-def test_an_answer_streams_and_its_citation_opens_the_passage(told: People, stack: Stack, core: Pipeline):
+def test_an_answer_streams_and_its_citation_opens_the_passage(
+    browse: Browse, told: People, stack: Stack, core: Pipeline
+):
     put(core, told.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
     browse(
         "follow_a_citation",
@@ -69,11 +79,13 @@ def test_an_answer_streams_and_its_citation_opens_the_passage(told: People, stac
     )
 
 
-def test_a_click_signs_in_a_person_of_the_demo_whose_org_may_be_empty(stack: Stack):
+def test_a_click_signs_in_a_person_of_the_demo_whose_org_may_be_empty(browse: Browse, stack: Stack):
     browse("a_click_signs_in_a_person_of_the_demo", url=stack.url, playground=stack.playground)
 
 
-def test_what_is_uploaded_is_found_by_its_org_alone(people: People, stack: Stack, no_jobs: None):
+def test_what_is_uploaded_is_found_by_its_org_alone(
+    browse: Browse, people: People, stack: Stack, no_jobs: None
+):
     with working(stack):
         browse(
             "what_is_uploaded_is_found_by_its_org_alone",
@@ -87,7 +99,7 @@ def test_what_is_uploaded_is_found_by_its_org_alone(people: People, stack: Stack
         )
 
 
-def test_nothing_of_who_signs_out_is_seen_by_who_signs_in(told: People, stack: Stack):
+def test_nothing_of_who_signs_out_is_seen_by_who_signs_in(browse: Browse, told: People, stack: Stack):
     browse(
         "nothing_of_who_leaves_stays_or_comes",
         url=stack.url,
@@ -98,7 +110,7 @@ def test_nothing_of_who_signs_out_is_seen_by_who_signs_in(told: People, stack: S
 
 
 def test_a_deep_answer_s_numbers_open_the_documents_that_they_count(
-    told: People, stack: Stack, core: Pipeline
+    browse: Browse, told: People, stack: Stack, core: Pipeline
 ):
     put(core, told.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
     browse(
@@ -109,7 +121,9 @@ def test_a_deep_answer_s_numbers_open_the_documents_that_they_count(
     )
 
 
-def test_a_member_of_two_orgs_chooses_whose_documents_are_asked(told: People, stack: Stack, core: Pipeline):
+def test_a_member_of_two_orgs_chooses_whose_documents_are_asked(
+    browse: Browse, told: People, stack: Stack, core: Pipeline
+):
     put(core, told.bob, "bolt", "Outage elsewhere", OUTAGE.replace("billing", "shipping"))
     browse(
         "a_member_of_two_orgs_chooses",
@@ -121,7 +135,7 @@ def test_a_member_of_two_orgs_chooses_whose_documents_are_asked(told: People, st
 
 
 def test_documents_titles_and_models_are_shown_as_text(
-    people: People, settings: Settings, core: Pipeline, gateway: StandIn
+    browse: Browse, people: People, settings: Settings, core: Pipeline, gateway: StandIn
 ):
     title = f"Billing outage {HOSTILE}"
     put(core, people.ann, "incidents", title, f"{OUTAGE} {HOSTILE}")
@@ -138,7 +152,7 @@ def test_documents_titles_and_models_are_shown_as_text(
         )
 
 
-def test_a_20_page_answer_is_shown_whole(told: People, settings: Settings, gateway: StandIn):
+def test_a_20_page_answer_is_shown_whole(browse: Browse, told: People, settings: Settings, gateway: StandIn):
     pages = [f"Paragraph {number} of a long answer says so at some length. " * 8 for number in range(125)]
     said = "\n\n".join(f"{page}[1]" for page in pages)
     gateway.replies(streams(*(said[at : at + 40] for at in range(0, len(said), 40))))
@@ -153,7 +167,7 @@ def test_a_20_page_answer_is_shown_whole(told: People, settings: Settings, gatew
         )
 
 
-def test_a_session_is_opened_again_goes_on_and_is_deleted(told: People, stack: Stack):
+def test_a_session_is_opened_again_goes_on_and_is_deleted(browse: Browse, told: People, stack: Stack):
     browse(
         "a_session_goes_on_and_ends",
         url=stack.url,
@@ -163,8 +177,9 @@ def test_a_session_is_opened_again_goes_on_and_is_deleted(told: People, stack: S
     )
 
 
+@pytest.mark.long
 def test_a_token_that_expires_in_the_middle_of_an_answer_is_asked_for_again(
-    told: People, settings: Settings, gateway: StandIn
+    browse: Browse, told: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(streams("The queue ", 6.0, "was full."), streams("Because."))
     with modelled(settings, gateway, supabase_jwt_leeway_seconds=0) as url:
@@ -180,32 +195,38 @@ def test_a_token_that_expires_in_the_middle_of_an_answer_is_asked_for_again(
 
 
 def test_a_stream_that_breaks_off_keeps_what_was_said_and_says_so(
-    told: People, settings: Settings, gateway: StandIn
+    browse: Browse, told: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(Reply(chunks=sent(piece("The queue")), drop=True))
     with modelled(settings, gateway) as url:
         browse("a_stream_breaks_off", url=url, token=told.ann.token(), question=QUESTION, said="The queue")
 
 
-def test_a_server_that_is_gone_and_comes_back_is_noticed(told: People, stack: Stack):
+def test_a_server_that_is_gone_and_comes_back_is_noticed(browse: Browse, told: People, stack: Stack):
     browse("the_server_is_gone_and_comes_back", url=stack.url, token=told.ann.token(), question=QUESTION)
 
 
-def test_10_000_documents_are_listed_in_pages(told: People, stack: Stack, world: World):
-    crowd(world, told.ann)
-    browse("a_long_list_comes_in_pages", url=stack.url, token=told.ann.token())
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_many_documents_are_listed_in_pages(
+    browse: Browse, told: People, stack: Stack, world: World, count: int
+):
+    crowd(world, told.ann, count - 1)
+    browse("a_long_list_comes_in_pages", url=stack.url, token=told.ann.token(), count=f"{count:,}")
 
 
-def test_everybody_can_use_it_by_keyboard_and_screen_reader_in_light_and_dark(told: People, stack: Stack):
+def test_everybody_can_use_it_by_keyboard_and_screen_reader_in_light_and_dark(
+    browse: Browse, told: People, stack: Stack
+):
     browse("everybody_can_use_it", url=stack.url, token=told.ann.token(), question=QUESTION, axe=str(AXE))
 
 
-def crowd(world: World, actor: Actor) -> None:
-    """9,999 more documents in the collection that there is."""
+def crowd(world: World, actor: Actor, count: int) -> None:
+    """So many more documents in the collection that there is."""
     assert actor.org is not None
     world.sql(
         "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
         "select org_id, collection_id, 'Minutes ' || number, 'x', content_hash "
-        "from rag.documents, generate_series(1, 9999) as number where org_id = %s",
+        "from rag.documents, generate_series(1, %s) as number where org_id = %s",
+        count,
         actor.org.id,
     )

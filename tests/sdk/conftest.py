@@ -11,7 +11,7 @@ from tests.sdk.typescript_package import Package, compile_users, install
 @pytest.fixture(scope="session")
 def typescript(run: Run) -> Package:
     """The npm package, and a folder of scripts that import it by its name."""
-    return Package(run.built("typescript", install))
+    return Package(run.build_once("typescript", install))
 
 
 @pytest.fixture(scope="session")
@@ -22,4 +22,4 @@ def typescript_examples(run: Run) -> Package:
         install(folder)
         compile_users(Package(folder))
 
-    return Package(run.built("typescript-examples", build))
+    return Package(run.build_once("typescript-examples", build))

@@ -17,7 +17,7 @@ from tests.functions.searching import MENU
 from tests.functions.serving import counting, live, made
 from tests.functions.test_documents import work
 from tests.isolation.test_keys import make
-from tests.programs import chromium, printed, run_node, working
+from tests.programs import printed, run_node, working
 from tests.sdk.typescript_package import SCRIPTS, Package, Row
 from tests.stand_in import Reply, StandIn
 
@@ -234,8 +234,8 @@ def test_a_token_that_expires_in_the_middle_of_a_stream(
     assert (error["name"], error["status"], error["code"]) == ("AuthenticationError", 401, "invalid_api_key")
 
 
-def test_a_page_of_another_origin_uses_it_in_chromium(typescript: Package, people: People):
-    given = {"chromium": chromium(), "dist": str(typescript.sdk / "dist"), "client": client_of(people.ann)}
+def test_a_page_of_another_origin_uses_it_in_chromium(typescript: Package, people: People, browser: str):
+    given = {"browser": browser, "dist": str(typescript.sdk / "dist"), "client": client_of(people.ann)}
     result = run_node(SCRIPTS / "browser.mjs", given)
     assert (result["filename"], result["title"], result["left"]) == ("kiln.txt", "Kiln", 0)
     assert (result["chunks"][0], result["chunks"][-2:]) == ("sources", ["usage", "done"])

@@ -163,14 +163,13 @@ def test_a_large_org_s_documents_compete_with_those_of_a_small_one(world: World,
 
 def test_common_words_bring_no_document_before_one_that_says_it_all(world: World, people: People):
     """Of the common words only the documents with the most of them are read, which the best is not among."""
-    for number in range(150):
-        passages.put(world, people.ann, f"nothing at all {number}")
-        if number < 110:
-            passages.put(world, people.ann, "oil heat oil heat oil heat")
+    for number in range(110):
+        passages.put(world, people.ann, "oil heat oil heat oil heat")
         if number < 60:
-            passages.put(
-                world, people.ann, f"seal {number} was changed on a cold morning by nobody in particular"
-            )
+            passages.put(world, people.ann, f"nothing at all {number}")
+        if number < 40:
+            seal = f"seal {number} was changed on a cold morning by nobody in particular"
+            passages.put(world, people.ann, seal)
     best = "Seal, oil, heat."
     passages.put(world, people.ann, best)
     whole = passages.search(world, people.ann, "oil heat seal", top_k=5)

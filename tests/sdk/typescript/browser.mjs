@@ -1,8 +1,7 @@
-// The SDK in a page of another origin, in real Chromium. Reads {chromium, dist, client} as JSON.
+// The SDK in a page of another origin, in real Chromium. Reads {browser, dist, client} as JSON.
 
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import http from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
 
@@ -15,12 +14,7 @@ const server = http.createServer(async (request, response) => {
   response.end(isScript ? await readFile(join(given.dist, request.url)) : "<p>a page</p>");
 });
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-const profile = await mkdtemp(join(tmpdir(), "rag-browser-"));
-const browser = await chromium.launchPersistentContext(profile, {
-  executablePath: given.chromium,
-  headless: true,
-  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-});
+const browser = await chromium.connect(given.browser);
 try {
   const page = await browser.newPage();
   await page.goto(`http://127.0.0.1:${server.address().port}/`);
@@ -50,5 +44,4 @@ try {
 } finally {
   await browser.close();
   server.close();
-  await rm(profile, { recursive: true, force: true });
 }
