@@ -43,7 +43,6 @@ test-postgres: .venv/ready-dev node_modules/ready
 
 test-long: .venv/ready-dev node_modules/ready
 	@$(PYTEST) -m long
-	@$(PYTEST) -m "long and postgres" --postgres 16
 
 mutants: .venv/ready-dev node_modules/ready
 	@$(BIN)/python -m tests.mutation --jobs 2 $(MUTANTS)

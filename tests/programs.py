@@ -72,6 +72,12 @@ def chromium() -> Iterator[str]:
         yield address
 
 
+def call_worker(stack: Stack, url: str | None = None) -> httpx.Response:
+    """The answer of the worker of the stack, or of the deployment at `url`, after its waiting jobs."""
+    headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
+    return httpx.post(f"{url or stack.url}/functions/v1/ingest", headers=headers, timeout=120)
+
+
 @contextmanager
 def working(stack: Stack, url: str | None = None) -> Iterator[None]:
     """A schedule that calls the worker of the stack, or of the deployment at `url`, ten times a second."""
@@ -79,11 +85,9 @@ def working(stack: Stack, url: str | None = None) -> Iterator[None]:
     failures: list[str] = []
 
     def work() -> None:
-        headers = {"Authorization": f"Bearer {stack.state.worker_token}"}
-        with httpx.Client(timeout=120) as client:
-            while not ended.wait(0.1):
-                answer = client.post(f"{url or stack.url}/functions/v1/ingest", headers=headers)
-                failures.extend([] if answer.is_success else [answer.text])
+        while not ended.wait(0.1):
+            answer = call_worker(stack, url)
+            failures.extend([] if answer.is_success else [answer.text])
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()

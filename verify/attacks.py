@@ -45,7 +45,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Group:
-    """Attacks that may not see the same things: markers, ids, and rows that must stay as they are."""
+    """Attacks by callers who must see none of these markers and ids, and change no row of the extent."""
 
     attacks: tuple[Attack, ...]
     markers: tuple[str, ...]
@@ -218,7 +218,7 @@ def failure_reason(
     is_refused |= response.status_code in attack.statuses or (
         response.is_error and any(code in response.text for code in REFUSAL_CODES)
     )
-    # Whoever may not see an object gets no success at its own address.
+    # A caller who may not see an object gets no success at its address.
     may_succeed = attack.may_succeed and not any(object_id in request.path for object_id in group.ids)
     if not is_refused and not (may_succeed and response.is_success):
         return f"the status is {response.status_code}: {response.text[:200]}"

@@ -52,17 +52,10 @@ WITHOUT_EFFECT = {
     "rag_keep_content",
     "rag_measure",
 }
-# SQL functions of the worker's role.
-OF_THE_WORKER = {
-    "rag_claim_deliveries",
-    "rag_claim_extractions",
-    "rag_claim_jobs",
-    "rag_claim_removals",
-    "rag_end_delivery",
-    "rag_end_removal",
-}
 # SQL functions without a rightful call: it would take the jobs of other orgs from the worker.
 WITHOUT_CONTROL = {"rag_claim_deliveries", "rag_claim_extractions", "rag_claim_jobs", "rag_claim_removals"}
+# SQL functions of the worker's role.
+OF_THE_WORKER = WITHOUT_CONTROL | {"rag_end_delivery", "rag_end_removal"}
 
 # Names that mean something else to one function, by its slug.
 ALIASES: Mapping[str, Mapping[str, str]] = {"knowledge": {"document_id": "document_name"}}

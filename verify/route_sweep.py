@@ -64,6 +64,12 @@ def _attack_route(sweep: Sweep, route: routes.Route) -> Iterator[Finding]:
             bearer(sweep.actors.token(sweep.actors.admin)),
         )
     groups = list(attacks.on_routes(sweep.actors, sweep.objects, sweep.credentials))
+    if route.name in examples.OPERATORS:
+        # Every success is a finding: the route shows nothing of an org that could be recognised.
+        groups = [
+            replace(group, attacks=tuple(replace(attack, may_succeed=False) for attack in group.attacks))
+            for group in groups
+        ]
     if route.name in examples.PUBLIC:
         yield from _attack_public_route(sweep, groups[0], route)
         return
@@ -73,12 +79,7 @@ def _attack_route(sweep: Sweep, route: routes.Route) -> Iterator[Finding]:
         )
         return
     for group in groups:
-        # A route of the operators shows nothing of an org, so its success is what an attack is after.
-        operators = route.name in examples.OPERATORS
-        attacks_of_group = (
-            [replace(attack, may_succeed=False) for attack in group.attacks] if operators else group.attacks
-        )
-        yield from sweep.attack(route, group, attacks_of_group)
+        yield from sweep.attack(route, group, group.attacks)
     sweep.renew_if_changed()
     callers = _callers(sweep, route)
     if not callers:

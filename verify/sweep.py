@@ -124,10 +124,8 @@ class Sweep:
         before = self.rows()
         request = target.request(self.objects.shared, optional=True)
         response = self.send(request, headers)
-        markers, ids = (
-            (self.actors.marker, self.actors.private_marker),
-            self.objects.ids - {self.actors.org_id},
-        )
+        markers = (self.actors.marker, self.actors.private_marker)
+        ids = self.objects.ids - {self.actors.org_id}
         effect = leak(response, request, markers, ids) or difference(before, self.rows())
         self.renew_if_changed()
         return response, effect if response.is_success else ""
@@ -144,7 +142,7 @@ class Sweep:
 
 @contextmanager
 def open_sweep(deployment: Deployment, base: str, headers: Mapping[str, str]) -> Iterator[Sweep]:
-    """A sweep of what answers at `base` to these headers. At the end its orgs and people are deleted."""
+    """A sweep that sends requests to `base` with these headers. At the end its orgs and users are deleted."""
     with create_actors(deployment) as actors, httpx.Client(timeout=TIMEOUT_SECONDS) as client:
         yield Sweep(actors, client, base, headers)
 

@@ -15,7 +15,7 @@ from shared.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.local.command_line import run_local
-from tests.programs import working
+from tests.programs import call_worker, working
 from tests.shared import files
 
 # The worker finds no other test's jobs.
@@ -232,5 +232,6 @@ def test_another_user_s_private_document_of_the_same_name_is_another(
     }
     made = people.alf.post("/api/v1/documents/text", {**private, "metadata": {"path": "shelf/gone.md"}})
     assert made.status_code == 202, made.text
+    assert call_worker(people.alf.stack).is_success
     assert "0 completed, 3 unchanged, 1 of kinds" in bring(people.ada, folder, "--prune")
     assert people.alf.request("GET", f"/api/v1/documents/{made.json()['id']}").status_code == 200

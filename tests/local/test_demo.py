@@ -1,6 +1,7 @@
 """The demo's documents and questions: enough of them, and each question finds what it should."""
 
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -16,9 +17,8 @@ from local.stack import Stack
 @pytest.fixture(scope="module")
 def filled(stack: Stack) -> tuple[Stack, int]:
     """The stack with the demo's documents, and how many chunks they made."""
-    core = core_of(stack)
-    _, chunks = put(core, demo_corpus(), authorise(stack), Console(quiet=True))
-    core.close()
+    with closing(core_of(stack)) as core:
+        _, chunks = put(core, demo_corpus(), authorise(stack), Console(quiet=True))
     return stack, chunks
 
 

@@ -114,6 +114,7 @@ def test_an_option_that_nobody_knows_is_refused(folder: Path):
 def test_a_second_stack_beside_it_is_another_world(folder: Path, stack: Stack):
     first = Stack(folder)
     assert first.url != stack.url
+    assert httpx.get(f"{first.url}/health").status_code == httpx.get(f"{stack.url}/health").status_code == 200
     token = first.token("tomas@halden.example")
     for path, headers in (
         ("/api/rag/search", {}),
@@ -164,11 +165,12 @@ def test_down_stops_every_process_and_keeps_the_data(folder: Path):
         assert connection.execute("select from rag.orgs where name = 'Kept'").rowcount == 1
 
 
-def test_removing_a_stack_deletes_its_folder(tmp_path: Path):
+def test_removing_a_stack_deletes_its_folder_and_leaves_others(folder: Path, tmp_path: Path):
     made = Stack(tmp_path / "stack")
     made.postgres_only()
     made.remove()
     assert not made.folder.exists()
+    assert httpx.get(f"{Stack(folder).url}/health").status_code == 200
 
 
 @pytest.fixture(scope="module")

@@ -121,10 +121,6 @@ def is_control(name: str) -> bool:
     return name.startswith("null ")
 
 
-def is_failed_control(record: Record, name: str) -> bool:
-    return is_control(name) and name in record.outcomes and record.outcomes[name].verdict != "missed"
-
-
 def table(outcomes: list[Outcome]) -> Table:
     """Counts of the verdicts by area."""
     shown = Table("area", "mutants", *VERDICTS, "seconds")
@@ -142,8 +138,8 @@ def main() -> int:
         signal.signal(number, signal.default_int_handler)
     mutants, texts = definitions.load(options.tests_of), definitions.source_texts(options.suite)
     errors = definitions.definition_errors(mutants, options.suite, texts)
-    known = {mutant.name for mutant in mutants}
-    errors += [f"{name}: there is no such mutant" for name in options.mutant if name not in known]
+    mutant_names = {mutant.name for mutant in mutants}
+    errors += [f"{name}: there is no such mutant" for name in options.mutant if name not in mutant_names]
     areas = {mutant.area for mutant in mutants}
     errors += [f"{name}: there is no such area" for name in options.area if name not in areas]
     if errors:
@@ -153,21 +149,23 @@ def main() -> int:
     mutants = select(mutants, options, record.outcomes)
     if options.all_tests:
         mutants = [replace(mutant, area="all tests", tests=("tests",)) for mutant in mutants]
-    controls = [control for control in controls_of(mutants) if control.name not in record.outcomes]
-    names = [mutant.name for mutant in (*controls, *mutants)]
+    controls = controls_of(mutants)
     with shared_server(), ThreadPoolExecutor(max_workers=options.jobs) as pool:
+
+        def run_all(chosen: list[Mutant]) -> None:
+            runs = {pool.submit(run, mutant, texts, options): mutant.name for mutant in chosen}
+            for done in as_completed(runs):
+                outcome = done.result()
+                record.add(runs[done], outcome)
+                console.print(f"{runs[done]}: {outcome.verdict} {outcome.detail} ({outcome.seconds} s)")
+
         try:
-            for chosen in (controls, [] if options.null else mutants):
-                failed = {record.outcomes[name].area for name in names if is_failed_control(record, name)}
-                runs = {
-                    pool.submit(run, mutant, texts, options): mutant.name
-                    for mutant in chosen
-                    if mutant.area not in failed
-                }
-                for done in as_completed(runs):
-                    outcome = done.result()
-                    record.add(runs[done], outcome)
-                    console.print(f"{runs[done]}: {outcome.verdict} {outcome.detail} ({outcome.seconds} s)")
+            run_all([control for control in controls if control.name not in record.outcomes])
+            passed = {
+                control.area for control in controls if record.outcomes[control.name].verdict == "missed"
+            }
+            mutants = [] if options.null else [mutant for mutant in mutants if mutant.area in passed]
+            run_all(mutants)
         except BaseException:
             copies.STOP.set()
             # A second Ctrl-C must not leave processes.
@@ -175,8 +173,8 @@ def main() -> int:
                 signal.signal(number, signal.SIG_IGN)
             raise
     console.print(table([row for name, row in record.outcomes.items() if not is_control(name)]))
-    rows = {name: record.outcomes[name] for name in names if name in record.outcomes}
-    return int(any(row.verdict != ("missed" if is_control(name) else "caught") for name, row in rows.items()))
+    missed = [mutant for mutant in mutants if record.outcomes[mutant.name].verdict != "caught"]
+    return int(bool(missed) or len(passed) < len(controls))
 
 
 if __name__ == "__main__":

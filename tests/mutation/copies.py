@@ -22,9 +22,9 @@ from tests.mutation.definitions import Mutant, project_files
 # Set by Ctrl-C: each run ends its tests and removes its copy.
 STOP = threading.Event()
 REPORT = "mutation-report.xml"
+# Errors of a defect that breaks a module instead of a behaviour.
+IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "NameError")
 # Signals to the tests, and the seconds that each gives: the first two let the fixtures stop their stacks.
-# Of a defect that breaks a module instead of a behaviour.
-IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "SyntaxError", "NameError", "IndentationError")
 ENDINGS = ((signal.SIGINT, 45), (signal.SIGTERM, 10), (signal.SIGKILL, 10))
 
 

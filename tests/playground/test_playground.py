@@ -57,20 +57,20 @@ def streams(*pieces: str | float) -> Reply:
 
 
 @pytest.fixture
-def told(core: Pipeline, people: People) -> People:
+def readers(core: Pipeline, people: People) -> People:
     """Ann's org knows of an outage."""
     put(core, people.ann, "incidents", "Billing outage", OUTAGE)
     return people
 
 
 def test_an_answer_streams_and_its_citation_opens_the_passage(
-    browse: Browse, told: People, stack: Stack, core: Pipeline
+    browse: Browse, readers: People, stack: Stack, core: Pipeline
 ):
-    put(core, told.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
+    put(core, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
     browse(
         "follow_a_citation",
         url=stack.url,
-        token=told.ann.token(),
+        token=readers.ann.token(),
         question="Who owns the Ledger service?",
         title="Owners",
         quoted=OWNED,
@@ -99,36 +99,36 @@ def test_what_is_uploaded_is_found_by_its_org_alone(
         )
 
 
-def test_nothing_of_who_signs_out_is_seen_by_who_signs_in(browse: Browse, told: People, stack: Stack):
+def test_nothing_of_who_signs_out_is_seen_by_who_signs_in(browse: Browse, readers: People, stack: Stack):
     browse(
         "nothing_of_who_leaves_stays_or_comes",
         url=stack.url,
-        token=told.ann.token(),
-        stranger=told.bob.token(),
+        token=readers.ann.token(),
+        stranger=readers.bob.token(),
         title="Billing outage",
     )
 
 
 def test_a_deep_answer_s_numbers_open_the_documents_that_they_count(
-    browse: Browse, told: People, stack: Stack, core: Pipeline
+    browse: Browse, readers: People, stack: Stack, core: Pipeline
 ):
-    put(core, told.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
+    put(core, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
     browse(
         "a_deep_answer_is_cited",
         url=stack.url,
-        token=told.ann.token(),
+        token=readers.ann.token(),
         question="What was the root cause of the billing outage and who owns the Ledger service?",
     )
 
 
 def test_a_member_of_two_orgs_chooses_whose_documents_are_asked(
-    browse: Browse, told: People, stack: Stack, core: Pipeline
+    browse: Browse, readers: People, stack: Stack, core: Pipeline
 ):
-    put(core, told.bob, "bolt", "Outage elsewhere", OUTAGE.replace("billing", "shipping"))
+    put(core, readers.bob, "bolt", "Outage elsewhere", OUTAGE.replace("billing", "shipping"))
     browse(
         "a_member_of_two_orgs_chooses",
         url=stack.url,
-        token=told.kim.token(),
+        token=readers.kim.token(),
         question=QUESTION,
         titles=["Billing outage", "Outage elsewhere"],
     )
@@ -152,7 +152,9 @@ def test_documents_titles_and_models_are_shown_as_text(
         )
 
 
-def test_a_20_page_answer_is_shown_whole(browse: Browse, told: People, settings: Settings, gateway: StandIn):
+def test_a_20_page_answer_is_shown_whole(
+    browse: Browse, readers: People, settings: Settings, gateway: StandIn
+):
     pages = [f"Paragraph {number} of a long answer says so at some length. " * 8 for number in range(125)]
     said = "\n\n".join(f"{page}[1]" for page in pages)
     gateway.replies(streams(*(said[at : at + 40] for at in range(0, len(said), 40))))
@@ -160,18 +162,18 @@ def test_a_20_page_answer_is_shown_whole(browse: Browse, told: People, settings:
         browse(
             "a_long_answer_is_whole",
             url=url,
-            token=told.ann.token(),
+            token=readers.ann.token(),
             question=QUESTION,
             said=said,
             pills=len(pages),
         )
 
 
-def test_a_session_is_opened_again_goes_on_and_is_deleted(browse: Browse, told: People, stack: Stack):
+def test_a_session_is_opened_again_goes_on_and_is_deleted(browse: Browse, readers: People, stack: Stack):
     browse(
         "a_session_goes_on_and_ends",
         url=stack.url,
-        token=told.ann.token(),
+        token=readers.ann.token(),
         question=QUESTION,
         followed="And who fixed it?",
     )
@@ -179,15 +181,15 @@ def test_a_session_is_opened_again_goes_on_and_is_deleted(browse: Browse, told: 
 
 @pytest.mark.long
 def test_a_token_that_expires_in_the_middle_of_an_answer_is_asked_for_again(
-    browse: Browse, told: People, settings: Settings, gateway: StandIn
+    browse: Browse, readers: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(streams("The queue ", 6.0, "was full."), streams("Because."))
     with modelled(settings, gateway, supabase_jwt_leeway_seconds=0) as url:
         browse(
             "a_token_expires_while_an_answer_comes",
             url=url,
-            token=told.ann.token(exp=int(time.time()) + 6),
-            renewed=told.ann.token(),
+            token=readers.ann.token(exp=int(time.time()) + 6),
+            renewed=readers.ann.token(),
             question=QUESTION,
             said="The queue was full.",
             followed="Why was the queue full?",
@@ -195,29 +197,29 @@ def test_a_token_that_expires_in_the_middle_of_an_answer_is_asked_for_again(
 
 
 def test_a_stream_that_breaks_off_keeps_what_was_said_and_says_so(
-    browse: Browse, told: People, settings: Settings, gateway: StandIn
+    browse: Browse, readers: People, settings: Settings, gateway: StandIn
 ):
     gateway.replies(Reply(chunks=sent(piece("The queue")), drop=True))
     with modelled(settings, gateway) as url:
-        browse("a_stream_breaks_off", url=url, token=told.ann.token(), question=QUESTION, said="The queue")
+        browse("a_stream_breaks_off", url=url, token=readers.ann.token(), question=QUESTION, said="The queue")
 
 
-def test_a_server_that_is_gone_and_comes_back_is_noticed(browse: Browse, told: People, stack: Stack):
-    browse("the_server_is_gone_and_comes_back", url=stack.url, token=told.ann.token(), question=QUESTION)
+def test_a_server_that_is_gone_and_comes_back_is_noticed(browse: Browse, readers: People, stack: Stack):
+    browse("the_server_is_gone_and_comes_back", url=stack.url, token=readers.ann.token(), question=QUESTION)
 
 
 @pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_many_documents_are_listed_in_pages(
-    browse: Browse, told: People, stack: Stack, world: World, count: int
+    browse: Browse, readers: People, stack: Stack, world: World, count: int
 ):
-    crowd(world, told.ann, count - 1)
-    browse("a_long_list_comes_in_pages", url=stack.url, token=told.ann.token(), count=f"{count:,}")
+    crowd(world, readers.ann, count - 1)
+    browse("a_long_list_comes_in_pages", url=stack.url, token=readers.ann.token(), count=f"{count:,}")
 
 
 def test_everybody_can_use_it_by_keyboard_and_screen_reader_in_light_and_dark(
-    browse: Browse, told: People, stack: Stack
+    browse: Browse, readers: People, stack: Stack
 ):
-    browse("everybody_can_use_it", url=stack.url, token=told.ann.token(), question=QUESTION, axe=str(AXE))
+    browse("everybody_can_use_it", url=stack.url, token=readers.ann.token(), question=QUESTION, axe=str(AXE))
 
 
 def crowd(world: World, actor: Actor, count: int) -> None:
