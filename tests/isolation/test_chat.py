@@ -12,8 +12,6 @@ from shared.pipeline import Pipeline
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.chatting import ASKING, MODEL_ANSWER, PATH, QUESTION, ask, chatting, index, streams
-from tests.isolation.bad_tokens import BAD_TOKENS
-from tests.isolation.library import INTERNALS
 from tests.isolation.test_keys import make
 from tests.shared.test_generate import ATTACKS
 from tests.stand_in import Reply, StandIn
@@ -129,15 +127,6 @@ def test_by_a_key_that_is_bound_to_another_index(people: People, core: Pipeline)
     key = make(people.ann, scopes=["chat:read"], collection="other")["key"]
     assert_no_such_index(asking(people.ann, "vaults", key), "vaults")
     assert asking(people.ann, "other", key).json()["source_nodes"] == []
-
-
-@either_way
-def test_with_a_bad_token(people: People, core: Pipeline, stream: bool):
-    index(core, people.ann, "vaults", SECRET)
-    answer = asking(people.ann, "vaults", BAD_TOKENS["another secret"](people.ann), stream=stream)
-    assert answer.status_code == 401, answer.text
-    assert not INTERNALS.search(answer.text)
-    assert "Rowan" not in answer.text
 
 
 def test_without_a_credential(people: People, core: Pipeline):

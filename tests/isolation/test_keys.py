@@ -13,7 +13,7 @@ from shared.keyring import KeyRing
 from shared.keys import hash_of
 from shared.sign import Signer, signer_for
 from tests.actors import NOBODYS, Actor, World, hit_arguments, key_arguments, put_arguments, vector
-from tests.isolation.bad_tokens import BAD_TOKENS, encoded, payload_of, signature_of
+from tests.isolation.bad_tokens import encoded, payload_of, signature_of
 from tests.isolation.library import (
     DOORS,
     FUNCTIONS,
@@ -614,22 +614,6 @@ def test_by_a_key_straight_at_postgrest(shared_library: Library):
         answer = shared_library.call(function, people.ada.headers(key))
         assert answer.status_code == 401, (function, answer.text)
     assert_refused(shared_library.ask(HTTP_DOORS[0], people.ada.headers(key)), 401, shared_library)
-
-
-def test_at_the_keys_with_a_token_that_is_none(library: Library):
-    ada = library.people.ada
-    key = make(ada)
-    bad = BAD_TOKENS["another secret"](ada)
-    for method, path in (
-        ("GET", PATH),
-        ("POST", PATH),
-        ("POST", f"{PATH}/{key['id']}/rotate"),
-        ("DELETE", f"{PATH}/{key['id']}"),
-    ):
-        body = {"name": "x", "scopes": ["admin"]} if (method, path) == ("POST", PATH) else None
-        assert_refused(ada.request(method, path, body, token=bad), 401, library)
-    (row,) = ada.request("GET", PATH).json()["keys"]
-    assert row["revoked_at"] is None
 
 
 def test_by_the_token_of_a_key_in_the_place_of_a_users(library: Library):

@@ -16,7 +16,6 @@ from shared.sign import Signer
 from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
-from tests.isolation.bad_tokens import BAD_TOKENS
 from tests.isolation.library import QUESTION
 from tests.stand_in import Reply, StandIn
 
@@ -166,14 +165,6 @@ def test_as_anon(people: People, asked: str, function: str):
     ):
         answer = people.sam.rpc(function, arguments, token=token)
         assert (answer.status_code, answer.json()["code"]) == (status, "42501"), answer.text
-
-
-def test_with_a_token_that_is_none(people: People, asked: str):
-    token = BAD_TOKENS["another secret"](people.ann)
-    arguments = {"hash": asked, "max_age_seconds": HOUR}
-    assert people.ann.rpc(RECALL, arguments, token=token).status_code == 401
-    assert remember(people.ann, asked, WRONG, token) == 401
-    assert recalled(people.ann, asked) == close_to(TRUE)
 
 
 def test_by_a_token_without_a_user(people: People, world: World, asked: str):

@@ -11,7 +11,6 @@ from shared.config import Settings
 from shared.sign import Signer
 from tests.actors import Actor, World
 from tests.conftest import People
-from tests.isolation.bad_tokens import BAD_TOKENS
 from tests.isolation.library import INTERNALS
 from tests.snapshotting import Snapshotting, detail, put, snapshotting
 
@@ -127,17 +126,6 @@ def test_by_a_forged_org(persisted: Snapshotting, people: People):
         for verb in ("persist", "load"):
             answer = persisted.post(people.bob, verb, "plans", token=token, overwrite=True)
             assert_refused(answer, 401, 404)
-
-
-def test_with_a_token_that_is_none(persisted: Snapshotting, people: People):
-    token = BAD_TOKENS["another secret"](people.ann)
-    for verb in ("persist", "load"):
-        assert_refused(persisted.post(people.ann, verb, "plans", token=token), 401)
-
-
-def test_as_nobody(persisted: Snapshotting):
-    for verb in ("persist", "load"):
-        assert_refused(persisted.app.post(f"/{verb}/plans"), 401)
 
 
 def test_private_documents_are_in_no_snapshot(persisted: Snapshotting, people: People, tmp_path: Path):
