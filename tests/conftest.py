@@ -3,6 +3,7 @@
 Every test runs on one version of Postgres: the newest, or the one that --postgres names.
 """
 
+import gc
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -54,6 +55,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if LOCK in config.stash:
         config.stash[RUN].remove()
         config.stash[LOCK].close()
+
+
+def pytest_collection_finish() -> None:
+    # All modules are imported: the garbage collector need not look through them again, a tenth of the time.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

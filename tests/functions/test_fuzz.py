@@ -41,7 +41,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 # Few examples, since each search embeds.
-EXAMPLES, EXAMPLES_LONG = 5, 25
+EXAMPLES, EXAMPLES_LONG = 3, 25
 UNLIMITED = {"RAG_RATE_LIMIT": "1000000/minute", "RAG_API_RATE_LIMIT": "1000000/minute"}
 
 
