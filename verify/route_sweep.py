@@ -87,6 +87,7 @@ def _attack_route(sweep: Sweep, route: routes.Route) -> Iterator[Finding]:
     control = sweep.control(route, callers)
     needs_effect = route.name not in examples.WITHOUT_EFFECT
     yield from sweep.control_findings(route, control, needs_effect=needs_effect)
+    yield from sweep.private_control_findings(route, control)
     if control.caller in ("member", "admin"):
         yield from _attack_scopes(sweep, route, control.caller)
 

@@ -47,6 +47,7 @@ def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Itera
     if needs_effect and control.caller and not control.has_effect:
         needs_effect = not _differs(sweep, function, callers)
     yield from sweep.control_findings(function, control, needs_effect=needs_effect)
+    yield from sweep.private_control_findings(function, control)
     is_open = function.name in examples.OPEN_TO_EVERY_SCOPE_IN_SQL
     if control.has_effect and control.caller in ("member", "admin") and not is_open:
         owner: Person = getattr(sweep.actors, control.caller)

@@ -10,14 +10,14 @@ import httpx
 
 from verify import examples
 from verify.actors import Actors, Person, create_actors
-from verify.attacks import Attack, Credentials, Group, failure_reason, leak
+from verify.attacks import REFUSALS, Attack, Credentials, Group, failure_reason, leak
 from verify.deployment import Deployment, Finding
 from verify.objects import ObjectFactory, Objects, Values
 from verify.requests import Request
 from verify.state import Extent, Rows, State, difference
 
 TIMEOUT_SECONDS = 120
-CONTROL = "positive control"
+CONTROL, PRIVATE_CONTROL = "positive control", "positive control of private objects"
 ADD_REQUEST = "add a valid request to verify/examples.py"
 # Statuses of invalid requests and of disabled parts of the product.
 INVALID = {400, 422, 501, 503}
@@ -129,6 +129,18 @@ class Sweep:
         effect = leak(response, request, markers, ids) or difference(before, self.rows())
         self.renew_if_changed()
         return response, effect if response.is_success else ""
+
+    def private_control_findings(self, target: Target, control: Control) -> Iterator[Finding]:
+        """The member's private objects must not be refused to the member: an attack would show nothing."""
+        if control.caller != "member":
+            return  # Perhaps the target is for admins.
+        values = {**self.objects.private, "link": self.objects.forged_link}
+        request = target.request(values, optional=True)
+        response = self.send(request, bearer(self.actors.token(self.actors.member)))
+        self.renew_if_changed()
+        is_off = any(code in response.text for code in examples.SWITCHED_OFF)
+        if response.status_code in REFUSALS and not is_off:
+            yield Finding(target.name, PRIVATE_CONTROL, f"{response.status_code} {response.text[:200]}")
 
     def control_findings(self, target: Target, control: Control, *, needs_effect: bool) -> Iterator[Finding]:
         """A rightful request must succeed, and show or change something of the victim's."""

@@ -18,7 +18,7 @@ from tests.verify.deployment import deployment_of
 from verify.deployment import Finding
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.sql_sweep import open_sql_sweep, sweep_functions, sweep_tables
-from verify.sweep import CONTROL
+from verify.sweep import CONTROL, PRIVATE_CONTROL
 
 
 def exactly(name: str) -> Callable[[str], bool]:
@@ -126,6 +126,28 @@ def test_an_open_policy_is_found(world: World):
 
 
 @pytest.mark.postgres
+def test_private_objects_that_are_refused_to_their_owner_are_found(world: World):
+    """Attacks on them would be refused for that reason."""
+    plant = (
+        "create function public.rag_planted(document_id uuid) returns text "
+        "language plpgsql stable set search_path = '' as $$ begin return content from rag.documents "
+        "where id = document_id and (select auth.uid()) is not null; end $$; "
+        "revoke all on function public.rag_planted(uuid) from public, anon, service_role; "
+        "grant execute on function public.rag_planted(uuid) to authenticated"
+    )
+    refusing = plant.replace(
+        "begin",
+        "begin if not exists (select from rag.documents where id = document_id and owner_id is null) "
+        "then raise exception 'no such document' using errcode = 'PT404'; end if;",
+    )
+    with schema_change(world, plant, "drop function public.rag_planted(uuid)", "/rpc/rag_planted"):
+        assert on_functions(world, exactly("rag_planted")) == []
+    with schema_change(world, refusing, "drop function public.rag_planted(uuid)", "/rpc/rag_planted"):
+        findings = on_functions(world, exactly("rag_planted"))
+    assert attacks_on(findings, "rag_planted") == {PRIVATE_CONTROL}
+
+
+@pytest.mark.postgres
 def test_memberships_that_let_everyone_in_are_found(world: World):
     """A user without a membership belongs to every org."""
     ((original,),) = world.sql("select pg_get_functiondef('rag.memberships'::regproc)")
@@ -205,16 +227,11 @@ def test_a_view_in_the_exposed_schema_is_found(world: World):
 
 @pytest.mark.postgres
 def test_a_sweep_leaves_nothing(world: World):
-    """Neither orgs and people, nor counters of theirs."""
-    tables = (
-        "rag.orgs",
-        "rag.tiers",
-        "auth.users",
-        "rag.rate_limits",
-        "rag.measures",
-        "rag.query_embeddings",
+    tables = world.sql(
+        "select relname from pg_class where relnamespace = 'rag'::regnamespace and relkind = 'r'"
     )
-    count = "select " + ", ".join(f"(select count(*) from {table})" for table in tables)
+    counts = [f"(select count(*) from rag.{table})" for (table,) in tables]
+    count = f"select (select count(*) from auth.users), {', '.join(counts)}"
     before = world.sql(count)
     on_functions(world, exactly("rag_hit"))
     assert world.sql(count) == before
