@@ -170,6 +170,8 @@ def test_a_list_is_paged_cut_and_filtered(people: People):
     assert [(row["text"], row["is_truncated"]) for row in page["documents"]] == [
         (f"Document {number}", True) for number in (2, 3, 4)
     ]
+    (whole,) = listed(people.ann, "?limit=1&max_text_length=20")["documents"]
+    assert (whole["text"], whole["is_truncated"]) == ("Document 0 of seven.", False)
     assert listed(people.ann, "?offset=7")["count"] == 0
     even = listed(people.ann, f"?metadata_filter={quote(json.dumps({'even': True}))}")
     assert (even["count"], even["total_items"]) == (4, 4)

@@ -46,10 +46,8 @@ class Record:
     def add(self, name: str, outcome: Outcome) -> None:
         self.outcomes[name] = outcome
         if self.path is not None:
-            draft = self.path.with_suffix(".tmp")
             rows = {name: asdict(outcome) for name, outcome in sorted(self.outcomes.items())}
-            draft.write_text(json.dumps(rows, indent=2) + "\n")
-            draft.replace(self.path)
+            self.path.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 def parser() -> argparse.ArgumentParser:
