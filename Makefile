@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export SUPABASE_TELEMETRY_DISABLED := 1
+# The tests start hundreds of Python processes: without bytecode each would compile the project again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo serve test test-postgres test-long mutants check format migration openapi package sdk bench eval clean
 
