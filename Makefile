@@ -32,9 +32,9 @@ demo: .venv/ready node_modules/ready
 serve: .venv/ready node_modules/ready
 	@$(BIN)/python -m local serve
 
-# One process runs all tests of a module, so that they share what the module creates. Three processes keep two cores
-# busy: a test waits for its servers a sixth of the time.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
+# One process runs all tests of a module, so that they share what the module creates. Four processes keep two cores
+# busy: a test often waits for its servers.
+PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile
 
 test: .venv/ready-dev node_modules/ready
 	@$(PYTEST)

@@ -134,7 +134,12 @@ class ProcessStack(Stack):
             if written := [table for table in tables if _has_rows(connection, table)]:
                 # A transaction that a test left open would otherwise make this wait for ever.
                 connection.execute("set lock_timeout = '10s'")
-                connection.execute(f"truncate {', '.join(written)} cascade".encode())
+                # Without triggers and foreign keys. A truncation takes four times as long: it makes new
+                # files for every table that refers to one of these.
+                connection.execute("set session_replication_role = replica")
+                connection.execute("; ".join(f"delete from {table}" for table in written).encode())
+                connection.execute(f"vacuum {', '.join(written)}".encode())
+                connection.execute("reset session_replication_role")
                 connection.execute(SEED.read_bytes())
 
     def _as_superuser(self) -> psycopg.Connection[tuple[object, ...]]:

@@ -117,6 +117,7 @@ def test_two_builds_of_one_tree_are_the_same_zip_of_what_was_built(packaged: Pac
         assert Path(str(first.filename)).read_bytes() == Path(str(second.filename)).read_bytes()
 
 
+@pytest.mark.long
 def test_functions_have_urls_only_on_request(packaged: Package, tmp_path: Path):
     # osls removes what it packaged before.
     folder = shutil.copytree(packaged.folder.parent, tmp_path / "light")

@@ -189,6 +189,7 @@ def test_a_choice_outlives_a_start_that_failed(town: Town, tmp_path: Path):
     assert (again.state.keys, again.state.postgres_version) == ("rs256", 18)
 
 
+@pytest.mark.long
 def test_tokens_outlive_a_restart_and_a_replaced_key_takes_its_tokens_along(town: Town):
     stack = town.stack
     old, anon_key = town.ann.token(), stack.anon_key

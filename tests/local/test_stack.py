@@ -124,7 +124,9 @@ def test_a_second_stack_beside_it_is_another_world(folder: Path, stack: Stack):
         assert httpx.post(f"{stack.url}{path}", json={"query_text": "x"}, headers=stranger).status_code == 401
 
 
-@pytest.mark.parametrize("survivor", ["none", "postgres", "gateway"])
+@pytest.mark.parametrize(
+    "survivor", ["gateway", *(pytest.param(name, marks=pytest.mark.long) for name in ("none", "postgres"))]
+)
 def test_a_crashed_run_does_not_block_the_next(folder: Path, survivor: str):
     stack = Stack(folder)
     for name, child in stack.state.children.items():
