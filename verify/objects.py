@@ -95,7 +95,7 @@ class ObjectFactory:
             "hash": HASH, "claim": self._claim(), "load_id": load_id, "waiting_id": waiting_id,
             "load_document_id": self._load_document(load_id, model), "marker": marker,
             "webhook_id": webhook_id, "delivery_id": delivery_id,
-            "updated_at": self._updated_at(document_id),
+            "updated_at": self._updated_at(document_id), **self._upload(collection_id),
         }  # fmt: skip
         shared = common | {
             **_names(collection_id, name, str(document_id), document_name, str(chunk_id)),
@@ -196,6 +196,24 @@ class ObjectFactory:
         }
         headers = {"Idempotency-Key": f"sweep-{uuid4()}"}
         return str(self._post(self._actors.admin, "/v1/documents/text", body, **headers)["id"])
+
+    def _upload(self, collection_id: str) -> dict[str, str]:
+        """The ticket of a file that is uploaded and not yet a document; nothing if Storage is not set up."""
+        actors = self._actors
+        content = f"<p>{_text(actors.marker)}</p>".encode()
+        body = {
+            "collection_id": collection_id,
+            "filename": f"{actors.marker}.html",
+            "size_bytes": len(content),
+        }
+        address = f"{actors.deployment.url}/v1/documents/upload"
+        headers = {"Authorization": f"Bearer {actors.token(actors.admin)}"}
+        answer = self._client.post(address, json=body, headers=headers)
+        if "storage_off" in answer.text:
+            return {}
+        begun = self._json(answer)
+        self._json(self._client.put(begun["upload_url"], content=content))
+        return {"upload": begun["upload"]}
 
     def _session(self, collection_id: str) -> str:
         actors = self._actors
@@ -315,11 +333,14 @@ class ObjectFactory:
     def _send(self, person: Person, method: str, path: str, body: Any, **headers: str) -> Any:
         address = path if path.startswith("http") else f"{self._actors.deployment.url}{path}"
         authorization = {"Authorization": f"Bearer {self._actors.token(person)}"}
-        answer = self._client.request(method, address, json=body, headers=authorization | headers)
+        return self._json(self._client.request(method, address, json=body, headers=authorization | headers))
+
+    def _json(self, answer: httpx.Response) -> Any:
         if answer.is_error:
             raise SetupFailed(
-                f"{method} {path}: {answer.status_code} {answer.text[:500]}. The sweep needs a deployment "
-                "whose users can create their objects; check url, signing_key and database_url."
+                f"{answer.request.method} {answer.request.url.path}: {answer.status_code} {answer.text[:500]}"
+                ". The sweep needs a deployment whose users can create their objects; check url, signing_key "
+                "and database_url."
             )
         return answer.json() if answer.content else None
 

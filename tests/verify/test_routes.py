@@ -7,6 +7,8 @@ import pytest
 
 from functions.server import SLUGS
 from local.stack import Stack
+from tests.functions.serving import site
+from tests.uploading import Uploading
 from tests.verify.deployment import deployment_of
 from verify.route_sweep import open_route_sweep, sweep_routes
 from verify.sweep import Sweep
@@ -16,6 +18,15 @@ from verify.sweep import Sweep
 def sweep(stack: Stack) -> Iterator[Sweep]:
     with open_route_sweep(deployment_of(stack)) as sweep:
         yield sweep
+
+
+def test_no_attack_on_an_upload_succeeds(uploading: Uploading):
+    """The test stack has no bucket for files that are too large for a request."""
+    names = {"POST /v1/documents/upload", "POST /v1/documents/uploaded"}
+    stack = uploading.world.stack
+    with site(uploading.core) as url, open_route_sweep(deployment_of(stack, url)) as sweep:
+        assert [str(finding) for finding in sweep_routes(sweep, only=names.__contains__)] == []
+        assert "upload" in sweep.objects.shared
 
 
 @pytest.mark.parametrize("slug", SLUGS)
