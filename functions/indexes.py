@@ -67,12 +67,14 @@ def change(
     caller: Writer, renewed: Renewed, core: Core, index_name: Name, body: wire.Changes
 ) -> wire.Changed:
     with measured(core.database, renewed, "indexes_update_document"):
-        texts = [Text(document.doc_id, document.text, document.metadata) for document in body.documents]
-        changed = indexes.change(core.database, core.embedder, renewed, index_name, texts)
+        texts = [Text(document.doc_id or "", document.text, document.metadata) for document in body.documents]
+        named = [text for text in texts if text.name]
+        changed = indexes.change(core.database, core.embedder, renewed, index_name, named)
+        absent = [*changed.absent, *(text.row() for text in texts if not text.name)]
         return wire.Changed(
             updated_documents=[wire.Document.of(row) for row in changed.updated],
             unchanged_documents=[wire.Document.of(row) for row in changed.unchanged],
-            not_found_documents=[wire.Document.of(row) for row in changed.absent],
+            not_found_documents=[wire.Document.of(row) for row in absent],
         )
 
 

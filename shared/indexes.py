@@ -52,8 +52,11 @@ class Changed:
 def add(
     database: Database, embedder: Embedder, caller: Acting, index: str, texts: Sequence[Text]
 ) -> list[Row]:
-    """The documents as they are now, in order. The index is made when it is new. A text that is there stays
-    as it is; one whose document says something else by now takes its place again. Raises as ingest."""
+    """The documents as they are now, in order. The index is created when it is new and there is a document. A
+    text that is there stays as it is; one whose document says something else by now takes its place again.
+    Raises as ingest."""
+    if not texts:
+        return []
     home = find_or_none(database, caller, index)
     wanted = {text.name: text for text in texts}
     there = present(database, caller, index, list(wanted)) if home and wanted else {}

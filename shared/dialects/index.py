@@ -58,7 +58,9 @@ class NewDocument(BaseModel):
 
 
 class ChangedDocument(NewDocument):
-    doc_id: DocumentName
+    """Without a `doc_id` it names no document, and is not found."""
+
+    doc_id: DocumentName | None = None
 
 
 class Indexing(BaseModel):

@@ -2,9 +2,10 @@
 a collection without a name, which takes the name when all of it is there. Until then nothing has changed for
 anybody, and what fails leaves nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
-from shared.errors import NotFound, SnapshotRefused
+from shared.errors import InvalidRequest, NotFound, SnapshotRefused
 from shared.postgrest import Database
 from shared.snapshots.halves import DIMENSIONS
 from shared.snapshots.loading import Loading
@@ -25,7 +26,8 @@ def load(
     model: str,
     overwrite: bool,
 ) -> str:
-    """Where it was loaded from, as the caller said it. `model` is what embeds here.
+    """Where it was loaded from, as the caller said it. `model` is what embeds here. Without a path the
+    index's own folder is read, else the snapshot at the path, at path/index, or the only one in the path.
 
     Raises Conflict for an index that exists, unless it is to be overwritten; NotFound for a path without a
     snapshot; SnapshotRefused; Forbidden where what is overwritten has other people's own documents;
@@ -35,10 +37,17 @@ def load(
     shown = f"{DEFAULT}/{directory}" if path is None else path
     segments = (DEFAULT, directory) if path is None else segments_of(path)
     loading = Loading(database, caller, index, overwrite)
-    folder = store.folder(loading.org_id, segments)
-    content = folder.manifest()
-    if content is None:
+    places = [segments] if path is None else [segments, (*segments, directory)]
+    snapshots = [*islice(_snapshots(store, loading.org_id, places), 1)]
+    if not snapshots and path is not None:
+        names = store.folder(loading.org_id, segments).folders()
+        inside = ((*segments, name) for name in names)
+        snapshots = [*islice(_snapshots(store, loading.org_id, inside), 2)]
+        if len(snapshots) > 1:
+            raise InvalidRequest(f"path: {shown} has several snapshots, and none is called {directory}.")
+    if not snapshots:
         raise NotFound(f"Path does not exist: {shown}", code="path_not_found")
+    ((folder, content),) = snapshots
     manifest = Manifest.opened(content)
     _require_fit(manifest, model)
     _read(folder, manifest, lambda _: None)
@@ -50,6 +59,14 @@ def load(
         loading.abandon()
         raise
     return shown
+
+
+def _snapshots(store: Store, org_id: str, places: Iterable[Sequence[str]]) -> Iterator[tuple[Folder, bytes]]:
+    """The snapshots in these folders, each with its manifest."""
+    for place in places:
+        folder = store.folder(org_id, place)
+        if (content := folder.manifest()) is not None:
+            yield folder, content
 
 
 def _require_fit(manifest: Manifest, model: str) -> None:

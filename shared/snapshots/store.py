@@ -73,6 +73,19 @@ class Folder:
             found = self._files.ls(self._path, detail=False)
         return [str(name).rsplit("/", 1)[-1] for name in found]
 
+    def folders(self) -> list[str]:
+        """The names of the folders in it, sorted; none where there is no such folder."""
+        try:
+            with _failing(FileNotFoundError, NotADirectoryError):
+                found = self._files.ls(self._path, detail=True)
+        except FileNotFoundError:
+            return []
+        return sorted(
+            str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]
+            for entry in found
+            if entry["type"] == "directory"
+        )
+
     @contextmanager
     def reading(self, name: str) -> Iterator[BinaryIO]:
         """Raises FileNotFoundError too."""

@@ -173,6 +173,24 @@ def test_an_index_that_exists_stays_unless_it_is_to_be_overwritten(local: Snapsh
     assert local.collections(people.ann) == {"i"}
 
 
+def test_load_finds_what_persist_wrote_to_the_same_path(running: Snapshotting, people: People):
+    """KAITO's clients give both the same path, whatever the index is called by then."""
+    put(people.ann, "i", external_id="a")
+    assert running.persist(people.ann, "i", path="backup") == "Successfully persisted index i to backup/i."
+    for name in ("i", "copy"):
+        said = running.load(people.ann, name, path="backup", overwrite=True)
+        assert said == f"Successfully loaded index {name} from backup."
+        assert [row[0] for row in running.documents(people.ann, name)] == ["a"]
+    put(people.ann, "j", external_id="b")
+    running.persist(people.ann, "j", path="backup")
+    running.load(people.ann, "j", path="backup", overwrite=True)
+    assert [row[0] for row in running.documents(people.ann, "j")] == ["b"]
+    said = detail(running.post(people.ann, "load", "third", path="backup"), 400)
+    assert said == "path: backup has several snapshots, and none is called third."
+    said = detail(running.post(people.ann, "load", "third", path="backup/i/x"), 404)
+    assert said == "Path does not exist: backup/i/x"
+
+
 def test_a_member_is_told_of_what_is_not_there(running: Snapshotting, people: People):
     said = detail(running.post(people.ann, "persist", "nothing"), 404)
     assert said == "No such index: 'nothing' exists."

@@ -129,10 +129,12 @@ def test_null_metadata_are_none(people: People):
     assert [row["metadata"] for row in answer.json()] == [{}, {}]
 
 
-def test_an_index_of_no_documents_is_there(people: People):
+def test_no_documents_create_no_index(people: People):
     assert index(people.ann, name="empty") == []
-    assert people.ann.request("GET", "/indexes").json() == ["empty"]
-    assert listed(people.ann, name="empty") == {"documents": [], "count": 0, "total_items": 0}
+    assert people.ann.request("GET", "/indexes").json() == []
+    index(people.ann, KETTLE)
+    assert index(people.ann) == []
+    assert listed(people.ann)["total_items"] == 1
 
 
 def test_indexes_are_listed_by_name_and_deleted_with_all_they_have(people: People):
@@ -244,6 +246,14 @@ def test_a_value_of_another_kind_is_a_change(subtests: pytest.Subtests, world: W
             assert len(answer["updated_documents"]) == 1
             query = quote(json.dumps({"flag": after}))
             assert listed(ann, f"?metadata_filter={query}")["count"] == 1
+
+
+def test_changes_without_an_id_are_not_found_and_the_others_are_made(people: People):
+    index(people.ann, KETTLE)
+    answer = changed(people.ann, {"text": "a"}, {"doc_id": digest(KETTLE), "text": TOASTER}, {"text": "b"})
+    assert [row["doc_id"] for row in answer["updated_documents"]] == [digest(KETTLE)]
+    assert [(row["doc_id"], row["text"]) for row in answer["not_found_documents"]] == [("", "a"), ("", "b")]
+    assert [row["text"] for row in listed(people.ann)["documents"]] == [TOASTER]
 
 
 def test_documents_are_deleted_by_id_and_found_no_more(people: People):
