@@ -2,6 +2,7 @@
 ours (networks.py)."""
 
 import posixpath
+import socket
 import zlib
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -27,6 +28,8 @@ HEADERS = {
 NOTHING_SAID = {"", "text/plain", "application/octet-stream", "binary/octet-stream"}
 # They may pass.
 BUSY = {408, 425, 429}
+# Of a name: there is none, or it has no address. EAI_AGAIN, when no name server answers, may pass.
+UNKNOWN_HOST = {socket.EAI_NONAME, socket.EAI_NODATA}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,21 @@ def fetch(url: str, networks: Networks, max_bytes: int | None = None) -> Fetched
             # Where it leads to is no host's name.
             raise AddressRefused("The address leads to what is no address.") from None
         except (httpx.TransportError, httpx.InvalidURL) as broken:
+            if _is_unknown_host(broken):
+                raise UnreadableDocument(
+                    "The address names a host that does not exist.", code="url_refused"
+                ) from broken
             raise FetchFailed from broken
     raise UnreadableDocument("The address leads from one to the next and does not end.", code="url_refused")
+
+
+def _is_unknown_host(error: BaseException | None) -> bool:
+    """Whether a name server answered that there is no such name."""
+    while error is not None:
+        if isinstance(error, socket.gaierror) and error.errno in UNKNOWN_HOST:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _fetched(answer: httpx.Response, max_bytes: int) -> Fetched:

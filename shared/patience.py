@@ -186,7 +186,7 @@ class _Backend:
         except TimeoutError:
             raise self._core.ConnectTimeout from None
         except (OSError, UnicodeError) as unknown:
-            raise self._core.ConnectError(str(unknown)) from None
+            raise self._core.ConnectError(str(unknown)) from unknown
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 

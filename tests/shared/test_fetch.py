@@ -157,6 +157,26 @@ def test_nobody_there_is_tried_later():
         refused(f"http://127.0.0.1:{free.getsockname()[1]}/", FetchFailed)
 
 
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        (socket.EAI_NONAME, UnreadableDocument),
+        (socket.EAI_NODATA, UnreadableDocument),
+        (socket.EAI_AGAIN, FetchFailed),
+    ],
+)
+def test_a_host_that_does_not_exist_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, reason: int, kind: type[Exception]
+):
+    """Whether a name server is there to ask depends on the machine."""
+
+    def resolve(*_: object, **__: object) -> None:
+        raise socket.gaierror(reason, "no")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    refused("http://nowhere.invalid/", kind)
+
+
 def test_a_body_that_drips_ends(monkeypatch: pytest.MonkeyPatch, server: StandIn):
     monkeypatch.setattr(shared.fetch, "SECONDS", 0.5)
     server.replies(Reply(body=b"x" * 1000, drip=0.05, headers={"Content-Type": "text/plain"}))
