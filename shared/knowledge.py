@@ -172,11 +172,12 @@ def passage_of(match: Match, denied: frozenset[str]) -> Passage:
     metadata = match.metadata
     said = metadata.get("source")
     known = match.origin or (said if isinstance(said, str) else None) or match.title
-    page = match.place.get("page_number")
+    page = match.place.get("page_number", metadata.get("page"))
+    is_page = isinstance(page, str | int) and not isinstance(page, bool) and "page" not in denied
     cited = Source(
         source=None if "source" in denied else known,
         uri=None if denied & {"uri", "url"} else match.uri,
-        page=None if page is None else str(page),
+        page=str(page) if is_page else None,
         span=match.span,
         snippet=snippet(match.text),
         metadata=metadata,

@@ -77,6 +77,13 @@ def test_a_page_is_a_string(people: People, world: World):
     assert chunk["citations"][0]["page"] == "3"
 
 
+def test_the_page_of_a_text_is_in_its_metadata(people: People):
+    for page, cited in ((7, "7"), ("iv", "iv"), (True, None), ({}, None), (None, None)):
+        ingest(people.ann, {"document_id": "a", "text": REFUNDS, "metadata": {"page": page}})
+        (chunk,) = retrieve(people.ann, include_citations=True)
+        assert chunk["citations"][0]["page"] == cited, page
+
+
 def test_where_a_text_without_a_source_is_from_its_title_says(people: People):
     ingest(people.ann, {"text": REFUNDS, "title": "Refunds", "source": None, "metadata": None})
     (chunk,) = retrieve(people.ann, include_citations=True)
