@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import Depends, File, Form, Request, UploadFile
+from fastapi import Depends, File, Form, Query, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
 
 from shared import documents
@@ -13,7 +13,7 @@ from shared.dialects import documents as wire
 from shared.documents import Brought, Page
 from shared.errors import about
 from shared.ids import id_of
-from shared.links import link_to, new_link
+from shared.links import LIFETIME_SECONDS, MAX_LIFETIME_SECONDS, link_to, new_link
 from shared.once import Asked, Once
 from shared.types import Principal, Scope
 from shared.uploads import Uploads, Wanted
@@ -31,6 +31,8 @@ app = create_app(
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)]
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE)]
+# In seconds.
+Lifetime = Annotated[int, Query(ge=1, le=MAX_LIFETIME_SECONDS)]
 
 
 async def _id_of_path(document_id: str) -> str:
@@ -135,12 +137,20 @@ def status(caller: Reader, core: Core, document: Id) -> wire.DocumentStatus:
 
 @app.get("/api/v1/documents/{document_id}/url")
 @app.get("/v1/documents/{document_id}/url")
-def url(caller: Reader, core: Core, document: Id, request: Request) -> wire.DocumentUrl:
-    link = new_link(caller, documents.get(core.database, caller, document))
+def url(
+    caller: Reader, core: Core, document: Id, request: Request, expires_in: Lifetime = LIFETIME_SECONDS
+) -> wire.DocumentUrl:
+    row = documents.get(core.database, caller, document)
+    link = new_link(caller, row, expires_in)
     path = request.url.path.removesuffix("/url").rpartition("/")[0] + f"/{document}/original"
     query = f"token={link_to(core.require_signer(), link)}"
     url = str(request.url.replace(path=path, query=query))
-    return wire.DocumentUrl(url=url, expires_at=datetime.fromtimestamp(link.expires, UTC))
+    return wire.DocumentUrl(
+        url=url,
+        expires_in=expires_in,
+        expires_at=datetime.fromtimestamp(link.expires, UTC),
+        filename=row["filename"],
+    )
 
 
 @app.get("/api/v1/documents/{document_id}/original")

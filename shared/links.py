@@ -1,4 +1,4 @@
-"""Links to originals: whoever has one reads that document's, for a quarter of an hour, as the user who asked.
+"""Links to originals: whoever has one reads that document's, until it expires, as the user who asked.
 What it carries is no token of the project's: nothing but the route that it leads to takes it.
 """
 
@@ -12,7 +12,7 @@ from shared.seals import Broken, sealed, unsealed
 from shared.sign import CALL_SECONDS, Signer
 from shared.types import Principal, Scope
 
-LIFETIME_SECONDS = 900
+LIFETIME_SECONDS, MAX_LIFETIME_SECONDS = 900, 24 * 60 * 60
 PURPOSE = "links to originals"
 
 
@@ -33,10 +33,12 @@ def link_to(signer: Signer, link: Link) -> str:
     return sealed(signer, PURPOSE, [link.document_id, link.org_id, link.user_id, link.as_admin, link.expires])
 
 
-def new_link(caller: Principal, document: Mapping[str, Any]) -> Link:
-    """From now on, to a document that the caller has been shown."""
+def new_link(
+    caller: Principal, document: Mapping[str, Any], lifetime_seconds: int = LIFETIME_SECONDS
+) -> Link:
+    """A link that works from now on, to a document that the caller may read."""
     as_admin = document["owner_id"] not in (None, caller.user_id)
-    expires = int(time.time()) + LIFETIME_SECONDS
+    expires = int(time.time()) + lifetime_seconds
     return Link(document["id"], document["org_id"], caller.user_id, as_admin, expires)
 
 

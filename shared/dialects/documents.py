@@ -132,10 +132,12 @@ class Documents(BaseModel):
 
 
 class DocumentUrl(BaseModel):
-    """A link to the original that needs no credential, and until when it works."""
+    """A link to the original that needs no credential; for how many seconds it works, and until when."""
 
     url: str
+    expires_in: int
     expires_at: datetime
+    filename: str | None
 
 
 class DocumentStatus(BaseModel):

@@ -287,7 +287,7 @@ def test_metadata_are_changed_and_filter_what_is_found(people: People, home: str
 def link_of(actor: Actor, document: Row, **more: Any) -> str:
     answer = actor.request("GET", f"{PATH}/{document['id']}/url", **more)
     assert answer.status_code == 200, answer.text
-    assert set(answer.json()) == {"url", "expires_at"}
+    assert set(answer.json()) == {"url", "expires_in", "expires_at", "filename"}
     return str(answer.json()["url"])
 
 
@@ -303,10 +303,13 @@ def test_a_link_leads_to_what_was_brought_and_needs_no_credential(people: People
     assert answer.headers["Content-Security-Policy"] == "sandbox"
     assert "no-store" in answer.headers["Cache-Control"]
     assert "X-RateLimit-Remaining" in answer.headers
-    moment = datetime.fromisoformat(
-        people.ann.request("GET", f"{PATH}/{made['id']}/url").json()["expires_at"]
-    )
-    assert timedelta(minutes=14) < moment - datetime.now(UTC) <= timedelta(minutes=15)
+    for query, seconds in (("", 900), ("?expires_in=3600", 3600), ("?expires_in=86400", 86_400)):
+        link = people.ann.request("GET", f"{PATH}/{made['id']}/url{query}").json()
+        assert (link["expires_in"], link["filename"]) == (seconds, "kiln \u00e9.bin")
+        left = datetime.fromisoformat(link["expires_at"]) - datetime.now(UTC)
+        assert timedelta(seconds=seconds - 60) < left <= timedelta(seconds=seconds)
+    for refused in ("0", "86401", "soon"):
+        error(people.ann.request("GET", f"{PATH}/{made['id']}/url?expires_in={refused}"), 400)
 
 
 def test_a_strange_content_type_is_sent_to_nobody(

@@ -99,7 +99,9 @@ def test_documents_from_their_making_to_their_end(ann: Mnemosyne, people: People
         ready = ann.documents.wait_until_ready(made.id, timeout=120)
     assert (ready.chunk_count, ready.metadata) == (1, {"author": "Ann"})
     assert ann.documents.status(made.id).status == "completed"
-    assert made.id in ann.documents.url(made.id).url
+    link = ann.documents.url(made.id, expires_in=60)
+    assert made.id in link.url
+    assert (link.expires_in, link.filename) == (60, "kiln.txt")
     assert ann.documents.update(made.id, title="Kilns").title == "Kilns"
     page = ann.documents.create_from_url(home, "https://docs.example/kilns", title="Web")
     assert ann.documents.create_from_url(home, "https://docs.example/kilns").id == page.id

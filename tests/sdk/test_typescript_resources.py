@@ -80,12 +80,18 @@ def test_a_deletion_that_finds_nothing_says_so_where_nothing_was_done_before(
 def test_how_far_a_document_is_and_where_its_original_is(typescript: Package, gateway: StandIn):
     gateway.replies(
         Reply(json={"id": "d", "status": "processing", "step": "embedding", "chunk_count": 0}),
-        Reply(json={"url": "http://x/o", "expires_at": "2026-11-14T10:30:00Z"}),
+        Reply(json={"url": "http://x/o", "expires_in": 60, "expires_at": "2026-11-14T10:30:00Z"}),
     )
     far, link = typescript.results(
         {"baseUrl": gateway.url},
-        {"call": "documents.status", "args": ["d"]}, {"call": "documents.url", "args": ["d"]},
+        {"call": "documents.status", "args": ["d"]},
+        {"call": "documents.url", "args": ["d", {"expiresIn": 60}]},
     )  # fmt: skip
     assert (far["value"]["step"], far["value"]["chunkCount"]) == ("embedding", 0)
-    assert link["value"] == {"url": "http://x/o", "expiresAt": "2026-11-14T10:30:00Z"}
-    assert [request.path for request in gateway.requests] == ["/documents/d/status", "/documents/d/url"]
+    assert link["value"] == {
+        "url": "http://x/o", "expiresIn": 60, "expiresAt": "2026-11-14T10:30:00Z",
+    }  # fmt: skip
+    assert [request.path for request in gateway.requests] == [
+        "/documents/d/status",
+        "/documents/d/url?expires_in=60",
+    ]

@@ -44,7 +44,10 @@ export interface DocumentProgress {
 /** A link to the original that needs no key, and until when it works. */
 export interface DocumentLink {
   readonly url: string;
+  /** In seconds. */
+  readonly expiresIn: number;
   readonly expiresAt: string;
+  readonly filename: string | null;
 }
 
 interface Brought {

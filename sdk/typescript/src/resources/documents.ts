@@ -82,10 +82,11 @@ export class DocumentsResource {
     return this.#transport.request({ method: "GET", path, answer: DOCUMENT }, options);
   }
 
-  /** A link to the original that needs no key. */
-  async url(documentId: string, options?: RequestOptions): Promise<DocumentLink> {
+  /** A link to the original that needs no key, for so many seconds: a quarter of an hour if nothing is said. */
+  async url(documentId: string, options: RequestOptions & { expiresIn?: number } = {}): Promise<DocumentLink> {
+    const { expiresIn, ...more } = options;
     const path = `${PATH}/${step(documentId)}/url`;
-    return this.#transport.request({ method: "GET", path, answer: LINK }, options);
+    return this.#transport.request({ method: "GET", path, query: { expiresIn }, answer: LINK }, more);
   }
 
   #look(documentId: string): Call {

@@ -57,4 +57,6 @@ class DocumentLink(Model):
     """A link to the original that needs no key, and until when it works."""
 
     url: str
+    expires_in: int | None = None
     expires_at: datetime
+    filename: str | None = None

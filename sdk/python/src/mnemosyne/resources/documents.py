@@ -134,9 +134,9 @@ class DocumentsResource:
         request = Request("GET", path("documents", document_id, "status"))
         return DocumentStatus.of(self._transport.send(request))
 
-    def url(self, document_id: str) -> DocumentLink:
-        """A link to the original that needs no key. Raises NotFoundError."""
-        request = Request("GET", path("documents", document_id, "url"))
+    def url(self, document_id: str, expires_in: int | None = None) -> DocumentLink:
+        """A link to the original that needs no key, for so many seconds. Raises NotFoundError."""
+        request = Request("GET", path("documents", document_id, "url"), query(expires_in=expires_in))
         return DocumentLink.of(self._transport.send(request))
 
     def update(

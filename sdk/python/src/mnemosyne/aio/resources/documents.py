@@ -133,9 +133,9 @@ class AsyncDocumentsResource:
         request = Request("GET", path("documents", document_id, "status"))
         return DocumentStatus.of(await self._transport.send(request))
 
-    async def url(self, document_id: str) -> DocumentLink:
-        """A link to the original that needs no key. Raises NotFoundError."""
-        request = Request("GET", path("documents", document_id, "url"))
+    async def url(self, document_id: str, expires_in: int | None = None) -> DocumentLink:
+        """A link to the original that needs no key, for so many seconds. Raises NotFoundError."""
+        request = Request("GET", path("documents", document_id, "url"), query(expires_in=expires_in))
         return DocumentLink.of(await self._transport.send(request))
 
     async def update(
