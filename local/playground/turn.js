@@ -101,7 +101,7 @@ export class Turn {
     const asked = metadata.is_follow_up && metadata.search_query;
     show(
       this.#foot,
-      confidence(metadata.confidence, metadata.withheld),
+      confidence(metadata.confidence_detail, metadata.withheld),
       timing(metadata, this.#usage, this.#first ?? 0),
       asked && el("p", { class: "quiet", text: `Looked for as: ${metadata.search_query}` }),
       !metadata.kept && el("p", { class: "problem", text: "This turn could not be kept in its session." }),

@@ -47,7 +47,7 @@ class SaidMessage(BaseModel):
         sources, usage = details.get("sources"), details.get("usage")
         listed = isinstance(sources, list) and all(isinstance(source, dict) for source in sources)
         return cls(
-            **{**row, "id": f"msg_{row['id']}"},
+            **row,
             sources=list(map(_source, sources)) if sources and listed else None,
             usage=usage if isinstance(usage, dict) else None,
         )

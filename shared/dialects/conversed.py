@@ -81,7 +81,8 @@ class Metadata(BaseModel):
     is_follow_up: bool
     search_query: str
     sub_queries: list[str]
-    confidence: Confidence
+    confidence: float
+    confidence_detail: Confidence
     withheld: bool
     extractive: bool
     kept: bool
@@ -104,7 +105,8 @@ class Metadata(BaseModel):
             is_follow_up=done.turn.is_follow_up or done.asked != done.turn.question,
             search_query=done.asked,
             sub_queries=list(done.sub_questions),
-            confidence=Confidence(
+            confidence=min(1.0, max(0.0, round(judgement.mean_similarity, 6))),
+            confidence_detail=Confidence(
                 level=judgement.confidence.value,
                 avg_relevance=round(judgement.mean_similarity, 6),
                 thresholds={"high": judgement.thresholds.high, "medium": judgement.thresholds.medium},

@@ -114,7 +114,7 @@ def test_too_little_is_said_and_not_invented(
     assert body["response"] == INSUFFICIENT
     assert body["metadata"]["withheld"] is True
     assert body["metadata"]["extractive"] is False
-    assert body["metadata"]["confidence"]["level"] == "low"
+    assert body["metadata"]["confidence_detail"]["level"] == "low"
     assert gateway.requests == []
 
 

@@ -56,9 +56,9 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
         ("health", Reply(json={"status": "x", "version": "1", "services": {KEY: 1}, "timestamp": TIME})),
         ("stream", Reply(chunks=[event(type="error", error=ECHO)])),
         ("stream", Reply(chunks=[delta("To")], drop=True)),
-        ("stream", Reply(chunks=[event(
-            type="done", metadata={"confidence": {"level": "x", "avg_relevance": 1, "thresholds": {KEY: "y"}}}
-        )])),
+        ("stream", Reply(chunks=[event(type="done", metadata={
+            "confidence_detail": {"level": "x", "avg_relevance": 1, "thresholds": {KEY: "y"}}
+        })])),
         ("wait", Reply(json={**DOCUMENT, "status": "failed", "error": ECHO})),
         ("wait", Reply(json={**DOCUMENT, "error": ECHO})),
     ],

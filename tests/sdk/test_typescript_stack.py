@@ -146,7 +146,7 @@ def test_a_member_brings_documents_and_asks_them(typescript: Package, people: Pe
     assert graph["value"]["entities"] == []
     answer = whole["value"]
     assert "build the Docker image" in answer["choices"][0]["message"]["content"]
-    assert (answer["sources"][0]["documentId"], answer["confidence"]["level"]) == (guide, "high")
+    assert (answer["sources"][0]["documentId"], answer["confidenceDetail"]["level"]) == (guide, "high")
     assert (answer["metadata"]["extractive"], answer["model"]) == (True, answer["metadata"]["model"])
     assert streamed["value"]["chunks"][-1]["sessionId"] not in (None, answer["sessionId"])
     sessions, messages, gone, none, deleted = typescript.results(

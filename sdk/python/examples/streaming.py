@@ -27,7 +27,8 @@ with Mnemosyne() as client:
                     print(text, end="", flush=True)
                 if chunk.type == "done":
                     session_id = chunk.session_id
-                    print(f"\n({chunk.confidence.level if chunk.confidence else 'no'} confidence)")
+                    detail = chunk.confidence_detail
+                    print(f"\n({detail.level if detail else 'no'} confidence)")
 
     if session_id:
         print([message.role for message in client.chat.sessions.messages(session_id)])

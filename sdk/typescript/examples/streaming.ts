@@ -19,7 +19,7 @@ for (const content of ['How do I deploy the application?', 'And how do I roll it
     if (chunk.type === 'sources') console.log(`(${chunk.sources?.map((source) => source.title).join(', ')})`);
     process.stdout.write(chunk.choices[0].delta.content ?? '');
     if (chunk.type === 'done') {
-      console.log(`\n(${chunk.confidence?.level} confidence)`);
+      console.log(`\n(${chunk.confidenceDetail?.level} confidence)`);
       sessionId = chunk.sessionId ?? undefined;
     }
   }

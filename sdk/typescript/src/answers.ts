@@ -20,7 +20,7 @@ export interface Answer {
   readonly metadata: unknown;
 }
 
-type Highlights = "metadata" | "sessionId" | "confidence" | "isFollowUp" | "subQueries";
+type Highlights = "metadata" | "sessionId" | "confidence" | "confidenceDetail" | "isFollowUp" | "subQueries";
 type Ending = Required<Pick<ChatCompletionChunk, Highlights>>;
 
 export function completion(answer: Answer): ChatCompletion {
@@ -40,8 +40,8 @@ export function completion(answer: Answer): ChatCompletion {
 /** Of a turn, `metadata` are the server's; what is asked for most stands beside them. */
 function ending(said: unknown): Ending {
   const metadata = received(said) as ChatMetadata;
-  const { sessionId, confidence, isFollowUp, subQueries } = metadata;
-  return { metadata, sessionId, confidence, isFollowUp, subQueries };
+  const { sessionId, confidence, confidenceDetail, isFollowUp, subQueries } = metadata;
+  return { metadata, sessionId, confidence, confidenceDetail, isFollowUp, subQueries };
 }
 
 interface Seen {

@@ -93,7 +93,9 @@ export interface ChatMetadata {
   /** The question as it was looked for. */
   readonly searchQuery: string;
   readonly subQueries: readonly string[];
-  readonly confidence: Confidence;
+  /** From 0 to 1. */
+  readonly confidence: number;
+  readonly confidenceDetail: Confidence;
   /** Too little was found, and the answer says so. */
   readonly withheld: boolean;
   /** No model is configured: the answer is the documents' own sentences. */
@@ -116,7 +118,9 @@ export interface ChatCompletion {
   readonly usage: Usage;
   readonly metadata: ChatMetadata;
   readonly sessionId: string | null;
-  readonly confidence: Confidence;
+  /** From 0 to 1. */
+  readonly confidence: number;
+  readonly confidenceDetail: Confidence;
   readonly isFollowUp: boolean;
   readonly subQueries: readonly string[];
 }
@@ -138,10 +142,11 @@ export interface ChatCompletionChunk {
   /** Of sources; and of done after deep reasoning, what all parts found. */
   readonly sources?: readonly Source[];
   readonly usage?: Usage;
-  /** Of done, as the four after it. */
+  /** Of done, as the five after it. */
   readonly metadata?: ChatMetadata;
   readonly sessionId?: string | null;
-  readonly confidence?: Confidence;
+  readonly confidence?: number;
+  readonly confidenceDetail?: Confidence;
   readonly isFollowUp?: boolean;
   readonly subQueries?: readonly string[];
 }

@@ -79,7 +79,8 @@ class ChatMetadata(Model):
     is_follow_up: bool | None = None
     search_query: str | None = None
     sub_queries: list[str] = Field(default_factory=list)
-    confidence: Confidence | None = None
+    confidence: float | None = None
+    confidence_detail: Confidence | None = None
     withheld: bool | None = None
     extractive: bool | None = None
     kept: bool | None = None
@@ -99,8 +100,12 @@ class _Told(Model):
         return self.metadata.model if self.metadata else None
 
     @property
-    def confidence(self) -> Confidence | None:
+    def confidence(self) -> float | None:
         return self.metadata.confidence if self.metadata else None
+
+    @property
+    def confidence_detail(self) -> Confidence | None:
+        return self.metadata.confidence_detail if self.metadata else None
 
     @property
     def is_follow_up(self) -> bool | None:
