@@ -78,7 +78,7 @@ def test_no_document_is_lost_and_none_comes_back(people: People, settings: Setti
     contested = [sentence(draw) for _ in range(25)]
     with made(settings, **unlimited) as own:
         with served(indexes.app, own) as api, ThreadPoolExecutor(CLIENTS) as pool:
-            api.post("/index", json={"index_name": NAME, "documents": []}, headers=people.ann.headers())
+            assert people.ann.rpc("rag_create_collection", {"name": NAME}).is_success
             clients = [Client(number, contested, people.ann, api) for number in range(CLIENTS)]
             for end in [pool.submit(client.run, operations) for client in clients]:
                 end.result()
