@@ -79,17 +79,18 @@ class Run:
 
     def start_server(self, version: int) -> Stack:
         """Postgres with the migrated template, unless it runs, as a stack without PostgREST and gateway."""
-        server = Stack(self.folder / f"postgres{version}", postgres_version=version)
-        ready = server.folder / "ready"
+        folder = self.folder / f"postgres{version}"
+        ready = folder / "ready"
         with _locked(self.folder / "postgres.lock"):
             if not ready.exists():
                 # What a process left whose migration failed.
-                server.remove()
+                Stack(folder).remove()
+                server = Stack(folder, postgres_version=version)
                 server.postgres_only()
                 migrations.make_database(server.postgres, TEMPLATE)
                 migrations.apply_migrations(server, TEMPLATE)
                 ready.touch()
-        return Stack(server.folder)
+        return Stack(folder)
 
 
 class ProcessStack(Stack):
