@@ -3,6 +3,7 @@ apart. Whoever adds a table or a function has to come here and say so.
 """
 
 import httpx
+import pytest
 
 from shared.storage import MAX_BYTES
 from tests.actors import World, client
@@ -515,6 +516,13 @@ OURS = """
 def functions(world: World, condition: str = "true") -> set[str]:
     """Our functions that a condition on pg_proc holds of."""
     return {name for (name,) in world.sql(f"select oid::regprocedure::text {OURS} and ({condition})")}
+
+
+def test_the_postgres_under_test_is_of_the_version_that_was_asked_for(
+    world: World, pytestconfig: pytest.Config
+):
+    ((version,),) = world.sql("select current_setting('server_version_num')::integer / 10000")
+    assert version == pytestconfig.getoption("postgres")
 
 
 def test_the_exposed_surface_is_the_written_list(world: World):
