@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from local import pages, tokens
+from local import pages, schema, tokens
 from local.postgres import Postgres
 from local.processes import Child, StackError, answers, free_port, port_is_free, start, wait_until
 from local.tools import ROOT, npm_program, postgrest_binary, supabase, version_of
@@ -52,6 +52,8 @@ class State:
     anon_key: str | None = None
     port: int = 0
     postgres_version: int = 18
+    # SHA-256 of the schema that made the database. Until the first release there are no upgrades.
+    schema: str = field(default_factory=schema.digest)
     postgres_port: int = 0
     database: str = "postgres"
     postgrest_port: int = 0
@@ -252,6 +254,11 @@ class Stack:
         self.postgres.script(ROOT / "local" / "bootstrap.sql")
 
     def _start_database(self, *, durable: bool, seed: bool) -> None:
+        if self.postgres.is_initialised() and self.state.schema != schema.digest():
+            raise StackError(
+                f"the schema in {self.folder} is not the one in sql/, and is not upgraded before the first "
+                f"release; remove the data with: python -m local --data {self.folder} down --remove"
+            )
         self._start_postgres(durable=durable)
         self.migrate("--include-seed" if seed else "")
 
@@ -357,6 +364,8 @@ class Stack:
         except FileNotFoundError:
             return otherwise or State()
         children = {name: Child(**child) for name, child in stored.pop("children").items()}
+        # A folder from before the schema had a digest.
+        stored.setdefault("schema", "")
         return State(**stored, children=children)
 
     def _save(self) -> None:

@@ -16,7 +16,7 @@ from shared.types import Principal
 
 VERSION = "0.1.0"
 # The newest of supabase/migrations when this was written; rag.version() tells the database's.
-SCHEMA_VERSION = "20261129000000"
+SCHEMA_VERSION = "20261124000000"
 # What is due for longer waits for a worker that does not come.
 LATE_SECONDS = 900.0
 # Through these a user's call comes.

@@ -81,7 +81,7 @@ create function rag.version()
 returns text
 language sql immutable security invoker set search_path = ''
 as $$
-  select '20261129000000';
+  select '20261124000000';
 $$;
 
 -- What waits for the worker, of these orgs, or of all where own is null, by kind: how much, how much of it is being
