@@ -54,7 +54,7 @@ class Look:
     is_admin: bool
     queues: dict[str, dict[str, Any]] | None
     # ok, unset or wrong: whether the guarded SQL functions accept calls of this deployment.
-    functions_secret: str = "ok"
+    functions_secret: str = "ok"  # noqa: S105  # a state
 
 
 def look(core: Pipeline, caller: Principal | None) -> Look | None:

@@ -12,7 +12,6 @@ from shared.storage import MAX_BYTES
 from tests.actors import World, client
 from tests.conftest import People
 
-# The whole exposed surface. Each of these runs as its caller.
 # Every exposed function, with its kind of caller. Each runs as its caller.
 EXPOSED_FUNCTIONS = ROOT / "sql" / "90_exposed_functions.sql"
 CALLERS = {
