@@ -44,7 +44,7 @@ async def converse(core: Pipeline, caller: Caller, turn: Turn) -> AsyncGenerator
     with step("route"):
         seconds = core.settings.rag_rewrite_timeout_seconds
         work.asked = await rewritten(
-            turn.question, work.earlier, work.thinking, seconds, is_follow_up=turn.is_follow_up
+            turn.question, work.earlier, work.thinking, seconds, marked_follow_up=turn.is_follow_up
         )
     async with aclosing(_looked(work)) as looked:
         async for happened in looked:
