@@ -34,7 +34,7 @@ from shared.keyring import KeyRing
 from shared.match import holds, is_identifier, match, similar, widen
 from shared.moderate import Moderator, moderator_for
 from shared.networks import Networks
-from shared.policy import JUDGED, cite, judge, thresholds_for
+from shared.policy import JUDGED, cite, judge, thresholds_for, with_snippets
 from shared.postgrest import Database
 from shared.remember import embed_query
 from shared.rerank import Reranked, Reranker, rerank, reranker_for
@@ -352,6 +352,7 @@ class Pipeline:
         if judgement.confidence is not Confidence.LOW:
             with step("generate"):
                 draft = self.generator.write(query, matches, citations, sampling)
+            citations = with_snippets(citations, draft.snippets)
         return Answer(matches, judgement, citations, draft, datetime.now(UTC), milliseconds_since(started))
 
     def judged(self, matches: Sequence[Match], text: str, judged: int = JUDGED) -> Judgement:
