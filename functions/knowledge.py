@@ -42,7 +42,7 @@ def alive() -> wire.Alive:
 
 @app.get("/readyz", responses={503: {"description": "The database is gone"}})
 def ready(core: Core) -> JSONResponse:
-    reachable = core.database.is_reachable()
+    reachable = core.is_reachable()
     status = wire.Alive(status="ok" if reachable else "unavailable")
     return JSONResponse(status.model_dump(), 200 if reachable else 503)
 
