@@ -49,6 +49,7 @@ EXPOSED = {
     "rag_read_chunks_to_persist(uuid,uuid,timestamp with time zone,integer)",
     "rag_read_to_persist(uuid,uuid[])",
     "is_org_member(uuid)",
+    "rag_list_orgs()",
     "rag_add_document(uuid,jsonb)",
     "rag_claim_deliveries(integer,integer)",
     "rag_begin_upload(uuid,text,bigint)",
