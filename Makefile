@@ -6,7 +6,7 @@ export SUPABASE_TELEMETRY_DISABLED := 1
 # The tests start hundreds of Python processes: without bytecode each would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo serve test test-postgres test-long mutants check format migration openapi package sdk bench eval clean
+.PHONY: help demo serve test test-postgres test-long mutants check format schema migration openapi package sdk bench eval clean
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
@@ -17,6 +17,7 @@ help:
 	@echo "make mutants    plants defects one at a time, and checks that a test fails (an hour;"
 	@echo "                MUTANTS='--area graph' for one area, '--help' for the options)"
 	@echo "make check      format, lint, types, tests: what CI runs"
+	@echo "make schema     supabase/migrations, written from sql/ (one migration until the first release)"
 	@echo "make migration name=x   draft the migration from supabase/migrations to sql/"
 	@echo "make openapi    writes openapi/, what each function says of itself; a test compares it"
 	@echo "make package    build/lambda, the folder that osls packages (README.md, Deploy)"
@@ -60,6 +61,9 @@ check: .venv/ready-dev node_modules/ready
 format: .venv/ready-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+schema: .venv/ready
+	@$(BIN)/python -m local schema
 
 migration: .venv/ready node_modules/ready
 	$(BIN)/python -m local migration $(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from local import bring, demo, keys, migrations, openapi, search
+from local import bring, demo, keys, migrations, openapi, schema, search
 from local.ingest import authorise, core_of, demo_corpus, put
 from local.postgres import VERSIONS
 from local.processes import StackError
@@ -108,6 +108,10 @@ def run_demo(stack: Stack, options: argparse.Namespace) -> None:
             own.remove()
 
 
+def write_schema(stack: Stack, options: argparse.Namespace) -> None:
+    print(schema.write())
+
+
 def migration(stack: Stack, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="rag-migration-") as folder:
         own = Stack(Path(folder))
@@ -149,6 +153,7 @@ def parser() -> argparse.ArgumentParser:
     bring.add_arguments(command(ingest, "bring a folder's files, or without PATH the demo's documents"))
     search.add_arguments(command(search.run, "search as a user, by meaning, by word or by both", "search"))
     command(run_demo, "ask the demo's questions of a stack of its own", "demo")
+    command(write_schema, "write the migration in supabase/migrations from sql/", "schema")
     command(migration, "draft the migration from supabase/migrations to sql/").add_argument("name")
     command(write_openapi, "write what each function says of itself to openapi/", "openapi")
     return top

@@ -1,8 +1,9 @@
-"""sql/ is the truth; supabase/migrations is what the supabase CLI applies. This keeps the two equal.
+"""Migrations of the supabase CLI, made from sql/, which declares the schema.
 
-`python -m local migration NAME` drafts the next migration: the CLI's diff between a database made by the
-migrations and one made by sql/. A person edits the draft, since the diff misses column storage,
-statistics and data; the test of equal catalogues catches what the person misses.
+Until the first release there is one migration, which `python -m local schema` writes from sql/. After it,
+`python -m local migration NAME` drafts the next one: the CLI's diff between a database made by the migrations
+and one made by sql/. A person edits the draft, since the diff misses column storage, statistics and data; the
+test of equal catalogues catches what the person misses.
 """
 
 from datetime import UTC, datetime
@@ -13,16 +14,9 @@ from psycopg import sql
 
 from local.postgres import Postgres
 from local.processes import StackError
+from local.schema import MIGRATIONS, declared
 from local.stack import Stack
 from local.tools import ROOT, supabase
-
-MIGRATIONS = ROOT / "supabase" / "migrations"
-SOURCES = ROOT / "sql"
-
-
-def declared() -> str:
-    """All of sql/ in order: the schema as declared."""
-    return "\n".join(path.read_text() for path in sorted(SOURCES.glob("*.sql")))
 
 
 def make_database(postgres: Postgres, name: str) -> None:
@@ -64,10 +58,6 @@ def difference(stack: Stack, before: str, after: str) -> str:
 def draft(stack: Stack, name: str) -> Path:
     """Write the draft of a migration; its path. Raises StackError when there is nothing to migrate."""
     path = MIGRATIONS / f"{datetime.now(UTC):%Y%m%d%H%M%S}_{name}.sql"
-    if not any(MIGRATIONS.glob("*.sql")):
-        # Nothing to compare with: the first migration is the declared schema itself.
-        path.write_text(declared())
-        return path
     postgres = stack.postgres
     try:
         make_database(postgres, "migrated")

@@ -5,6 +5,7 @@ processes. Two folders are two stacks, with secrets of their own, that never mee
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -20,7 +21,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from local import pages, tokens
+from local import pages, schema, tokens
 from local.postgres import Postgres
 from local.processes import Child, StackError, answers, free_port, port_is_free, start, wait_until
 from local.tools import ROOT, npm_program, postgrest_binary, supabase, version_of
@@ -46,12 +47,15 @@ class State:
     private_key: dict[str, Any] | None = None
     metrics_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     worker_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    functions_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     # Opens the playground's list of people.
     door: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     # Kept, since an ES256 signature is another one each time.
     anon_key: str | None = None
     port: int = 0
     postgres_version: int = 18
+    # SHA-256 of the schema that made the database. Until the first release there are no upgrades.
+    schema: str = field(default_factory=schema.digest)
     postgres_port: int = 0
     database: str = "postgres"
     postgrest_port: int = 0
@@ -244,7 +248,7 @@ class Stack:
             ("gateway", f"{self.url}/health"),
         ):
             wait_until(partial(answers, address), state.children[name], logs / f"{name}.log")
-        self._tell_the_database_its_model()
+        self._write_settings()
 
     def _start_postgres(self, *, durable: bool) -> None:
         self.state.postgres_port = free_port()
@@ -252,6 +256,11 @@ class Stack:
         self.postgres.script(ROOT / "local" / "bootstrap.sql")
 
     def _start_database(self, *, durable: bool, seed: bool) -> None:
+        if self.postgres.is_initialised() and self.state.schema != schema.digest():
+            raise StackError(
+                f"the schema in {self.folder} is not the one in sql/, and is not upgraded before the first "
+                f"release; remove the data with: python -m local --data {self.folder} down --remove"
+            )
         self._start_postgres(durable=durable)
         self.migrate("--include-seed" if seed else "")
 
@@ -265,11 +274,15 @@ class Stack:
             self.state.private_key = json.loads(made.splitlines()[0])
             self.state.anon_key = tokens.anon_key(self.signing_key)
 
-    def _tell_the_database_its_model(self) -> None:
-        """Clients that call rag_match themselves mean the model that this stack embeds with."""
+    def _write_settings(self) -> None:
+        """Tell the database the model that this stack embeds with, and the hash of the functions' secret."""
         model = httpx.get(f"{self.url}/health").json()["embedder"]["model"]
+        digest = hashlib.sha256(self.state.functions_secret.encode()).hexdigest()
         with psycopg.connect(self.database_url()) as connection:
-            connection.execute("update rag.settings set embedding_model = %s", [model])
+            connection.execute(
+                "update rag.settings set embedding_model = %s, functions_secret_hashes = %s",
+                [model, [digest]],
+            )
 
     def migrate(self, *options: str) -> str:
         """Apply supabase/migrations to this stack's database with the real supabase CLI; its output."""
@@ -311,7 +324,11 @@ class Stack:
 
     def function_environment(self) -> dict[str, str]:
         """What a deployed function needs to use this stack as its Supabase project."""
-        project = {"SUPABASE_URL": self.url, "SUPABASE_ANON_KEY": self.anon_key}
+        project = {
+            "SUPABASE_URL": self.url,
+            "SUPABASE_ANON_KEY": self.anon_key,
+            "RAG_FUNCTIONS_SECRET": self.state.functions_secret,
+        }
         if self.state.private_key is None:
             project["SUPABASE_JWT_SECRET"] = self.state.jwt_secret
         return project
@@ -357,6 +374,8 @@ class Stack:
         except FileNotFoundError:
             return otherwise or State()
         children = {name: Child(**child) for name, child in stored.pop("children").items()}
+        # A folder from before the schema had a digest.
+        stored.setdefault("schema", "")
         return State(**stored, children=children)
 
     def _save(self) -> None:

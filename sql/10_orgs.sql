@@ -115,19 +115,24 @@ $$;
 -- memberships may have. Of several roles in an org it is admin.
 create function public.rag_list_orgs()
 returns table (id uuid, name text, role text)
-language sql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = ''
 as $$
-  select memberships.org_id, orgs.name,
-    coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role))
-  from rag.memberships()
-  left join rag.orgs on orgs.id = memberships.org_id
-  where memberships.org_id in (select rag.current_org_ids())
-  group by memberships.org_id, orgs.name
-  order by orgs.name, memberships.org_id
-  limit 1000;
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    select memberships.org_id, orgs.name,
+      coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role))
+    from rag.memberships()
+    left join rag.orgs on orgs.id = memberships.org_id
+    where memberships.org_id in (select rag.current_org_ids())
+    group by memberships.org_id, orgs.name
+    order by orgs.name, memberships.org_id
+    limit 1000;
+end;
 $$;
 
 revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid), public.is_org_member(uuid), public.rag_list_orgs() from public, anon, service_role;
+  rag.tier_of(uuid), public.is_org_member(uuid) from public, anon, service_role;
 grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid), public.is_org_member(uuid), public.rag_list_orgs() to authenticated;
+  rag.tier_of(uuid), public.is_org_member(uuid) to authenticated;

@@ -1,5 +1,5 @@
-"""The platform contract's wire models of administration: health for anybody, details and stats for admins, and
-the orgs of the caller."""
+"""The platform contract's wire models of administration: health, its details and stats for admins, and the orgs
+of the caller."""
 
 from datetime import datetime
 from typing import Any, Literal, Self

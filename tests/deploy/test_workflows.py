@@ -13,7 +13,7 @@ import psycopg
 import pytest
 import yaml
 
-from local import migrations
+from local import migrations, schema
 from local.stack import Stack
 from local.tools import ROOT
 
@@ -120,5 +120,5 @@ def test_its_commands_bring_a_project_to_the_migrations_and_the_first_only_shows
         assert done.returncode == 0, done.stdout + done.stderr
         made.append(has_schema(project))
         if command == dry:
-            assert all(path.name in done.stdout + done.stderr for path in migrations.MIGRATIONS.glob("*.sql"))
+            assert all(path.name in done.stdout + done.stderr for path in schema.MIGRATIONS.glob("*.sql"))
     assert made == [False, True, True]

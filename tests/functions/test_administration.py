@@ -12,7 +12,7 @@ from jose import jwt
 from pydantic import SecretStr
 
 from functions import administration
-from local import migrations, tokens
+from local import migrations, schema, tokens
 from local.processes import answers, free_port, start, wait_until
 from local.stack import Stack
 from local.tools import ROOT, postgrest_binary
@@ -433,7 +433,7 @@ def test_orgs_are_the_caller_s_with_name_and_role(people: People, world: World):
 
 
 def test_the_code_and_the_database_are_of_the_newest_migration(world: World):
-    newest = max(path.name for path in migrations.MIGRATIONS.glob("*.sql"))
+    newest = max(path.name for path in schema.MIGRATIONS.glob("*.sql"))
     assert newest.startswith(f"{SCHEMA_VERSION}_")
     assert world.sql("select rag.version()") == [(SCHEMA_VERSION,)]
 

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from local import migrations
+from local import migrations, schema
 from local.postgres import Postgres
 from local.processes import StackError
 from local.stack import Stack
@@ -18,7 +18,7 @@ from local.tools import ROOT, supabase
 from tests.databases import clone
 
 CATALOGUE = Path(__file__).with_name("catalogue.sql").read_text()
-MIGRATIONS = sorted(path.name for path in migrations.MIGRATIONS.glob("*.sql"))
+MIGRATIONS = sorted(path.name for path in schema.MIGRATIONS.glob("*.sql"))
 
 
 def catalogue(connection: psycopg.Connection[Any]) -> set[str]:
@@ -109,71 +109,6 @@ def test_sql_and_the_migrations_make_equal_catalogues(stack: Stack, declared: st
     by_sql, by_migrations = catalogue_of(stack, declared), catalogue_of(stack, migrated)
     assert sorted(by_sql - by_migrations) == []
     assert sorted(by_migrations - by_sql) == []
-
-
-def test_the_later_migrations_keep_what_is_there(stack: Stack, new_database: Callable[[str], str]):
-    """A project that has the first one, with people and documents in it."""
-    first, *later = sorted(migrations.MIGRATIONS.glob("*.sql"))
-    with psycopg.connect(stack.database_url(database=new_database("older"), user="postgres")) as connection:
-        connection.execute(first.read_bytes())
-        connection.execute(
-            "insert into auth.users (id) values ('00000000-0000-4000-8000-000000000001');"
-            "insert into rag.orgs (id, name) values ('00000000-0000-4000-8000-00000000000a', 'Acme');"
-            "insert into rag.members (org_id, user_id) select orgs.id, users.id from rag.orgs, auth.users;"
-            "insert into rag.collections (org_id, name) select id, 'notes' from rag.orgs;"
-            "insert into rag.documents (org_id, collection_id, title, content, content_hash)"
-            "  select org_id, id, 'a title', 'a text', repeat('0', 64) from rag.collections;"
-            "insert into rag.rate_limits values (gen_random_uuid(), 'rag', 60, now(), 7);"
-        )
-        for migration in later:
-            connection.execute(migration.read_bytes())
-        kept = connection.execute(
-            "select orgs.name, orgs.tier, collections.name, documents.title from rag.orgs "
-            "join rag.collections on collections.org_id = orgs.id "
-            "join rag.documents on documents.collection_id = collections.id "
-            "join rag.members on members.org_id = orgs.id"
-        ).fetchall()
-    assert kept == [("Acme", "standard", "notes", "a title")]
-
-
-def test_documents_that_were_there_before_are_found_by_their_type(
-    stack: Stack, new_database: Callable[[str], str]
-):
-    """A project that has all but the migrations since documents are found by it."""
-    every = sorted(migrations.MIGRATIONS.glob("*.sql"))
-    since = next(place for place, path in enumerate(every) if "administration" in path.name)
-    with psycopg.connect(stack.database_url(database=new_database("typed"), user="postgres")) as connection:
-        for migration in every[:since]:
-            connection.execute(migration.read_bytes())
-        connection.execute(
-            "insert into rag.orgs (name) values ('Acme');"
-            "insert into rag.collections (org_id, name) select id, 'notes' from rag.orgs;"
-            "insert into rag.documents (org_id, collection_id, title, content, content_hash, metadata,"
-            "  processing_info)"
-            "  select org_id, id, title, 'a text', repeat('0', 64), said::jsonb, seen::jsonb"
-            "  from rag.collections, (values"
-            """    ('said', '{"document_type": "legal"}', '{}'),"""
-            """    ('seen', '{}', '{"document_type": "table"}'),"""
-            """    ('both', '{"document_type": "legal"}', '{"document_type": "table"}'),"""
-            """    ('same', '{"document_type": "qa"}', '{"document_type": "qa"}'),"""
-            """    ('none', '{"document_type": 7}', '{}')) as brought (title, said, seen)"""
-        )
-        by_type = (
-            "select title, array_agg(type order by type) from rag.documents "
-            "cross join unnest(array['legal', 'table', 'qa', '7']) as type "
-            "join rag.facets on facets.org_id = documents.org_id and facets.document_id = documents.id "
-            "and facets.facet = rag.facet('document_type', to_jsonb(type)) group by title order by title"
-        )
-        assert connection.execute(by_type).fetchall() == []
-        for migration in every[since:]:
-            connection.execute(migration.read_bytes())
-        found = connection.execute(by_type).fetchall()
-        others = connection.execute("select count(*) from rag.facets").fetchone()
-    assert found == [
-        ("both", ["legal", "table"]), ("said", ["legal"]), ("same", ["qa"]), ("seen", ["table"]),
-    ]  # fmt: skip
-    # Beside these the four of the metadata, from before.
-    assert others == (9,)
 
 
 def test_the_running_stack_is_what_sql_declares(stack: Stack, declared: str):
@@ -368,8 +303,12 @@ def test_the_seed_applies_twice(stack: Stack, new_database: Callable[[str], str]
     assert demo() == seeded
 
 
+def test_the_migration_is_written_from_sql() -> None:
+    assert schema.MIGRATION.read_text() == schema.declared(), "run: python -m local schema"
+
+
 def test_there_is_nothing_to_draft_while_the_migrations_make_what_sql_declares(stack: Stack) -> None:
-    before = set(migrations.MIGRATIONS.iterdir())
+    before = set(schema.MIGRATIONS.iterdir())
     with pytest.raises(StackError, match="already make what sql/ declares"):
         migrations.draft(stack, "nothing")
-    assert set(migrations.MIGRATIONS.iterdir()) == before
+    assert set(schema.MIGRATIONS.iterdir()) == before

@@ -1,0 +1,28 @@
+"""Schema that sql/ declares, and the one migration that is written from it."""
+
+import hashlib
+from pathlib import Path
+
+from local.tools import ROOT
+
+MIGRATIONS = ROOT / "supabase" / "migrations"
+# Regenerated until the first release. rag.version() and shared/health.py name its date.
+MIGRATION = MIGRATIONS / "20261124000000_schema.sql"
+SOURCES = ROOT / "sql"
+
+
+def declared() -> str:
+    """All files of sql/, in order."""
+    return "\n".join(path.read_text() for path in sorted(SOURCES.glob("*.sql")))
+
+
+def write() -> Path:
+    """Write the migration; its path."""
+    MIGRATIONS.mkdir(exist_ok=True)
+    MIGRATION.write_text(declared())
+    return MIGRATION
+
+
+def digest() -> str:
+    """SHA-256 of the declared schema, in hexadecimal."""
+    return hashlib.sha256(declared().encode()).hexdigest()
