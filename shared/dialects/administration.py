@@ -1,5 +1,4 @@
-"""The platform contract's wire models of administration: health, its details and stats for admins, and the orgs
-of the caller."""
+"""The platform contract's wire models of administration: health, its details and stats for admins, orgs."""
 
 from datetime import datetime
 from typing import Any, Literal, Self

@@ -196,9 +196,7 @@ def test_somebody_of_another_org_finds_nothing(typescript: Package, people: Peop
     assert [result["error"]["code"] for result in results] == ["collection_not_found"] * 6
 
 
-def test_health_is_everybody_s_stats_are_an_admin_s_and_orgs_are_the_caller_s(
-    typescript: Package, people: People
-):
+def test_health_is_public_stats_are_an_admin_s_and_orgs_the_caller_s(typescript: Package, people: People):
     health, refused = typescript.results(client_of(people.ann), step("health"), step("stats"))
     assert (health["value"]["status"], health["value"]["services"]["embeddingService"]) == (
         "healthy",
