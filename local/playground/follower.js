@@ -6,6 +6,7 @@ const NEAR = 24;
 export class Follower {
   #place;
   #isFollowing = false;
+  #isDue = false;
   // Where the place was scrolled to by this class.
   #top = 0;
 
@@ -25,10 +26,15 @@ export class Follower {
     this.follow();
   }
 
-  /** The place has grown. */
+  /** The place has grown. It is scrolled once a frame: each time the browser lays out the whole place. */
   follow() {
-    if (!this.#isFollowing) return;
-    this.#place.scrollTop = this.#place.scrollHeight;
-    this.#top = this.#place.scrollTop;
+    if (!this.#isFollowing || this.#isDue) return;
+    this.#isDue = true;
+    requestAnimationFrame(() => {
+      this.#isDue = false;
+      if (!this.#isFollowing) return;
+      this.#place.scrollTop = this.#place.scrollHeight;
+      this.#top = this.#place.scrollTop;
+    });
   }
 }
