@@ -6,6 +6,12 @@ KILN = """# The kiln
 - See [the manual](https://example.com/kiln) or [this](javascript:globalThis.broken=1).
 
 <img src=x onerror="globalThis.broken=2"><script>globalThis.broken=3</script>
+
+> Wear gloves.
+
+| Glaze | Degrees | Hours | Cooling | Remarks |
+|---|---|---|---|---|
+| `celadon` | 1,240 | 9 | a whole day, with the door closed | for *porcelain* |
 """
 _LINK = 'target="_blank" rel="noopener noreferrer nofollow"'
 _TABLE = '<div class="table" role="group" aria-label="Table" tabindex="0"><table>'

@@ -405,6 +405,8 @@ export async function everybody_can_use_it(page, given) {
   await page.keyboard.press("Enter");
   await page.locator("#desk").waitFor();
   assert.equal(await page.evaluate(() => document.activeElement.id), "question");
+  await page.locator(".sample").first().waitFor();
+  await audit("sample questions");
   await page.keyboard.insertText(given.question);
   await page.keyboard.press("Enter");
   await page.locator(".confidence").waitFor();
@@ -416,6 +418,8 @@ export async function everybody_can_use_it(page, given) {
   assert.equal(await page.locator("#results").isVisible(), true);
   await page.keyboard.press("ArrowRight");
   await page.locator("#graph-view").waitFor();
+  await page.locator("#documents .choice", { hasText: given.title }).click();
+  await page.locator("#passage table").waitFor();
   await page.locator("#controls summary").click();
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });
