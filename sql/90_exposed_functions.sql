@@ -62,6 +62,7 @@ begin
       ('guarded', 'rag_list_keys(uuid)'),
       ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
       ('guarded', 'rag_list_names()'),
+      ('guarded', 'rag_list_orgs()'),
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
       ('guarded', 'rag_list_to_persist(uuid,timestamp with time zone,uuid)'),

@@ -152,7 +152,7 @@ def _outsiders(
         "a claim of the victim's org": actors.token(actors.rival_admin, rag=claim),
         **foreign,
     }
-    markers = (actors.marker, actors.private_marker, actors.other_marker)
+    markers = (actors.marker, actors.private_marker, actors.other_marker, actors.org_marker)
     attacks = [*unauthenticated, *_users(tokens, privately=False)]
     return Group(tuple(attacks), markers, objects.ids, Extent())
 

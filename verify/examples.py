@@ -45,8 +45,11 @@ OPEN_TO_EVERY_SCOPE_IN_SQL = {
     "rag_get_collection",
     "rag_list_collections",
     "rag_list_names",
+    "rag_list_orgs",
     "rag_remember_embedding",
 }
+# Routes that every scope opens.
+OPEN_TO_EVERY_SCOPE = {"GET /v1/orgs"}
 
 # Targets whose rightful request shows and changes nothing that is recognised: counters, states, links, files.
 WITHOUT_EFFECT = {

@@ -129,7 +129,8 @@ def _attack_unexposed(
     is_exposed: bool = False,
 ) -> Iterator[Finding]:
     """What PostgREST does not expose is not reached. `is_exposed`: it may succeed, and show nothing."""
-    markers = (sweep.actors.marker, sweep.actors.private_marker, sweep.actors.other_marker)
+    actors = sweep.actors
+    markers = (actors.marker, actors.private_marker, actors.other_marker, actors.org_marker)
     for description, request in requests:
         for caller, headers in callers.items():
             if request.headers and caller != ADMIN:

@@ -1,4 +1,4 @@
-"""The platform contract's wire models of administration: health for anybody, details and stats for admins."""
+"""The platform contract's wire models of administration: health, its details and stats for admins, orgs."""
 
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -115,3 +115,21 @@ class Stats(BaseModel):
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
         return cls(**row)
+
+
+class Org(BaseModel):
+    """`name` is null for an org that the deployment keeps in a table of its own."""
+
+    id: str
+    name: str | None
+    role: str | None
+
+
+class Orgs(BaseModel):
+    """By name."""
+
+    data: list[Org]
+
+    @classmethod
+    def of(cls, rows: list[dict[str, Any]]) -> Self:
+        return cls(data=[Org(**row) for row in rows])

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from mnemosyne import errors
 from mnemosyne.config import Settings
 from mnemosyne.keys import ApiKey
-from mnemosyne.models.administration import Health, Stats
+from mnemosyne.models.administration import Health, Org, Orgs, Stats
 from mnemosyne.requests import Request
 from mnemosyne.resources.chat import ChatResource
 from mnemosyne.resources.collections import CollectionsResource
@@ -58,6 +58,10 @@ class Mnemosyne:
     def stats(self) -> Stats:
         """For admins: a key with the scope admin."""
         return Stats.of(self._transport.send(Request("GET", "/stats")))
+
+    def orgs(self) -> list[Org]:
+        """The caller's orgs, by name; of a key its one org."""
+        return Orgs.of(self._transport.send(Request("GET", "/orgs"))).data
 
     def __enter__(self) -> Self:
         return self

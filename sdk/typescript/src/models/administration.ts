@@ -1,4 +1,4 @@
-// A deployment's health, and an org's figures.
+// A deployment's health, an org's figures, and the caller's orgs.
 
 export type State = "healthy" | "degraded" | "unhealthy" | "unknown" | "not_configured";
 
@@ -21,4 +21,11 @@ export interface Stats {
   readonly storageUsedBytes: number;
   readonly apiCallsToday: number;
   readonly isComplete: boolean;
+}
+
+export interface Org {
+  readonly id: string;
+  /** Null for an org that the deployment keeps in a table of its own. */
+  readonly name: string | null;
+  readonly role: "admin" | "member" | (string & {}) | null;
 }

@@ -14,7 +14,7 @@ from mnemosyne.aio.resources.documents import AsyncDocumentsResource
 from mnemosyne.aio.resources.retrievals import AsyncRetrievalsResource
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.config import Settings
-from mnemosyne.models.administration import Health, Stats
+from mnemosyne.models.administration import Health, Org, Orgs, Stats
 from mnemosyne.requests import Request
 
 
@@ -57,6 +57,10 @@ class AsyncMnemosyne:
     async def stats(self) -> Stats:
         """For admins: a key with the scope admin."""
         return Stats.of(await self._transport.send(Request("GET", "/stats")))
+
+    async def orgs(self) -> list[Org]:
+        """The caller's orgs, by name; of a key its one org."""
+        return Orgs.of(await self._transport.send(Request("GET", "/orgs"))).data
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,6 +1,6 @@
 """What the API sends, typed."""
 
-from mnemosyne.models.administration import Health, Stats
+from mnemosyne.models.administration import Health, Org, Stats
 from mnemosyne.models.base import Model, Pagination
 from mnemosyne.models.chat import (
     ChatCompletion,
@@ -61,6 +61,7 @@ __all__ = [
     "GraphQueryResult",
     "Health",
     "Model",
+    "Org",
     "Pagination",
     "ReasoningStep",
     "RetrievalMetadata",

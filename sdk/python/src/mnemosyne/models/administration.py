@@ -1,4 +1,4 @@
-"""How the API is, for anybody, and its figures, for admins."""
+"""The API's health, its figures for admins, and the caller's orgs."""
 
 from datetime import datetime
 from typing import Any
@@ -30,3 +30,15 @@ class Stats(Model):
     storage_used_bytes: int
     api_calls_today: int
     is_complete: bool | None = None
+
+
+class Org(Model):
+    """`name` is None for an org that the deployment keeps in a table of its own."""
+
+    id: str
+    name: str | None = None
+    role: str | None = None
+
+
+class Orgs(Model):
+    data: list[Org]
