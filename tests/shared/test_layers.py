@@ -108,7 +108,7 @@ LAYERS = (
     ("jobs", "prepare", "work"),
     ("graph.reply", "graph.model", "graph.reading", "graph.build"),
     ("webhooks", "deliver"),
-    ("pipeline", "chat.complete", "metrics", "retrieval", "alike"),
+    ("looks", "pipeline", "chat.complete", "chat.models", "metrics", "retrieval", "alike"),
     ("conversations.nouns", "conversations.presets", "conversations.thinking", "conversations.memory"),
     ("conversations.sessions",),
     ("conversations.rewrite", "conversations.deep", "conversations.prompt"),
@@ -118,9 +118,9 @@ LAYERS = (
     ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index", "dialects.chat"),
     ("dialects.conversations", "dialects.conversed", "dialects.chat_sessions"),
     ("dialects.v1", "dialects.search", "dialects.similar", "dialects.contents", "dialects.answer"),
-    ("looks", "probes", "health", "stats", "dialects.retrievals", "dialects.administration"),
+    ("probes", "health", "stats", "dialects.retrievals", "dialects.administration"),
     ("dialects.knowledge", "knowledge", "agent_tool"),
-    ("callers", "once", "edge", "app"),
+    ("callers", "once", "edge", "app", "reference"),
 )
 ORDER = [module for layer in LAYERS for module in layer]
 # Slow to import, and not needed by every process; and who may import it when it is.
