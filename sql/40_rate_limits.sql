@@ -136,6 +136,7 @@ declare
   per record;
   paid record;
 begin
+  perform rag.begin_call();
   if auth.uid() is null or coalesce(requests, 0) < 1
     or coalesce(amount, 0) not between 1 and case bucket when 'ingest' then 10000 else 1000 end then
     return;
@@ -189,6 +190,8 @@ returns table (
 )
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total), sum(total),
     '{}'::double precision[], '{}'::bigint[]
   from rag.request_counts
