@@ -12,7 +12,7 @@ from typing import Any
 
 from shared.chunk import Chunk
 from shared.clean import clean, clean_line, shows_nothing
-from shared.embed import Embedder, embed
+from shared.embed import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.errors import InvalidRequest, about
 from shared.fields import Fields
 from shared.graph.rows import is_graphed, names_of
@@ -23,8 +23,6 @@ from shared.splitting.plan import Plan
 from shared.splitting.split import headings
 from shared.types import Acting, Principal
 
-# How many passages are embedded before the client's presence is checked again: seconds of the local model.
-EMBEDDED_AT_ONCE = 128
 # How many chunks travel in one call, unless a document has more: a megabyte or two.
 CHUNKS_AT_ONCE = 256
 

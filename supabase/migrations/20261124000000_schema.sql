@@ -2743,8 +2743,8 @@ begin
 end;
 $$;
 
--- One request, or `amount` of them, of a function, or `amount` kilobytes in the bucket ingest: a row for each limit that the caller stands under, with
--- where its window stands now. Admitted only if all windows have room, and then counted in all, else in
+-- One request, or `amount` of them, of a function, or `amount` kilobytes of the bucket ingest: a row for each
+-- limit that the caller stands under, with where its window stands now. Admitted only if all windows have room, and then counted in all, else in
 -- none: a caller is let through exactly as often as each limit says. One round trip. It returns rows and
 -- never raises for a limit, since raising would roll the count back.
 create function public.rag_hit(
@@ -2760,7 +2760,7 @@ declare
 begin
   perform rag.begin_call();
   if auth.uid() is null or coalesce(requests, 0) < 1
-    or coalesce(amount, 0) not between 1 and case bucket when 'ingest' then 10000 else 1000 end then
+    or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
   elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
     raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';

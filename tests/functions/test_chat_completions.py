@@ -124,7 +124,7 @@ OTHER = "The toaster switches off at 200 degrees."
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_model_rag_answers_over_everything_or_over_a_collection(
-    people: People, core: Pipeline, settings: Settings, local: TestClient, stream: bool
+    people: People, core: Pipeline, settings: Settings, stream: bool
 ):
     index(core, people.ann, "kettles", KETTLE)
     index(core, people.ann, "team/toasters", OTHER)
@@ -136,18 +136,21 @@ def test_the_model_rag_answers_over_everything_or_over_a_collection(
         ({"model": "rag/kettles", "index_name": "kettles"}, [KETTLE]),
         ({"model": "rag/team/toasters"}, [OTHER]),
     ]
-    for body, texts in asked:
-        with StandIn() as gateway, chatting(settings, gateway) as client:
-            gateway.replies(streams() if stream else Reply(json=MODEL_ANSWER))
+    with StandIn() as model, chatting(settings, model) as client:
+        model.replies(streams() if stream else Reply(json=MODEL_ANSWER))
+        for body, texts in asked:
             assert sorted(nodes(ask(client, people.ann, stream=stream, **body))) == texts
-            (request,) = gateway.requests
-        assert request.json["model"] == "google/gemini-2.5-flash"
-        assert all(text in request.json["messages"][-1]["content"] for text in texts)
-        assert sorted(nodes(ask(local, people.ann, stream=stream, **body))) == texts
-    # kim belongs to both orgs, sam to none.
-    of_both = nodes(ask(local, people.kim, stream=stream, model="rag"))
-    assert sorted(of_both) == sorted([KETTLE, OTHER, OF_BOLT])
-    assert nodes(ask(local, people.sam, stream=stream, model="rag")) == []
+            request = model.requests[-1].json
+            assert request["model"] == "google/gemini-2.5-flash"
+            assert all(text in request["messages"][-1]["content"] for text in texts)
+        assert len(model.requests) == len(asked)
+    with served(chat_completions.app, core) as local:
+        for body, texts in asked:
+            assert sorted(nodes(ask(local, people.ann, stream=stream, **body))) == texts
+        # kim belongs to both orgs, sam to none.
+        of_both = nodes(ask(local, people.kim, stream=stream, model="rag"))
+        assert sorted(of_both) == sorted([KETTLE, OTHER, OF_BOLT])
+        assert nodes(ask(local, people.sam, stream=stream, model="rag")) == []
 
 
 def nodes(answer: Any) -> list[str]:
@@ -161,7 +164,7 @@ def nodes(answer: Any) -> list[str]:
 
 
 def test_a_model_over_documents_that_are_not_there_is_404_in_the_contract_s_words(
-    subtests: pytest.Subtests, people: People, core: Pipeline, settings: Settings, local: TestClient
+    subtests: pytest.Subtests, people: People, core: Pipeline, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
     refused: list[tuple[dict[str, Any], int, str]] = [
@@ -175,21 +178,25 @@ def test_a_model_over_documents_that_are_not_there_is_404_in_the_contract_s_word
         ({"model": "rag", "index_name": "nope"}, 404, "No such index: 'nope' exists."),
         ({"model": "rag", "messages": [{"role": "system", "content": "x"}]}, 400, "a user prompt"),
     ]
-    with StandIn() as gateway, chatting(settings, gateway) as client:
-        for (body, status, words), asked, stream in product(refused, (client, local), (False, True)):
-            with subtests.test(body=body, stream=stream):
-                content = json.dumps({"messages": [user()], "stream": stream, **body})
-                headers = {**people.ann.headers(), "Content-Type": "application/json"}
-                answer = asked.post(PATH, content=content, headers=headers)
-                assert answer.status_code == status, answer.text
-                assert words in answer.json()["detail"]
-                assert answer.json()["error"]["message"] == answer.json()["detail"]
-        assert gateway.requests == []
-    # Another org's collection is as one that is not there; of two orgs a name does not say which is meant.
-    assert ask(local, people.bob, model="rag/kettles").json()["detail"] == "No such index: 'kettles' exists."
-    assert ask(local, people.kim, model="rag/kettles").json()["error"]["code"] == "org_required"
-    # Names that only begin like ours are the gateway's.
-    for model in ("ragged", "RAG", "rag-1"):
+    for deployment in (chatting(settings, gateway), served(chat_completions.app, core)):
+        with deployment as client:
+            for (body, status, words), stream in product(refused, (False, True)):
+                with subtests.test(body=body, stream=stream):
+                    content = json.dumps({"messages": [user()], "stream": stream, **body})
+                    headers = {**people.ann.headers(), "Content-Type": "application/json"}
+                    answer = client.post(PATH, content=content, headers=headers)
+                    assert answer.status_code == status, answer.text
+                    assert words in answer.json()["detail"]
+                    assert answer.json()["error"]["message"] == answer.json()["detail"]
+            # Another org's collection is as one that is not there. Of two orgs a name does not say which.
+            refusal = ask(client, people.bob, model="rag/kettles").json()
+            assert refusal["detail"] == "No such index: 'kettles' exists."
+            assert ask(client, people.kim, model="rag/kettles").json()["error"]["code"] == "org_required"
+    assert gateway.requests == []
+
+
+def test_a_model_whose_name_only_begins_like_ours_is_the_gateway_s(people: People, local: TestClient):
+    for model in ("ragged", "RAG", "rag-1", " rag"):
         assert ask(local, people.ann, model=model).json()["error"]["code"] == "no_model"
 
 
