@@ -132,7 +132,7 @@ def test_a_user_has_so_much_text_stored_in_a_minute(people: People, world: World
         served(knowledge.app, core) as namespace,
     ):
 
-        def put(text: str, token: str | None = None, actor: Actor = people.ann) -> httpx.Response:
+        def put(text: str, token: str | None = None, actor: Actor = people.ann) -> Any:
             body = {"index_name": "texts", "documents": [{"text": text}]}
             return index.post("/index", json=body, headers=actor.headers(token))
 
