@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+# After which a caller tries again that met a lock, or that has as many writes under way as it may have.
+BUSY_SECONDS = "3"
+
 
 class ConfigurationError(Exception):
     """A setting is missing or malformed; the message names its key, never its value."""
@@ -206,6 +209,16 @@ class DatabaseTimedOut(RagError):
     code = "database_timeout"
 
 
+class DatabaseBusy(RagError):
+    """The database is busy with other changes. Please try again in a few seconds."""
+
+    status = 503
+    code = "database_busy"
+
+    def __init__(self, message: str | None = None, **more: Any) -> None:
+        super().__init__(message, headers={"Retry-After": BUSY_SECONDS}, **more)
+
+
 class ApiKeysOff(RagError):
     """This is switched off here: there is no key to sign tokens with."""
 
@@ -308,6 +321,11 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
             return BodyTooLarge(message, code=machine, because=because)
         case "PT429":
             return RateLimited(message, code=machine, because=because)
+        case "PT503":
+            return DatabaseBusy(message, code=machine, because=because)
+        # A lock that was not free within the lock time-out (rag.begin_call).
+        case "55P03":
+            return DatabaseBusy(because=because)
         case "PGRST301" | "PGRST302" | "PGRST303":
             return Unauthorized("The token is not valid or has expired.")
         case "42501":
