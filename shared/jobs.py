@@ -96,11 +96,9 @@ class Jobs:
         """What the job is at; its lease lasts from now."""
         self.call(job, "rag_report_job", {"step": step, "lease_seconds": LEASE_SECONDS})
 
-    def give_up(
-        self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True
-    ) -> None:
-        """Write why the job was not done, and after how many seconds it is due again; never, for None. Without
-        `is_attempt` the attempt does not count."""
+    def give_up(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
+        """Write why the job was not done, and after how many seconds it is due again; never, for None.
+        Without `is_attempt` the attempt does not count."""
         arguments = {"code": code, "message": message[:500], "retry_seconds": pause, "is_attempt": is_attempt}
         try:
             self.call(job, "rag_fail_job", arguments)

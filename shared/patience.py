@@ -57,7 +57,7 @@ def patient_client(
 ) -> httpx.Client:
     """A client whose single waits take at most `seconds`, and whose requests obey `within`.
 
-    `admits` is for addresses that users of the org `org_id` chose. It raises for an IP address that must not be
+    `admits` is for hosts that users of the org `org_id` chose. It raises for an IP address that must not be
     connected to, and is called for each address of a host between the one look-up and the connection.
     """
     import httpcore

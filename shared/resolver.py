@@ -1,7 +1,7 @@
 """Host names looked up in threads, a few at once for each org.
 
-A name server that does not answer cannot be interrupted: the look-up keeps its thread. So the names that users
-choose have a pool of their own, and one org's never take all of its threads.
+A name server that does not answer cannot be interrupted: the look-up keeps its thread. So the names that
+users choose have a pool of their own, and one org's never take all of its threads.
 """
 
 import math
@@ -37,8 +37,8 @@ class Resolver:
     def _end(self, org_id: str, _: Future[Any]) -> None:
         with self._changed:
             self._running[org_id] -= 1
-            # Orgs without a look-up take no memory.
-            self._running += Counter()
+            if not self._running[org_id]:
+                del self._running[org_id]
             self._changed.notify_all()
 
 

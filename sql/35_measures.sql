@@ -46,6 +46,8 @@ create function public.rag_measure(measures jsonb)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   with measured as (
     select fields.name, coalesce(fields.label, '') as label,
       case when fields.value between 0 and 1000000 then fields.value end as value

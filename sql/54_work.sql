@@ -39,6 +39,7 @@ returns table (
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
   return query
@@ -57,6 +58,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
   stored rag.documents;
 begin
@@ -81,6 +83,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
   update rag.jobs
@@ -98,6 +101,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.jobs := rag.held_job();
   input record;
   -- What was changed since the document was brought is not changed back.
@@ -150,6 +154,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job(with_document => retry_seconds is null);
 begin
   if retry_seconds is null then

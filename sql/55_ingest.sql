@@ -32,6 +32,7 @@ declare
   org_id constant uuid := rag_put_document.document ->> 'org_id';
   home rag.collections;
 begin
+  perform rag.begin_write();
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
   if org_id is null or org_id not in (select rag.current_org_ids()) then
     raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
@@ -41,6 +42,8 @@ begin
   select stored.document_id, stored.replaced, stored.chunk_count
   from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
     rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -256,6 +259,8 @@ create function public.rag_delete_document(document_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   with gone as (
     delete from rag.documents
     where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id

@@ -49,6 +49,7 @@ as $$
 declare
   made rag.collections;
 begin
+  perform rag.begin_call();
   org_id := rag.org_meant(org_id);
   perform rag.check_name(name);
   perform rag.require_room_for_a_collection(org_id);
@@ -108,6 +109,7 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  perform rag.begin_call();
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
   return (
     with placed as (
@@ -154,6 +156,8 @@ create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
 $$;
 
@@ -170,6 +174,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   present rag.collections := rag.collection_of(collection_id);
   was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
   changed rag.collections;
@@ -202,6 +207,8 @@ begin
     perform rag.follow_switch(changed, was_graphed);
   end if;
   return next rag.shown(changed);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -213,6 +220,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   gone rag.collections := rag.collection_of(collection_id);
 begin
   -- Told to the trigger that sees them go (rag.keep_documents): the caller may not see them all.
@@ -222,6 +230,8 @@ begin
     raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   perform set_config('rag.cascade', '', true);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 

@@ -28,6 +28,7 @@ declare
   found record;
   hits rag.hit[];
 begin
+  perform rag.begin_direct_read();
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
   perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);

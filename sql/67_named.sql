@@ -70,6 +70,8 @@ create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
   from rag.require_collection(rag_find_collection.name) as home;
 $$;
@@ -79,6 +81,8 @@ create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
   where collections.org_id = rag.org_meant(null) and collections.loads is null
@@ -90,6 +94,8 @@ create function public.rag_find_documents(collection text, names text[])
 returns table (name text, document_id uuid, content_hash text, metadata jsonb)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select rag.name_of(found), found.id, found.content_hash, found.metadata
   from rag.documents_named(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
 $$;
@@ -106,6 +112,7 @@ declare
   home rag.collections;
   wanted rag.new_document[];
 begin
+  perform rag.begin_write();
   if rag_put_documents.only_present then
     home := rag.require_collection(rag_put_documents.collection);
   else
@@ -122,12 +129,15 @@ begin
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
 -- {"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, uri,
 -- status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these values,
--- with so many characters of their texts, and how many there are.
+-- with so many characters of their texts (at most 100,000), and how many there are. A page ends early after eight
+-- megabytes: the caller asks again for the rest.
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
   metadata jsonb default '{}'
@@ -136,9 +146,11 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
   facets constant uuid[] := array(
     select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  most_characters constant integer := least(coalesce(characters, 100000), 100000);
 begin
   return (
     with listed as (
@@ -153,22 +165,29 @@ begin
             select from rag.facets as own
             where own.org_id = home.org_id and own.document_id = documents.id and own.facet = asked.facet))
     ), page as (
-      select listed.*
-      from listed
-      order by listed.created_at, listed.id
-      limit least("limit", 1000) offset "offset"
+      select sized.*, sum(sized.bytes) over (order by sized.created_at, sized.id) - sized.bytes as bytes_before
+      from (
+        select listed.*, least(octet_length(documents.content), 4 * most_characters)
+          -- Joined to something, it is not compressed.
+          + pg_column_size(documents.metadata || '{}') as bytes
+        from listed
+        join rag.documents on documents.org_id = home.org_id and documents.id = listed.id
+        order by listed.created_at, listed.id
+        limit least("limit", 1000) offset "offset"
+      ) as sized
     )
     select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
       jsonb_build_object(
         'name', rag.name_of(documents), 'document_id', documents.id,
-        'content', left(documents.content, coalesce(characters, length(documents.content))),
-        'is_truncated', coalesce(length(documents.content) > characters, false),
+        'content', left(documents.content, most_characters),
+        'is_truncated', length(documents.content) > most_characters,
         'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
         'source_type', documents.source_type, 'uri', documents.uri, 'status', documents.status,
         'created_at', documents.created_at, 'updated_at', documents.updated_at)
       order by page.created_at, page.id), '[]'))
     from page
-    join rag.documents on documents.org_id = home.org_id and documents.id = page.id);
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    where page.bytes_before < 8 << 20);
 end;
 $$;
 
@@ -179,6 +198,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.require_collection(rag_delete_named.collection);
   present constant uuid[] := array(select found.id from rag.documents_named(home, names) as found);
 begin
@@ -192,6 +212,8 @@ begin
   delete from rag.documents as gone
   where gone.org_id = home.org_id and gone.id = any (present)
   returning rag.name_of(gone);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 

@@ -161,6 +161,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.held_extraction();
 begin
   if most is null or most not between 1 and 1000 then
@@ -209,6 +210,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.held_extraction();
   behind constant integer := first + jsonb_array_length(chunks);
   read constant integer[] := array(
@@ -262,6 +264,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.extractions := rag.held_extraction(with_document => false);
 begin
   update rag.extractions as known
@@ -286,6 +289,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
   if not rag.has_scope('documents:write') then
@@ -295,6 +299,8 @@ begin
       using errcode = 'PT409', detail = 'graph_off';
   end if;
   return rag.read_collection(home, coalesce(again, false));
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 

@@ -54,9 +54,7 @@ class Reading:
         """For another turn; nothing is wrong with it."""
         self._tell("rag_fail_extraction", {})
 
-    def give_up(
-        self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True
-    ) -> None:
+    def give_up(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
         """Write why the document was not read, and after how many seconds it is due again; never, for None.
         Without `is_attempt` the attempt does not count."""
         end: Row = {"retry_seconds": pause}

@@ -72,7 +72,18 @@ create table rag.settings (
   -- How many chunks that name an entity are read at most, those where it is most prominent first.
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   -- After so many milliseconds the graph is followed no further.
-  graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000)
+  graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
+  -- SHA-256 of the secret that our functions send, in hexadecimal; of two secrets while one replaces the other.
+  functions_secret_hashes text[] not null default '{}'
+    check (cardinality(functions_secret_hashes) <= 2
+      and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
+  -- Whether callers without that secret may call all exposed functions.
+  open_to_direct_callers boolean not null default false,
+  -- How many calls of one user run at the same time, of those that may take long: reads and writes of direct
+  -- callers, and writes of our functions. Keep the last well below PostgREST's pool of connections (db-pool).
+  direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
+  direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
+  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
 
 alter table rag.settings enable row level security;
@@ -196,6 +207,173 @@ revoke all on function rag.has_scope(text[]), rag.bound_collection(), rag.caller
   rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
 grant execute on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
   rag.held_lease(), rag.reads_metrics() to authenticated;
+
+-- Who may call an exposed function. Browsers call a short list of readers with the user's token alone. Every
+-- other exposed function also requires a secret header, which only our own functions send: the secret shows where
+-- a call comes from, and opens nothing that the token does not. Row security decides as without it.
+--
+-- rag.settings holds the SHA-256 of the secret, and of the next one while it is rotated. The header reaches SQL
+-- in request.headers, which PostgREST sets. A direct database session has none and is not checked. A role other
+-- than anon and authenticated is not checked either: its token was signed by our own functions.
+
+-- ok, unset (rag.settings has no hash) or wrong (the header is absent, or has another secret).
+create function rag.functions_secret_status()
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select case
+    when settings.functions_secret_hashes = '{}' then 'unset'
+    when encode(sha256(convert_to(
+      nullif(current_setting('request.headers', true), '')::json ->> 'x-rag-functions-secret', 'UTF8')), 'hex')
+      = any (settings.functions_secret_hashes) then 'ok'
+    else 'wrong'
+  end
+  from rag.settings;
+$$;
+
+-- Whether the call came from a client of PostgREST that did not send the secret.
+create function rag.is_direct_call()
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(current_setting('request.headers', true), '') <> ''
+    and current_user in ('anon', 'authenticated')
+    and rag.functions_secret_status() <> 'ok';
+$$;
+
+-- Raises PT413 for a direct call of more than a megabyte, and PT411 for one that does not state its size. A request
+-- without both headers has no body, unless it is a POST of HTTP/2.
+create function rag.check_direct_size()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  headers constant json := current_setting('request.headers');
+  size constant text := coalesce(headers ->> 'content-length',
+    case when current_setting('request.method', true) in ('GET', 'HEAD') then '0' end, '');
+begin
+  if headers ->> 'transfer-encoding' is not null or size !~ '^[0-9]{1,15}$' then
+    raise exception 'A direct call must have a Content-Length.' using errcode = 'PT411', detail = 'length_required';
+  elsif size::bigint > 1048576 then
+    raise exception 'A direct call may have at most 1,048,576 bytes.'
+      using errcode = 'PT413', detail = 'body_too_large';
+  end if;
+end;
+$$;
+
+-- Raises PT403 for a caller who belongs to no org, or whose token counts for none.
+create function rag.require_org()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not exists (select from rag.current_org_ids()) then
+    raise exception 'You belong to no org.' using errcode = 'PT403', detail = 'no_org';
+  end if;
+end;
+$$;
+
+-- Take one of the user's `most` slots of that kind for the rest of the transaction; false when all are taken. A slot
+-- is an advisory lock, because a read-only transaction cannot count in a table.
+create function rag.take_slot(kind text, most integer)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  for slot in 1..most loop
+    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, auth.uid(), slot), 0)) then
+      return true;
+    end if;
+  end loop;
+  return false;
+end;
+$$;
+
+-- First statement of the readers that browsers may call directly. Our functions' calls of these have a rate limit;
+-- direct calls have a limit of how many run at the same time (PT429).
+create function rag.begin_direct_read()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if rag.is_direct_call() then
+    perform rag.check_direct_size();
+    perform rag.require_org();
+    if not rag.take_slot('read', (select direct_reads_per_user from rag.settings)) then
+      raise exception 'You have as many searches running as one user may have. Please wait for one of them.'
+        using errcode = 'PT429', detail = 'too_many_reads';
+    end if;
+  end if;
+  return true;
+end;
+$$;
+
+-- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
+-- these functions to direct callers. It returns true, so that it can be the first variable of a function. It waits
+-- for no lock longer than five seconds from here on, until the end of the transaction with its deferred triggers:
+-- PostgREST has few connections, and a call that waits holds one.
+create function rag.begin_call()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if rag.is_direct_call() then
+    if not (select open_to_direct_callers from rag.settings) then
+      if rag.functions_secret_status() = 'unset' then
+        raise exception 'The functions secret is not set in this database. See README.md, Functions secret.'
+          using errcode = 'PT403', detail = 'functions_secret_unset';
+      end if;
+      raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
+        using errcode = 'PT403', detail = 'functions_secret_required';
+    end if;
+    perform rag.check_direct_size();
+  end if;
+  perform set_config('lock_timeout', '5s', true);
+  return true;
+end;
+$$;
+
+-- The same for functions that may take as long as their time-out of a minute. One user has few of them running at the
+-- same time (PT503).
+create function rag.begin_write()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_direct constant boolean := rag.is_direct_call();
+begin
+  perform rag.begin_call();
+  if is_direct then
+    perform rag.require_org();
+  end if;
+  if coalesce(current_setting('request.headers', true), '') <> '' and not rag.take_slot('write', (
+    select case when is_direct then direct_writes_per_user else writes_per_user end from rag.settings))
+  then
+    raise exception 'You have as many changes running as one user may have. Please wait for one of them.'
+      using errcode = 'PT503', detail = 'too_many_writes';
+  end if;
+  return true;
+end;
+$$;
+
+-- For the exception handler of a function that met a lock: PT409 for a direct caller, to whom PostgREST would answer
+-- 500, and PT503 for our functions.
+create function rag.refuse_locked()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  raise exception 'Another change of the same data is running. Please try again in a few seconds.'
+    using errcode = case when rag.is_direct_call() then 'PT409' else 'PT503' end, detail = 'locked';
+end;
+$$;
+
+revoke all on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(), rag.require_org(),
+  rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(), rag.refuse_locked()
+  from public, anon, service_role;
+grant execute on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(),
+  rag.require_org(), rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(),
+  rag.refuse_locked() to authenticated;
 
 -- Who belongs where. An org is a tenant; a member belongs to it as admin or member. Orgs and members are
 -- written by the deployer (SQL editor, seed, own back office); signed-in callers read their own rows.
@@ -1727,9 +1905,13 @@ begin
       where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
         and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
       return;
-    exception when foreign_key_violation then
-      -- It has gone by now: the next look does not see it.
-      null;
+    exception
+      when foreign_key_violation then
+        -- It has gone by now: the next look does not see it.
+        null;
+      when lock_not_available then
+        -- At the end of the transaction, where the function that was called can catch nothing any more.
+        perform rag.refuse_locked();
     end;
   end loop;
 end;
@@ -1977,6 +2159,8 @@ create function public.rag_measure(measures jsonb)
 returns void
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   with measured as (
     select fields.name, coalesce(fields.label, '') as label,
       case when fields.value between 0 and 1000000 then fields.value end as value
@@ -2076,6 +2260,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   org_id constant uuid := rag.org_meant(null);
   home rag.collections;
 begin
@@ -2099,6 +2284,7 @@ returns setof rag.events
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  perform rag.begin_call();
   if "limit" is null or "limit" not between 1 and 1000 then
     raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
   elsif "offset" is null or "offset" < 0 then
@@ -2660,6 +2846,7 @@ declare
   per record;
   paid record;
 begin
+  perform rag.begin_call();
   if auth.uid() is null or coalesce(requests, 0) < 1 or coalesce(amount, 0) not between 1 and 1000 then
     return;
   elsif bucket not in ('rag', 'api') or window_seconds not in (1, 60, 3600, 86400) then
@@ -2706,6 +2893,8 @@ returns table (
 )
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total), sum(total),
     '{}'::double precision[], '{}'::bigint[]
   from rag.request_counts
@@ -2845,6 +3034,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant uuid := case
     when collection_id is null then rag.org_meant(org_id) else (rag.collection_of(collection_id)).org_id end;
   known rag.replies;
@@ -2944,6 +3134,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 begin
+  perform rag.begin_call();
   if octet_length(body) > 250000 then
     perform public.rag_release_reply(org_id, key_hash, claim);
     return false;
@@ -2965,6 +3156,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 begin
+  perform rag.begin_call();
   delete from rag.replies as present
   where present.org_id = rag.org_meant(rag_release_reply.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_reply.key_hash
@@ -3318,6 +3510,7 @@ declare
   present rag.sessions;
   wanted rag.collections;
 begin
+  perform rag.begin_call();
   if history is null or history not between 0 and 1000 then
     raise exception 'history must be between 0 and 1000' using errcode = 'PT400', detail = 'invalid_history';
   end if;
@@ -3394,6 +3587,7 @@ declare
   wanted rag.collections;
   said integer;
 begin
+  perform rag.begin_call();
   perform rag.require_chat_scope();
   perform rag.check_messages(messages);
   said := jsonb_array_length(messages);
@@ -3429,6 +3623,7 @@ returns setof rag.session
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  perform rag.begin_call();
   perform rag.require_chat_scope();
   perform rag.check_page("limit", "offset", 'desc', 'last_message_at', array['last_message_at']);
   return query
@@ -3450,6 +3645,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.sessions := rag.session_of(session_id);
 begin
   if "limit" is null or "limit" not between 1 and 1000 then
@@ -3473,6 +3669,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   gone constant rag.sessions := rag.session_of(session_id);
 begin
   delete from rag.sessions where sessions.org_id = gone.org_id and sessions.id = gone.id;
@@ -3525,6 +3722,8 @@ create function public.rag_recall_embedding(hash text, max_age_seconds integer)
 returns real[]
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select remembered.embedding::real[]
   from rag.query_embeddings as remembered
   where remembered.user_id = (select auth.uid()) and remembered.hash = rag_recall_embedding.hash
@@ -3541,6 +3740,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   caller constant uuid := auth.uid();
   dimensions constant integer := extensions.vector_dims(embedding);
   needle extensions.halfvec(1536);
@@ -3598,6 +3798,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.collection_of(rag_begin_upload.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
 begin
@@ -3796,7 +3997,8 @@ create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
 grant select, insert, delete on rag.jobs to authenticated;
-grant update (state, due_at, lease, step, error_code, error_message, finished_at) on rag.jobs to authenticated;
+grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+  on rag.jobs to authenticated;
 grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;
@@ -4121,6 +4323,8 @@ create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select webhooks.id, webhooks.org_id, endpoints.url, endpoints.description, webhooks.events,
     webhooks.collection_id, webhooks.enabled, endpoints.failing_since, webhooks.created_at, webhooks.updated_at
   from rag.webhooks
@@ -4160,6 +4364,7 @@ declare
   home rag.collections;
   made uuid;
 begin
+  perform rag.begin_call();
   if collection_id is not null then
     home := rag.collection_of(collection_id);
     org_id := coalesce(org_id, home.org_id);
@@ -4193,6 +4398,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   present constant rag.webhook := rag.webhook_of(webhook_id);
   anew constant boolean := coalesce(enabled, url is not null);
 begin
@@ -4217,6 +4423,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   present constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
@@ -4236,6 +4443,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   gone constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   delete from rag.webhooks where webhooks.org_id = gone.org_id and webhooks.id = gone.id;
@@ -4251,6 +4459,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   webhook constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
@@ -4279,6 +4488,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   webhook constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   if not webhook.enabled then
@@ -4380,6 +4590,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
   sent constant bytea := decode(document ->> 'bytes', 'base64');
@@ -4447,6 +4658,8 @@ begin
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.shown(stored);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -4514,6 +4727,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
@@ -4549,6 +4763,8 @@ create function public.rag_get_document(document_id uuid)
 returns setof rag.document
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select shown.* from rag.shown(rag.document_of(rag_get_document.document_id)) as shown;
 $$;
 
@@ -4559,6 +4775,7 @@ returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   present rag.documents := rag.document_of(document_id);
   wanted rag.documents := jsonb_populate_record(present, (
     select coalesce(jsonb_object_agg(change.key, change.value), '{}')
@@ -4588,6 +4805,8 @@ create function public.rag_get_original(document_id uuid)
 returns table (filename text, content_type text, bytes text, url text, path text)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
     originals.path
   from rag.document_of(rag_get_original.document_id) as document
@@ -4613,19 +4832,21 @@ grant execute on function rag.shown(rag.documents), rag.document_of(uuid),
 -- once, or its job is claimed again.
 
 -- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
--- was brought anew or deleted.
-create function rag.held_job()
+-- was brought anew or deleted. with_document: the document is locked too.
+create function rag.held_job(with_document boolean default true)
 returns rag.jobs
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held rag.jobs;
 begin
-  -- The document first, as everybody who deletes or replaces one locks it.
-  perform from rag.documents
-  join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-  where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
-  for update of documents;
+  if with_document then
+    -- The document first: every transaction that deletes or replaces one locks it before its job.
+    perform from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
+    for update of documents;
+  end if;
   select * into held
   from rag.jobs
   where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease() and state = 'running'
@@ -4646,6 +4867,7 @@ returns table (
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
   return query
@@ -4664,6 +4886,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
   stored rag.documents;
 begin
@@ -4688,6 +4911,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
   update rag.jobs
@@ -4705,6 +4929,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.jobs := rag.held_job();
   input record;
   -- What was changed since the document was brought is not changed back.
@@ -4747,13 +4972,18 @@ begin
 end;
 $$;
 
--- It did not work, and why. retry_seconds: after which to try again; null: never, and the document says so.
-create function public.rag_fail_job(code text, message text, retry_seconds integer default null)
+-- The job failed, and why. retry_seconds: after which it is due again; null: never, and the document has the error.
+-- is_attempt: false does not count the attempt. A job that is due again leaves its document alone, and does not wait
+-- for the document's lock, which may be the one that the job could not get.
+create function public.rag_fail_job(
+  code text, message text, retry_seconds integer default null, is_attempt boolean default true
+)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
-  held constant rag.jobs := rag.held_job();
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.jobs := rag.held_job(with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents
@@ -4762,6 +4992,7 @@ begin
   end if;
   update rag.jobs
   set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
+    attempts = jobs.attempts - case when is_attempt then 0 else 1 end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
     error_code = code, error_message = message,
     finished_at = case when retry_seconds is null then clock_timestamp() end
@@ -4769,13 +5000,13 @@ begin
 end;
 $$;
 
-revoke all on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+revoke all on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
   public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer)
+  public.rag_fail_job(text, text, integer, boolean)
   from public, anon, service_role;
-grant execute on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+grant execute on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
   public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer)
+  public.rag_fail_job(text, text, integer, boolean)
   to authenticated;
 
 -- The write path of every API: documents and their chunks go in, are replaced or go away in one
@@ -4812,6 +5043,7 @@ declare
   org_id constant uuid := rag_put_document.document ->> 'org_id';
   home rag.collections;
 begin
+  perform rag.begin_write();
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
   if org_id is null or org_id not in (select rag.current_org_ids()) then
     raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
@@ -4821,6 +5053,8 @@ begin
   select stored.document_id, stored.replaced, stored.chunk_count
   from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
     rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -5036,6 +5270,8 @@ create function public.rag_delete_document(document_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   with gone as (
     delete from rag.documents
     where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
@@ -5081,6 +5317,8 @@ create function public.rag_list_keys(key_id uuid default null)
 returns setof rag.api_key
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   -- Joined, not expanded: (f(row)).* would call it once for each column.
   select shown.*
   from rag.api_keys
@@ -5130,6 +5368,7 @@ declare
   bound uuid;
   made rag.api_keys;
 begin
+  perform rag.begin_call();
   org_id := rag.org_meant(org_id);
   if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
     raise exception 'the scope admin is for the org''s admins'
@@ -5171,6 +5410,7 @@ declare
   old rag.api_keys;
   made rag.api_keys;
 begin
+  perform rag.begin_call();
   if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
     raise exception 'overlap_seconds must be between 0 and 604800'
       using errcode = 'PT400', detail = 'invalid_overlap';
@@ -5209,6 +5449,8 @@ create function public.rag_revoke_key(key_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   with ended as (
     update rag.api_keys set revoked_at = coalesce(revoked_at, now())
     where org_id = any (array(select rag.current_org_ids())) and id = rag_revoke_key.key_id
@@ -5224,6 +5466,8 @@ returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scop
   requests_per_minute integer, expires_at timestamptz)
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   update rag.api_keys set last_used_at = now()
   where hash = (select rag.sought_hash()) and revoked_at is null
     and (expires_at is null or expires_at > now())
@@ -5290,6 +5534,7 @@ as $$
 declare
   made rag.collections;
 begin
+  perform rag.begin_call();
   org_id := rag.org_meant(org_id);
   perform rag.check_name(name);
   perform rag.require_room_for_a_collection(org_id);
@@ -5349,6 +5594,7 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  perform rag.begin_call();
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
   return (
     with placed as (
@@ -5395,6 +5641,8 @@ create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
 $$;
 
@@ -5411,6 +5659,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   present rag.collections := rag.collection_of(collection_id);
   was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
   changed rag.collections;
@@ -5443,6 +5692,8 @@ begin
     perform rag.follow_switch(changed, was_graphed);
   end if;
   return next rag.shown(changed);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -5454,6 +5705,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   gone rag.collections := rag.collection_of(collection_id);
 begin
   -- Told to the trigger that sees them go (rag.keep_documents): the caller may not see them all.
@@ -5463,6 +5715,8 @@ begin
     raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   perform set_config('rag.cascade', '', true);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -6043,6 +6297,7 @@ declare
   started timestamptz;
   vector_ms real;
 begin
+  perform rag.begin_direct_read();
   perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
   started := clock_timestamp();
@@ -6710,6 +6965,7 @@ declare
   found record;
   hits rag.hit[];
 begin
+  perform rag.begin_direct_read();
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
   perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
@@ -6788,6 +7044,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_direct_read();
   org_ids constant uuid[] := array(select rag.current_org_ids());
 begin
   if chunk_ids is null or cardinality(chunk_ids) > 100 then
@@ -6886,6 +7143,7 @@ declare
   vector_ms real;
   lexical_ms real;
 begin
+  perform rag.begin_direct_read();
   perform rag.check_subject(chunk_id, document_id, query_text, query_vector, result, mode), rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
   if num_nonnulls(chunk_id, document_id) = 1 then
@@ -7023,6 +7281,8 @@ create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
   from rag.require_collection(rag_find_collection.name) as home;
 $$;
@@ -7032,6 +7292,8 @@ create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
   where collections.org_id = rag.org_meant(null) and collections.loads is null
@@ -7043,6 +7305,8 @@ create function public.rag_find_documents(collection text, names text[])
 returns table (name text, document_id uuid, content_hash text, metadata jsonb)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select rag.name_of(found), found.id, found.content_hash, found.metadata
   from rag.documents_named(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
 $$;
@@ -7059,6 +7323,7 @@ declare
   home rag.collections;
   wanted rag.new_document[];
 begin
+  perform rag.begin_write();
   if rag_put_documents.only_present then
     home := rag.require_collection(rag_put_documents.collection);
   else
@@ -7075,12 +7340,15 @@ begin
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
 -- {"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, uri,
 -- status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these values,
--- with so many characters of their texts, and how many there are.
+-- with so many characters of their texts (at most 100,000), and how many there are. A page ends early after eight
+-- megabytes: the caller asks again for the rest.
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
   metadata jsonb default '{}'
@@ -7089,9 +7357,11 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
   facets constant uuid[] := array(
     select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  most_characters constant integer := least(coalesce(characters, 100000), 100000);
 begin
   return (
     with listed as (
@@ -7106,22 +7376,29 @@ begin
             select from rag.facets as own
             where own.org_id = home.org_id and own.document_id = documents.id and own.facet = asked.facet))
     ), page as (
-      select listed.*
-      from listed
-      order by listed.created_at, listed.id
-      limit least("limit", 1000) offset "offset"
+      select sized.*, sum(sized.bytes) over (order by sized.created_at, sized.id) - sized.bytes as bytes_before
+      from (
+        select listed.*, least(octet_length(documents.content), 4 * most_characters)
+          -- Joined to something, it is not compressed.
+          + pg_column_size(documents.metadata || '{}') as bytes
+        from listed
+        join rag.documents on documents.org_id = home.org_id and documents.id = listed.id
+        order by listed.created_at, listed.id
+        limit least("limit", 1000) offset "offset"
+      ) as sized
     )
     select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
       jsonb_build_object(
         'name', rag.name_of(documents), 'document_id', documents.id,
-        'content', left(documents.content, coalesce(characters, length(documents.content))),
-        'is_truncated', coalesce(length(documents.content) > characters, false),
+        'content', left(documents.content, most_characters),
+        'is_truncated', length(documents.content) > most_characters,
         'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
         'source_type', documents.source_type, 'uri', documents.uri, 'status', documents.status,
         'created_at', documents.created_at, 'updated_at', documents.updated_at)
       order by page.created_at, page.id), '[]'))
     from page
-    join rag.documents on documents.org_id = home.org_id and documents.id = page.id);
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    where page.bytes_before < 8 << 20);
 end;
 $$;
 
@@ -7132,6 +7409,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.require_collection(rag_delete_named.collection);
   present constant uuid[] := array(select found.id from rag.documents_named(home, names) as found);
 begin
@@ -7145,6 +7423,8 @@ begin
   delete from rag.documents as gone
   where gone.org_id = home.org_id and gone.id = any (present)
   returning rag.name_of(gone);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -7186,13 +7466,15 @@ create function public.rag_begin_persist(name text)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
     'metadata', home.metadata, 'config', home.config)
   from rag.collection_to_persist((rag.require_collection(rag_begin_persist.name)).id) as home;
 $$;
 
--- [{id, created_at, chunk_count, bytes}]: up to 2,000 documents of the whole org after that one, the oldest first.
--- Those that have never become chunks are left out.
+-- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
+-- become chunks are left out.
 create function public.rag_list_to_persist(
   collection_id uuid, after_created_at timestamptz default null, after_id uuid default null
 )
@@ -7201,13 +7483,14 @@ language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_list_to_persist.collection_id);
 begin
   return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at,
-      'chunk_count', counted.chunks, 'bytes', page.bytes) order by page.created_at, page.id), '[]')
+    select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at)
+      order by page.created_at, page.id), '[]')
     from (
-      select documents.id, documents.created_at, octet_length(documents.content) as bytes
+      select documents.id, documents.created_at
       from rag.documents
       where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
         and (after_id is null or (documents.created_at, documents.id) > (after_created_at, after_id))
@@ -7215,12 +7498,7 @@ begin
           select from rag.chunks where chunks.org_id = home.org_id and chunks.document_id = documents.id))
       order by documents.created_at, documents.id
       limit 2000
-    ) as page
-    cross join lateral (
-      select count(*) as chunks
-      from rag.chunks
-      where chunks.org_id = home.org_id and chunks.document_id = page.id
-    ) as counted);
+    ) as page);
 end;
 $$;
 
@@ -7235,49 +7513,97 @@ as $$
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
--- Those of the documents that are still there, each with its first 256 chunks and how many it has. Each is whole:
--- as it is at this moment.
-create function public.rag_read_to_persist(collection_id uuid, document_ids uuid[])
+-- A document's chunks from `first` on: at most `most`, and none after four megabytes.
+create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(jsonb_agg(rag.persisted(chunks) order by chunks.ordinal), '[]')
+  from (
+    select sized.id, sum(sized.bytes) over (order by sized.ordinal) - sized.bytes as bytes_before
+    from (
+      -- 8,192 bytes: the embedding and the metadata, at most.
+      select stored.id, stored.ordinal, octet_length(stored.content) + 8192 as bytes
+      from rag.chunks as stored
+      where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
+        and stored.ordinal >= persisted_chunks.first
+      order by stored.ordinal
+      limit persisted_chunks.most
+    ) as sized
+  ) as page
+  join rag.chunks on chunks.org_id = persisted_chunks.org_id and chunks.id = page.id
+  where page.bytes_before < 4 << 20;
+$$;
+
+-- One document, with its first chunks and how many it has, and of its text a million characters from
+-- first_character on, with the text's length. Later parts of the text come without chunks.
+create function rag.persisted_document(home rag.collections, document_id uuid, first_character integer)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select jsonb_build_object('id', documents.id,
+    -- One that has no name of its own goes by its id, and keeps that name: unless somebody else has it.
+    'name', case when documents.external_id is not null or not exists (
+        select from rag.documents as other
+        where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
+          and other.external_id = documents.id::text)
+      then rag.name_of(documents) end,
+    'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
+    'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
+    'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
+    'content', substr(documents.content, first_character + 1, 1000000), 'length', length(documents.content),
+    'content_hash', documents.content_hash, 'filename', documents.filename,
+    'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
+    'processing_info', documents.processing_info, 'created_at', documents.created_at,
+    'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
+    'chunks', case when first_character = 0
+      then rag.persisted_chunks(home.org_id, documents.id, 0, 256) else '[]' end)
+  from rag.documents
+  cross join lateral (
+    select count(*) as chunks, min(chunks.embedding_model) as model
+    from rag.chunks
+    where chunks.org_id = home.org_id and chunks.document_id = documents.id
+  ) as counted
+  where documents.org_id = home.org_id and documents.id = persisted_document.document_id;
+$$;
+
+-- Those of the documents that are still there, the oldest first, as rag.persisted_document has them: each as it is at
+-- this moment, and none after four megabytes. The caller asks again for the rest.
+create function public.rag_read_to_persist(
+  collection_id uuid, document_ids uuid[], first_character integer default 0
+)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_read_to_persist.collection_id);
+  listed_id uuid;
+  document jsonb;
+  page jsonb[] := '{}';
+  bytes bigint := 0;
 begin
-  return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', documents.id,
-      -- One that has no name of its own goes by its id, and keeps that name: unless somebody else has it.
-      'name', case when documents.external_id is not null or not exists (
-          select from rag.documents as other
-          where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
-            and other.external_id = documents.id::text)
-        then rag.name_of(documents) end,
-      'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
-      'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
-      'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
-      'content', documents.content, 'content_hash', documents.content_hash, 'filename', documents.filename,
-      'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
-      'processing_info', documents.processing_info, 'created_at', documents.created_at,
-      'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
-      'chunks', coalesce(first.chunks, '[]')) order by documents.created_at, documents.id), '[]')
+  if first_character is null or first_character < 0 then
+    raise exception 'first_character must be at least 0' using errcode = 'PT400', detail = 'invalid_first_character';
+  end if;
+  for listed_id in
+    select documents.id
     from rag.documents
-    cross join lateral (
-      select count(*) as chunks, min(chunks.embedding_model) as model
-      from rag.chunks
-      where chunks.org_id = home.org_id and chunks.document_id = documents.id
-    ) as counted
-    cross join lateral (
-      select jsonb_agg(rag.persisted(passage) order by passage.ordinal) as chunks
-      from rag.chunks as passage
-      where passage.org_id = home.org_id and passage.document_id = documents.id and passage.ordinal < 256
-    ) as first
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and documents.id = any (rag_read_to_persist.document_ids));
+      and documents.id = any (rag_read_to_persist.document_ids)
+    order by documents.created_at, documents.id
+  loop
+    document := rag.persisted_document(home, listed_id, first_character);
+    page := array_append(page, document);
+    bytes := bytes + pg_column_size(document);
+    exit when bytes > 4 << 20;
+  end loop;
+  return to_jsonb(page);
 end;
 $$;
 
--- Up to a thousand chunks of a document from that one on; PT409 when it is no longer as it was then.
+-- Up to a thousand chunks of a document from that one on, and none after four megabytes; PT409 when it is no longer as it was then.
 create function public.rag_read_chunks_to_persist(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
@@ -7286,6 +7612,7 @@ language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_read_chunks_to_persist.collection_id);
 begin
   if not exists (
@@ -7297,22 +7624,20 @@ begin
     raise exception 'a document changed while it was persisted; please try again'
       using errcode = 'PT409', detail = 'document_changed';
   end if;
-  return (
-    select coalesce(jsonb_agg(rag.persisted(chunks) order by chunks.ordinal), '[]')
-    from rag.chunks
-    where chunks.org_id = home.org_id and chunks.document_id = rag_read_chunks_to_persist.document_id
-      and chunks.ordinal >= "first" and chunks.ordinal < "first" + 1000);
+  return rag.persisted_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
 end;
 $$;
 
 revoke all on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
   public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[]),
+  public.rag_read_to_persist(uuid, uuid[], integer),
   public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
   from public, anon, service_role;
 grant execute on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
   public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[]),
+  public.rag_read_to_persist(uuid, uuid[], integer),
   public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
   to authenticated;
 
@@ -7354,6 +7679,8 @@ create function public.rag_check_load(name text, overwrite boolean default false
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
     select collections.id
     from rag.collections
@@ -7369,6 +7696,7 @@ returns uuid
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
   tier constant rag.tiers := rag.tier_of(home_id);
   made uuid;
@@ -7427,6 +7755,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_load_documents.collection_id);
   new rag.new_document[] := rag.new_documents(home, rag_load_documents.documents);
   stored rag.stored[];
@@ -7464,6 +7793,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_load_chunks.collection_id);
   present integer;
 begin
@@ -7495,6 +7825,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_finish_load.collection_id);
 begin
   perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
@@ -7509,6 +7840,8 @@ exception when unique_violation then
   -- Somebody made it by another way, just now.
   raise exception 'there is a collection of that name already'
     using errcode = 'PT409', detail = 'duplicate_collection';
+when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -7519,6 +7852,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_abandon_load.collection_id);
 begin
   delete from rag.documents
@@ -7559,6 +7893,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_call();
   org_ids constant uuid[] := case when rag_locate.org_id is null then array(select rag.current_org_ids())
     else array[rag.org_meant(rag_locate.org_id)] end;
 begin
@@ -7650,6 +7985,7 @@ declare
   taken bigint;
   complete boolean;
 begin
+  perform rag.begin_call();
   if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
     raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
   elsif ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
@@ -7837,19 +8173,21 @@ end;
 $$;
 
 -- The reading of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, brought anew,
--- retitled or deleted, or it is not the user's to see any more.
-create function rag.held_extraction()
+-- retitled or deleted, or it is not the user's to see any more. with_document: the document is locked too.
+create function rag.held_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held rag.extractions;
 begin
-  -- The document first, as everybody who deletes or replaces one locks it.
-  perform from rag.documents
-  join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
-  where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
-  for no key update of documents;
+  if with_document then
+    -- The document first: every transaction that deletes or replaces one locks it before its extraction.
+    perform from rag.documents
+    join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
+    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
+    for no key update of documents;
+  end if;
   select * into held
   from rag.extractions
   where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease()
@@ -7871,6 +8209,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.held_extraction();
 begin
   if most is null or most not between 1 and 1000 then
@@ -7919,6 +8258,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.held_extraction();
   behind constant integer := first + jsonb_array_length(chunks);
   read constant integer[] := array(
@@ -7961,7 +8301,8 @@ end;
 $$;
 
 -- It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and the
--- row says so. Without a code nothing is wrong: it is left for another turn.
+-- row says so. Without a code nothing is wrong: it is left for another turn, and the attempt does not count. The
+-- document is not locked: its lock may be the one that the reading could not get.
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
   prompt_tokens bigint default 0, completion_tokens bigint default 0
@@ -7971,12 +8312,13 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  held constant rag.extractions := rag.held_extraction();
+  is_admitted constant boolean := rag.begin_call();
+  held constant rag.extractions := rag.held_extraction(with_document => false);
 begin
   update rag.extractions as known
   set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
-    due_at = case when code is null then clock_timestamp()
-      else clock_timestamp() + make_interval(secs => retry_seconds) end,
+    due_at = clock_timestamp() + make_interval(secs => case when code is null then coalesce(retry_seconds, 0)
+      else retry_seconds end),
     prompt_tokens = held.prompt_tokens + rag_fail_extraction.prompt_tokens,
     completion_tokens = held.completion_tokens + rag_fail_extraction.completion_tokens,
     error_code = coalesce(code, held.error_code), error_message = coalesce(message, held.error_message),
@@ -7995,6 +8337,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
   if not rag.has_scope('documents:write') then
@@ -8004,6 +8347,8 @@ begin
       using errcode = 'PT409', detail = 'graph_off';
   end if;
   return rag.read_collection(home, coalesce(again, false));
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -8085,13 +8430,13 @@ revoke all on function public.rag_claim_extractions(integer, integer, boolean)
   from public, anon, authenticated, service_role;
 grant execute on function public.rag_claim_extractions(integer, integer, boolean) to rag_worker;
 
-revoke all on function rag.held_extraction(), public.rag_open_extraction(integer),
+revoke all on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
   public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
   public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
   rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
   rag.forget_names(uuid, uuid)
   from public, anon, service_role;
-grant execute on function rag.held_extraction(), public.rag_open_extraction(integer),
+grant execute on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
   public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
   public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
   rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
@@ -9099,6 +9444,7 @@ declare
   started timestamptz;
   graph_ms real;
 begin
+  perform rag.begin_direct_read();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops, relation_types);
   scope := rag.scope_of(filters);
@@ -9312,6 +9658,7 @@ as $$
 declare
   scope rag.scope;
 begin
+  perform rag.begin_direct_read();
   if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
     raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
   elsif document_ids is null or cardinality(document_ids) > 20 then
@@ -9351,6 +9698,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   own constant uuid[] := array(select rag.admin_org_ids());
   fewer constant integer := least(most, 200000);
   counted bigint[];
@@ -9470,10 +9818,13 @@ as $$
   ) as counted;
 $$;
 
--- What the database knows of itself, and what waits for the worker: of the orgs that the caller administers, or, for
--- the worker, of all; nothing for everybody else.
+-- State of the database, and the worker's queues: of the orgs that the caller administers, or, for the worker, of
+-- all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not
+-- (unset, wrong). This function is not guarded, so that it can report that.
 create function public.rag_health()
-returns table (version text, pgvector text, postgres text, is_admin boolean, queues jsonb)
+returns table (
+  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text
+)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -9485,6 +9836,8 @@ begin
     own := array(select rag.admin_org_ids());
   end if;
   is_admin := cardinality(own) > 0;
+  functions_secret := (
+    select case when open_to_direct_callers then 'ok' else rag.functions_secret_status() end from rag.settings);
   if is_admin or is_worker then
     version := rag.version();
     pgvector := (select extversion from pg_catalog.pg_extension where extname = 'vector');
@@ -9499,5 +9852,115 @@ revoke all on function public.rag_stats(integer), rag.version(), rag.queues(uuid
   from public, anon, service_role;
 grant execute on function public.rag_stats(integer), rag.version(), rag.queues(uuid[]), public.rag_health()
   to authenticated;
--- It looks for the open /health of the functions, which know no user.
-grant execute on function rag.version(), rag.queues(uuid[]), public.rag_health() to rag_worker;
+-- The worker's role calls it for the public /health, which has no user.
+grant execute on function rag.version(), rag.queues(uuid[]), rag.functions_secret_status(), public.rag_health()
+  to rag_worker;
+create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
+grant select on rag.settings to rag_worker;
+
+-- Every function that PostgREST exposes, and who may execute it. Supabase grants new functions of schema public
+-- to its API roles, so each grant begins with a revoke. Tests and the sweep of attacks read this list.
+do $$
+declare
+  exposed record;
+begin
+  for exposed in
+    select * from (values
+      -- Browsers may call these with the user's token alone (rag.begin_direct_read).
+      ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
+      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,text[])'),
+      ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
+      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])'),
+      ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
+      ('direct', 'rag_widen(uuid[],integer)'),
+      -- These neither read nor write anything of an org's: policies ask the first, health checks the second.
+      ('unguarded', 'is_org_member(uuid)'),
+      ('unguarded', 'rag_health()'),
+      -- Only the worker's role calls these.
+      ('worker', 'rag_claim_deliveries(integer,integer)'),
+      ('worker', 'rag_claim_extractions(integer,integer,boolean)'),
+      ('worker', 'rag_claim_jobs(integer,integer)'),
+      ('worker', 'rag_claim_removals(integer)'),
+      ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
+      ('worker', 'rag_end_removal(uuid,text)'),
+      -- These also require the functions' secret (rag.begin_call, rag.begin_write).
+      ('guarded', 'rag_abandon_load(uuid)'),
+      ('guarded', 'rag_add_document(uuid,jsonb)'),
+      ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
+      ('guarded', 'rag_begin_persist(text)'),
+      ('guarded', 'rag_begin_upload(uuid,text,bigint)'),
+      ('guarded', 'rag_build_graph(uuid,boolean)'),
+      ('guarded', 'rag_check_load(text,boolean)'),
+      ('guarded', 'rag_claim_reply(uuid,text,text,integer,uuid,text)'),
+      ('guarded', 'rag_complete_job(jsonb,jsonb)'),
+      ('guarded', 'rag_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
+      ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
+      ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
+      ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
+      ('guarded', 'rag_delete_collection(uuid,boolean)'),
+      ('guarded', 'rag_delete_document(uuid)'),
+      ('guarded', 'rag_delete_named(text,text[])'),
+      ('guarded', 'rag_delete_session(uuid)'),
+      ('guarded', 'rag_delete_webhook(uuid)'),
+      ('guarded', 'rag_fail_extraction(text,text,integer,bigint,bigint)'),
+      ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
+      ('guarded', 'rag_find_collection(text)'),
+      ('guarded', 'rag_find_documents(text,text[])'),
+      ('guarded', 'rag_finish_load(uuid,boolean)'),
+      ('guarded', 'rag_get_collection(uuid)'),
+      ('guarded', 'rag_get_document(uuid)'),
+      ('guarded', 'rag_get_original(uuid)'),
+      ('guarded', 'rag_hit(text,text,integer,integer,integer)'),
+      ('guarded', 'rag_keep_content(text)'),
+      ('guarded', 'rag_keep_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)'),
+      ('guarded', 'rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])'),
+      ('guarded', 'rag_keep_turn(uuid,uuid,uuid,text,jsonb)'),
+      ('guarded', 'rag_list_collections(integer,integer,text,text)'),
+      ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
+      ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text)'),
+      ('guarded', 'rag_list_events(integer,integer,text,text)'),
+      ('guarded', 'rag_list_keys(uuid)'),
+      ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
+      ('guarded', 'rag_list_names()'),
+      ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
+      ('guarded', 'rag_list_sessions(integer,integer)'),
+      ('guarded', 'rag_list_to_persist(uuid,timestamp with time zone,uuid)'),
+      ('guarded', 'rag_list_webhooks(uuid)'),
+      ('guarded', 'rag_load_chunks(uuid,uuid,jsonb,text,boolean)'),
+      ('guarded', 'rag_load_documents(uuid,jsonb,bigint)'),
+      ('guarded', 'rag_locate(uuid,uuid)'),
+      ('guarded', 'rag_measure(jsonb)'),
+      ('guarded', 'rag_metrics()'),
+      ('guarded', 'rag_open_extraction(integer)'),
+      ('guarded', 'rag_open_job()'),
+      ('guarded', 'rag_open_key()'),
+      ('guarded', 'rag_open_session(uuid,uuid,integer)'),
+      ('guarded', 'rag_put_document(jsonb,jsonb)'),
+      ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
+      ('guarded', 'rag_read_chunks_to_persist(uuid,uuid,timestamp with time zone,integer)'),
+      ('guarded', 'rag_read_to_persist(uuid,uuid[],integer)'),
+      ('guarded', 'rag_recall_embedding(text,integer)'),
+      ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
+      ('guarded', 'rag_release_reply(uuid,text,uuid)'),
+      ('guarded', 'rag_remember_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
+      ('guarded', 'rag_report_job(text,integer)'),
+      ('guarded', 'rag_revoke_key(uuid)'),
+      ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
+      ('guarded', 'rag_rotate_webhook(uuid,text,integer)'),
+      ('guarded', 'rag_stats(integer)'),
+      ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
+      ('guarded', 'rag_update_document(uuid,jsonb)'),
+      ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
+    ) as listed (caller, signature)
+  loop
+    execute format('revoke all on function public.%s from public, anon, authenticated, service_role',
+      exposed.signature);
+    execute format('grant execute on function public.%s to %s', exposed.signature,
+      case exposed.caller when 'worker' then 'rag_worker' else 'authenticated' end);
+  end loop;
+end;
+$$;
+
+-- For the public /health, which has no user.
+grant execute on function public.rag_health() to rag_worker;

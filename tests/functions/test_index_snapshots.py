@@ -50,8 +50,7 @@ def chunk_count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         return 1300
     monkeypatch.setattr(loading, "CHUNKS_AT_ONCE", 16)
     monkeypatch.setattr(loading, "MORE_CHUNKS_AT_ONCE", 64)
-    for module in (loading, persist):
-        monkeypatch.setattr(module, "BYTES_AT_ONCE", 1 << 18)
+    monkeypatch.setattr(loading, "BYTES_AT_ONCE", 1 << 18)
     return 300
 
 
