@@ -14,7 +14,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from functions import index_snapshots
 from shared.config import Settings
-from shared.snapshots import loading, persist
+from shared.snapshots import loading
 from shared.snapshots.places import directory_of
 from tests.actors import Actor, World, vector
 from tests.conftest import People
