@@ -251,7 +251,7 @@ as $$
     and rag.functions_secret_status() <> 'ok';
 $$;
 
--- Raises PT413 for a direct call of more than a megabyte, and PT411 for one that does not state its size. A request
+-- Raises PT413 for a direct call of more than a megabyte, and PT400 for one that does not state its size. A request
 -- without both headers has no body, unless it is a POST of HTTP/2.
 create function rag.check_direct_size()
 returns void
@@ -263,7 +263,7 @@ declare
     case when current_setting('request.method', true) in ('GET', 'HEAD') then '0' end, '');
 begin
   if headers ->> 'transfer-encoding' is not null or size !~ '^[0-9]{1,15}$' then
-    raise exception 'A direct call must have a Content-Length.' using errcode = 'PT411', detail = 'length_required';
+    raise exception 'A direct call must have a Content-Length.' using errcode = 'PT400', detail = 'length_required';
   elsif size::bigint > 1048576 then
     raise exception 'A direct call may have at most 1,048,576 bytes.'
       using errcode = 'PT413', detail = 'body_too_large';

@@ -22,6 +22,10 @@ EXPOSED = set(CALLERS)
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
     "rag.begin_call()",
+    "rag.check_direct_size()",
+    "rag.refuse_locked()",
+    "rag.require_org()",
+    "rag.take_slot(text,integer)",
     "rag.begin_direct_read()",
     "rag.begin_write()",
     "rag.count_call()",
@@ -88,6 +92,8 @@ INTERNAL = {
     "rag.held_load(uuid)",
     "rag.insert_chunks(uuid,rag.chunked[],integer)",
     "rag.persisted(rag.chunks)",
+    "rag.persisted_chunks(uuid,uuid,integer,integer)",
+    "rag.persisted_document(rag.collections,uuid,integer)",
     "rag.placed_id(bigint)",
     "rag.check_user_named(uuid,text)",
     "rag.collection_named(uuid,text)",
