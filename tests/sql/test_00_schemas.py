@@ -255,7 +255,7 @@ COLUMN_GRANTS = {
         "UPDATE": {"last_used_at", "expires_at", "revoked_at", "replaced_at"},
     },
     "jobs": {
-        "UPDATE": {"state", "due_at", "lease", "step", "error_code", "error_message", "finished_at"},
+        "UPDATE": {"state", "attempts", "due_at", "lease", "step", "error_code", "error_message", "finished_at"},
     },
     "webhooks": {"UPDATE": {"events", "enabled", "updated_at"}},
     "events": {
@@ -491,6 +491,8 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag_delete_session(uuid)",
         "rag_keep_turn(uuid,uuid,uuid,text,jsonb)",
         "rag.begin_call()",
+        "rag.refuse_locked()",
+        "rag.take_slot(text,integer)",
         "rag.begin_direct_read()",
         "rag.begin_write()",
         "rag.add_subjects(rag.documents)",
