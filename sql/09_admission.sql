@@ -100,7 +100,7 @@ $$;
 
 -- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
 -- these functions to direct callers. It returns true, so that it can be the first variable of a function. It waits
--- for no lock longer than five seconds from here on, until the end of the transaction with its deferred triggers:
+-- for no lock longer than three seconds from here on, until the end of the transaction with its deferred triggers:
 -- PostgREST has few connections, and a call that waits holds one.
 create function rag.begin_call()
 returns boolean
@@ -118,7 +118,7 @@ begin
     end if;
     perform rag.check_direct_size();
   end if;
-  perform set_config('lock_timeout', '5s', true);
+  perform set_config('lock_timeout', '3s', true);
   return true;
 end;
 $$;

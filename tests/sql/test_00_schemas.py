@@ -255,7 +255,8 @@ COLUMN_GRANTS = {
         "UPDATE": {"last_used_at", "expires_at", "revoked_at", "replaced_at"},
     },
     "jobs": {
-        "UPDATE": {"state", "attempts", "due_at", "lease", "step", "error_code", "error_message", "finished_at"},
+        "UPDATE": {"state", "attempts", "due_at", "lease", "step", "error_code", "error_message",
+            "finished_at"},
     },
     "webhooks": {"UPDATE": {"events", "enabled", "updated_at"}},
     "events": {
