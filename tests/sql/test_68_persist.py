@@ -9,7 +9,7 @@ from tests.conftest import People
 
 Row = dict[str, Any]
 LONG = "The kettle is hot. \N{GRINNING FACE} " * 60_000
-TEXTS = ["short", LONG, "x" * 900_000, "y" * 900_000, "z" * 900_000, "short too"]
+TEXTS = ["short", LONG, "short too"]
 
 
 def index(world: World, people: People) -> str:
@@ -62,6 +62,6 @@ def test_a_response_has_a_maximum_of_bytes_and_the_parts_are_the_index(
         (document["name"], document["content"], len(list(chunks)))
         for document, chunks in Reading(core.database, people.ann.principal, "i").documents()
     ]
-    counts = [0, 50, 0, 0, 0, 0]
+    counts = [0, 50, 0]
     assert read[0] == ("first", "0", 1)
     assert read[1:] == [(str(place), text, counts[place - 1]) for place, text in enumerate(TEXTS, 1)]
