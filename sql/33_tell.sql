@@ -29,9 +29,13 @@ begin
       where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
         and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
       return;
-    exception when foreign_key_violation then
-      -- It has gone by now: the next look does not see it.
-      null;
+    exception
+      when foreign_key_violation then
+        -- It has gone by now: the next look does not see it.
+        null;
+      when lock_not_available then
+        -- At the end of the transaction, where the function that was called can catch nothing any more.
+        perform rag.refuse_locked();
     end;
   end loop;
 end;

@@ -91,7 +91,8 @@ create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
 grant select, insert, delete on rag.jobs to authenticated;
-grant update (state, due_at, lease, step, error_code, error_message, finished_at) on rag.jobs to authenticated;
+grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+  on rag.jobs to authenticated;
 grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;

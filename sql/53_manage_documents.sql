@@ -139,6 +139,8 @@ begin
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.shown(stored);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 

@@ -207,6 +207,8 @@ begin
     perform rag.follow_switch(changed, was_graphed);
   end if;
   return next rag.shown(changed);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -228,6 +230,8 @@ begin
     raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   perform set_config('rag.cascade', '', true);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 

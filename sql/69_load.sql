@@ -197,6 +197,8 @@ exception when unique_violation then
   -- Somebody made it by another way, just now.
   raise exception 'there is a collection of that name already'
     using errcode = 'PT409', detail = 'duplicate_collection';
+when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 

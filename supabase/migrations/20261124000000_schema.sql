@@ -88,7 +88,12 @@ create table rag.settings (
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
   -- Whether callers without that secret may call all exposed functions.
-  open_to_direct_callers boolean not null default false
+  open_to_direct_callers boolean not null default false,
+  -- How many calls of one user run at the same time, of those that may take long: reads and writes of direct
+  -- callers, and writes of our functions. Keep the last well below PostgREST's pool of connections (db-pool).
+  direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
+  direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
+  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
 
 alter table rag.settings enable row level security;
@@ -246,49 +251,139 @@ as $$
     and rag.functions_secret_status() <> 'ok';
 $$;
 
--- First statement of the readers that browsers may call directly.
+-- Raises PT413 for a direct call of more than a megabyte, and PT400 for one that does not state its size. A request
+-- without both headers has no body, unless it is a POST of HTTP/2.
+create function rag.check_direct_size()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  headers constant json := current_setting('request.headers');
+  size constant text := coalesce(headers ->> 'content-length',
+    case when current_setting('request.method', true) in ('GET', 'HEAD') then '0' end, '');
+begin
+  if headers ->> 'transfer-encoding' is not null or size !~ '^[0-9]{1,15}$' then
+    raise exception 'A direct call must have a Content-Length.' using errcode = 'PT400', detail = 'length_required';
+  elsif size::bigint > 1048576 then
+    raise exception 'A direct call may have at most 1,048,576 bytes.'
+      using errcode = 'PT413', detail = 'body_too_large';
+  end if;
+end;
+$$;
+
+-- Raises PT403 for a caller who belongs to no org, or whose token counts for none.
+create function rag.require_org()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not exists (select from rag.current_org_ids()) then
+    raise exception 'You belong to no org.' using errcode = 'PT403', detail = 'no_org';
+  end if;
+end;
+$$;
+
+-- Take one of the user's `most` slots of that kind for the rest of the transaction; false when all are taken. A slot
+-- is an advisory lock, because a read-only transaction cannot count in a table.
+create function rag.take_slot(kind text, most integer)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  for slot in 1..most loop
+    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, auth.uid(), slot), 0)) then
+      return true;
+    end if;
+  end loop;
+  return false;
+end;
+$$;
+
+-- First statement of the readers that browsers may call directly. Our functions' calls of these have a rate limit;
+-- direct calls have a limit of how many run at the same time (PT429).
 create function rag.begin_direct_read()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  return true;
-end;
-$$;
-
--- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
--- these functions to direct callers. It returns true, so that it can be the first variable of a function.
-create function rag.begin_call()
-returns boolean
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if rag.is_direct_call() and not (select open_to_direct_callers from rag.settings) then
-    if rag.functions_secret_status() = 'unset' then
-      raise exception 'The functions secret is not set in this database. See README.md, Functions secret.'
-        using errcode = 'PT403', detail = 'functions_secret_unset';
+  if rag.is_direct_call() then
+    perform rag.check_direct_size();
+    perform rag.require_org();
+    if not rag.take_slot('read', (select direct_reads_per_user from rag.settings)) then
+      raise exception 'You have as many searches running as one user may have. Please wait for one of them.'
+        using errcode = 'PT429', detail = 'too_many_reads';
     end if;
-    raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
-      using errcode = 'PT403', detail = 'functions_secret_required';
   end if;
   return true;
 end;
 $$;
 
--- The same for functions that write for as long as their time-out allows.
-create function rag.begin_write()
+-- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
+-- these functions to direct callers. It returns true, so that it can be the first variable of a function. It waits
+-- for no lock longer than three seconds from here on, until the end of the transaction with its deferred triggers:
+-- PostgREST has few connections, and a call that waits holds one.
+create function rag.begin_call()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  return rag.begin_call();
+  if rag.is_direct_call() then
+    if not (select open_to_direct_callers from rag.settings) then
+      if rag.functions_secret_status() = 'unset' then
+        raise exception 'The functions secret is not set in this database. See README.md, Functions secret.'
+          using errcode = 'PT403', detail = 'functions_secret_unset';
+      end if;
+      raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
+        using errcode = 'PT403', detail = 'functions_secret_required';
+    end if;
+    perform rag.check_direct_size();
+  end if;
+  perform set_config('lock_timeout', '3s', true);
+  return true;
 end;
 $$;
 
-revoke all on function rag.functions_secret_status(), rag.is_direct_call(), rag.begin_direct_read(),
-  rag.begin_call(), rag.begin_write() from public, anon, service_role;
-grant execute on function rag.functions_secret_status(), rag.is_direct_call(), rag.begin_direct_read(),
-  rag.begin_call(), rag.begin_write() to authenticated;
+-- The same for functions that may take as long as their time-out of a minute. One user has few of them running at the
+-- same time (PT503).
+create function rag.begin_write()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_direct constant boolean := rag.is_direct_call();
+begin
+  perform rag.begin_call();
+  if is_direct then
+    perform rag.require_org();
+  end if;
+  if coalesce(current_setting('request.headers', true), '') <> '' and not rag.take_slot('write', (
+    select case when is_direct then direct_writes_per_user else writes_per_user end from rag.settings))
+  then
+    raise exception 'You have as many changes running as one user may have. Please wait for one of them.'
+      using errcode = 'PT503', detail = 'too_many_writes';
+  end if;
+  return true;
+end;
+$$;
+
+-- For the exception handler of a function that met a lock: PT409 for a direct caller, to whom PostgREST would answer
+-- 500, and PT503 for our functions.
+create function rag.refuse_locked()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  raise exception 'Another change of the same data is running. Please try again in a few seconds.'
+    using errcode = case when rag.is_direct_call() then 'PT409' else 'PT503' end, detail = 'locked';
+end;
+$$;
+
+revoke all on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(), rag.require_org(),
+  rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(), rag.refuse_locked()
+  from public, anon, service_role;
+grant execute on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(),
+  rag.require_org(), rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(),
+  rag.refuse_locked() to authenticated;
 
 -- Who belongs where. An org is a tenant; a member belongs to it as admin or member. Orgs and members are
 -- written by the deployer (SQL editor, seed, own back office); signed-in callers read their own rows.
@@ -1841,9 +1936,13 @@ begin
       where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
         and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
       return;
-    exception when foreign_key_violation then
-      -- It has gone by now: the next look does not see it.
-      null;
+    exception
+      when foreign_key_violation then
+        -- It has gone by now: the next look does not see it.
+        null;
+      when lock_not_available then
+        -- At the end of the transaction, where the function that was called can catch nothing any more.
+        perform rag.refuse_locked();
     end;
   end loop;
 end;
@@ -3927,7 +4026,8 @@ create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
 grant select, insert, delete on rag.jobs to authenticated;
-grant update (state, due_at, lease, step, error_code, error_message, finished_at) on rag.jobs to authenticated;
+grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+  on rag.jobs to authenticated;
 grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;
@@ -4594,6 +4694,8 @@ begin
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.shown(stored);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -4766,19 +4868,21 @@ grant execute on function rag.shown(rag.documents), rag.document_of(uuid),
 -- once, or its job is claimed again.
 
 -- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
--- was brought anew or deleted.
-create function rag.held_job()
+-- was brought anew or deleted. with_document: the document is locked too.
+create function rag.held_job(with_document boolean default true)
 returns rag.jobs
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held rag.jobs;
 begin
-  -- The document first, as everybody who deletes or replaces one locks it.
-  perform from rag.documents
-  join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-  where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
-  for update of documents;
+  if with_document then
+    -- The document first: every transaction that deletes or replaces one locks it before its job.
+    perform from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
+    for update of documents;
+  end if;
   select * into held
   from rag.jobs
   where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease() and state = 'running'
@@ -4904,14 +5008,18 @@ begin
 end;
 $$;
 
--- It did not work, and why. retry_seconds: after which to try again; null: never, and the document says so.
-create function public.rag_fail_job(code text, message text, retry_seconds integer default null)
+-- The job failed, and why. retry_seconds: after which it is due again; null: never, and the document has the error.
+-- is_attempt: false does not count the attempt. A job that is due again leaves its document alone, and does not wait
+-- for the document's lock, which may be the one that the job could not get.
+create function public.rag_fail_job(
+  code text, message text, retry_seconds integer default null, is_attempt boolean default true
+)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.held_job(with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents
@@ -4920,6 +5028,7 @@ begin
   end if;
   update rag.jobs
   set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
+    attempts = jobs.attempts - case when is_attempt then 0 else 1 end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
     error_code = code, error_message = message,
     finished_at = case when retry_seconds is null then clock_timestamp() end
@@ -4927,13 +5036,13 @@ begin
 end;
 $$;
 
-revoke all on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+revoke all on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
   public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer)
+  public.rag_fail_job(text, text, integer, boolean)
   from public, anon, service_role;
-grant execute on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+grant execute on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
   public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer)
+  public.rag_fail_job(text, text, integer, boolean)
   to authenticated;
 
 -- The write path of every API: documents and their chunks go in, are replaced or go away in one
@@ -4980,6 +5089,8 @@ begin
   select stored.document_id, stored.replaced, stored.chunk_count
   from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
     rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -5617,6 +5728,8 @@ begin
     perform rag.follow_switch(changed, was_graphed);
   end if;
   return next rag.shown(changed);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -5638,6 +5751,8 @@ begin
     raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   perform set_config('rag.cascade', '', true);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -7261,12 +7376,15 @@ begin
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
 -- {"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, uri,
 -- status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these values,
--- with so many characters of their texts, and how many there are.
+-- with so many characters of their texts (at most 100,000), and how many there are. A page ends early after eight
+-- megabytes: the caller asks again for the rest.
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
   metadata jsonb default '{}'
@@ -7279,6 +7397,7 @@ declare
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
   facets constant uuid[] := array(
     select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  most_characters constant integer := least(coalesce(characters, 100000), 100000);
 begin
   return (
     with listed as (
@@ -7293,22 +7412,29 @@ begin
             select from rag.facets as own
             where own.org_id = home.org_id and own.document_id = documents.id and own.facet = asked.facet))
     ), page as (
-      select listed.*
-      from listed
-      order by listed.created_at, listed.id
-      limit least("limit", 1000) offset "offset"
+      select sized.*, sum(sized.bytes) over (order by sized.created_at, sized.id) - sized.bytes as bytes_before
+      from (
+        select listed.*, least(octet_length(documents.content), 4 * most_characters)
+          -- Joined to something, it is not compressed.
+          + pg_column_size(documents.metadata || '{}') as bytes
+        from listed
+        join rag.documents on documents.org_id = home.org_id and documents.id = listed.id
+        order by listed.created_at, listed.id
+        limit least("limit", 1000) offset "offset"
+      ) as sized
     )
     select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
       jsonb_build_object(
         'name', rag.name_of(documents), 'document_id', documents.id,
-        'content', left(documents.content, coalesce(characters, length(documents.content))),
-        'is_truncated', coalesce(length(documents.content) > characters, false),
+        'content', left(documents.content, most_characters),
+        'is_truncated', length(documents.content) > most_characters,
         'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
         'source_type', documents.source_type, 'uri', documents.uri, 'status', documents.status,
         'created_at', documents.created_at, 'updated_at', documents.updated_at)
       order by page.created_at, page.id), '[]'))
     from page
-    join rag.documents on documents.org_id = home.org_id and documents.id = page.id);
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    where page.bytes_before < 8 << 20);
 end;
 $$;
 
@@ -7333,6 +7459,8 @@ begin
   delete from rag.documents as gone
   where gone.org_id = home.org_id and gone.id = any (present)
   returning rag.name_of(gone);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -7381,8 +7509,8 @@ as $$
   from rag.collection_to_persist((rag.require_collection(rag_begin_persist.name)).id) as home;
 $$;
 
--- [{id, created_at, chunk_count, bytes}]: up to 2,000 documents of the whole org after that one, the oldest first.
--- Those that have never become chunks are left out.
+-- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
+-- become chunks are left out.
 create function public.rag_list_to_persist(
   collection_id uuid, after_created_at timestamptz default null, after_id uuid default null
 )
@@ -7395,10 +7523,10 @@ declare
   home constant rag.collections := rag.collection_to_persist(rag_list_to_persist.collection_id);
 begin
   return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at,
-      'chunk_count', counted.chunks, 'bytes', page.bytes) order by page.created_at, page.id), '[]')
+    select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at)
+      order by page.created_at, page.id), '[]')
     from (
-      select documents.id, documents.created_at, octet_length(documents.content) as bytes
+      select documents.id, documents.created_at
       from rag.documents
       where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
         and (after_id is null or (documents.created_at, documents.id) > (after_created_at, after_id))
@@ -7406,12 +7534,7 @@ begin
           select from rag.chunks where chunks.org_id = home.org_id and chunks.document_id = documents.id))
       order by documents.created_at, documents.id
       limit 2000
-    ) as page
-    cross join lateral (
-      select count(*) as chunks
-      from rag.chunks
-      where chunks.org_id = home.org_id and chunks.document_id = page.id
-    ) as counted);
+    ) as page);
 end;
 $$;
 
@@ -7426,9 +7549,65 @@ as $$
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
--- Those of the documents that are still there, each with its first 256 chunks and how many it has. Each is whole:
--- as it is at this moment.
-create function public.rag_read_to_persist(collection_id uuid, document_ids uuid[])
+-- A document's chunks from `first` on: at most `most`, and none after four megabytes.
+create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(jsonb_agg(rag.persisted(chunks) order by chunks.ordinal), '[]')
+  from (
+    select sized.id, sum(sized.bytes) over (order by sized.ordinal) - sized.bytes as bytes_before
+    from (
+      -- 8,192 bytes: the embedding and the metadata, at most.
+      select stored.id, stored.ordinal, octet_length(stored.content) + 8192 as bytes
+      from rag.chunks as stored
+      where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
+        and stored.ordinal >= persisted_chunks.first
+      order by stored.ordinal
+      limit persisted_chunks.most
+    ) as sized
+  ) as page
+  join rag.chunks on chunks.org_id = persisted_chunks.org_id and chunks.id = page.id
+  where page.bytes_before < 4 << 20;
+$$;
+
+-- One document, with its first chunks and how many it has, and of its text a million characters from
+-- first_character on, with the text's length. Later parts of the text come without chunks.
+create function rag.persisted_document(home rag.collections, document_id uuid, first_character integer)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select jsonb_build_object('id', documents.id,
+    -- One that has no name of its own goes by its id, and keeps that name: unless somebody else has it.
+    'name', case when documents.external_id is not null or not exists (
+        select from rag.documents as other
+        where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
+          and other.external_id = documents.id::text)
+      then rag.name_of(documents) end,
+    'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
+    'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
+    'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
+    'content', substr(documents.content, first_character + 1, 1000000), 'length', length(documents.content),
+    'content_hash', documents.content_hash, 'filename', documents.filename,
+    'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
+    'processing_info', documents.processing_info, 'created_at', documents.created_at,
+    'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
+    'chunks', case when first_character = 0
+      then rag.persisted_chunks(home.org_id, documents.id, 0, 256) else '[]' end)
+  from rag.documents
+  cross join lateral (
+    select count(*) as chunks, min(chunks.embedding_model) as model
+    from rag.chunks
+    where chunks.org_id = home.org_id and chunks.document_id = documents.id
+  ) as counted
+  where documents.org_id = home.org_id and documents.id = persisted_document.document_id;
+$$;
+
+-- Those of the documents that are still there, the oldest first, as rag.persisted_document has them: each as it is at
+-- this moment, and none after four megabytes. The caller asks again for the rest.
+create function public.rag_read_to_persist(
+  collection_id uuid, document_ids uuid[], first_character integer default 0
+)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
@@ -7436,40 +7615,31 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_read_to_persist.collection_id);
+  listed_id uuid;
+  document jsonb;
+  page jsonb[] := '{}';
+  bytes bigint := 0;
 begin
-  return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', documents.id,
-      -- One that has no name of its own goes by its id, and keeps that name: unless somebody else has it.
-      'name', case when documents.external_id is not null or not exists (
-          select from rag.documents as other
-          where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
-            and other.external_id = documents.id::text)
-        then rag.name_of(documents) end,
-      'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
-      'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
-      'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
-      'content', documents.content, 'content_hash', documents.content_hash, 'filename', documents.filename,
-      'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
-      'processing_info', documents.processing_info, 'created_at', documents.created_at,
-      'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
-      'chunks', coalesce(first.chunks, '[]')) order by documents.created_at, documents.id), '[]')
+  if first_character is null or first_character < 0 then
+    raise exception 'first_character must be at least 0' using errcode = 'PT400', detail = 'invalid_first_character';
+  end if;
+  for listed_id in
+    select documents.id
     from rag.documents
-    cross join lateral (
-      select count(*) as chunks, min(chunks.embedding_model) as model
-      from rag.chunks
-      where chunks.org_id = home.org_id and chunks.document_id = documents.id
-    ) as counted
-    cross join lateral (
-      select jsonb_agg(rag.persisted(passage) order by passage.ordinal) as chunks
-      from rag.chunks as passage
-      where passage.org_id = home.org_id and passage.document_id = documents.id and passage.ordinal < 256
-    ) as first
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and documents.id = any (rag_read_to_persist.document_ids));
+      and documents.id = any (rag_read_to_persist.document_ids)
+    order by documents.created_at, documents.id
+  loop
+    document := rag.persisted_document(home, listed_id, first_character);
+    page := array_append(page, document);
+    bytes := bytes + pg_column_size(document);
+    exit when bytes > 4 << 20;
+  end loop;
+  return to_jsonb(page);
 end;
 $$;
 
--- Up to a thousand chunks of a document from that one on; PT409 when it is no longer as it was then.
+-- Up to a thousand chunks of a document from that one on, and none after four megabytes; PT409 when it is no longer as it was then.
 create function public.rag_read_chunks_to_persist(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
@@ -7490,22 +7660,20 @@ begin
     raise exception 'a document changed while it was persisted; please try again'
       using errcode = 'PT409', detail = 'document_changed';
   end if;
-  return (
-    select coalesce(jsonb_agg(rag.persisted(chunks) order by chunks.ordinal), '[]')
-    from rag.chunks
-    where chunks.org_id = home.org_id and chunks.document_id = rag_read_chunks_to_persist.document_id
-      and chunks.ordinal >= "first" and chunks.ordinal < "first" + 1000);
+  return rag.persisted_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
 end;
 $$;
 
 revoke all on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
   public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[]),
+  public.rag_read_to_persist(uuid, uuid[], integer),
   public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
   from public, anon, service_role;
 grant execute on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
   public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[]),
+  public.rag_read_to_persist(uuid, uuid[], integer),
   public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
   to authenticated;
 
@@ -7708,6 +7876,8 @@ exception when unique_violation then
   -- Somebody made it by another way, just now.
   raise exception 'there is a collection of that name already'
     using errcode = 'PT409', detail = 'duplicate_collection';
+when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -8039,19 +8209,21 @@ end;
 $$;
 
 -- The reading of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, brought anew,
--- retitled or deleted, or it is not the user's to see any more.
-create function rag.held_extraction()
+-- retitled or deleted, or it is not the user's to see any more. with_document: the document is locked too.
+create function rag.held_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held rag.extractions;
 begin
-  -- The document first, as everybody who deletes or replaces one locks it.
-  perform from rag.documents
-  join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
-  where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
-  for no key update of documents;
+  if with_document then
+    -- The document first: every transaction that deletes or replaces one locks it before its extraction.
+    perform from rag.documents
+    join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
+    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
+    for no key update of documents;
+  end if;
   select * into held
   from rag.extractions
   where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease()
@@ -8165,7 +8337,8 @@ end;
 $$;
 
 -- It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and the
--- row says so. Without a code nothing is wrong: it is left for another turn.
+-- row says so. Without a code nothing is wrong: it is left for another turn, and the attempt does not count. The
+-- document is not locked: its lock may be the one that the reading could not get.
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
   prompt_tokens bigint default 0, completion_tokens bigint default 0
@@ -8176,12 +8349,12 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.extractions := rag.held_extraction();
+  held constant rag.extractions := rag.held_extraction(with_document => false);
 begin
   update rag.extractions as known
   set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
-    due_at = case when code is null then clock_timestamp()
-      else clock_timestamp() + make_interval(secs => retry_seconds) end,
+    due_at = clock_timestamp() + make_interval(secs => case when code is null then coalesce(retry_seconds, 0)
+      else retry_seconds end),
     prompt_tokens = held.prompt_tokens + rag_fail_extraction.prompt_tokens,
     completion_tokens = held.completion_tokens + rag_fail_extraction.completion_tokens,
     error_code = coalesce(code, held.error_code), error_message = coalesce(message, held.error_message),
@@ -8210,6 +8383,8 @@ begin
       using errcode = 'PT409', detail = 'graph_off';
   end if;
   return rag.read_collection(home, coalesce(again, false));
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -8291,13 +8466,13 @@ revoke all on function public.rag_claim_extractions(integer, integer, boolean)
   from public, anon, authenticated, service_role;
 grant execute on function public.rag_claim_extractions(integer, integer, boolean) to rag_worker;
 
-revoke all on function rag.held_extraction(), public.rag_open_extraction(integer),
+revoke all on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
   public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
   public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
   rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
   rag.forget_names(uuid, uuid)
   from public, anon, service_role;
-grant execute on function rag.held_extraction(), public.rag_open_extraction(integer),
+grant execute on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
   public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
   public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
   rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
@@ -9764,7 +9939,7 @@ begin
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_fail_extraction(text,text,integer,bigint,bigint)'),
-      ('guarded', 'rag_fail_job(text,text,integer)'),
+      ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),
@@ -9800,7 +9975,7 @@ begin
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
       ('guarded', 'rag_read_chunks_to_persist(uuid,uuid,timestamp with time zone,integer)'),
-      ('guarded', 'rag_read_to_persist(uuid,uuid[])'),
+      ('guarded', 'rag_read_to_persist(uuid,uuid[],integer)'),
       ('guarded', 'rag_recall_embedding(text,integer)'),
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
       ('guarded', 'rag_release_reply(uuid,text,uuid)'),
