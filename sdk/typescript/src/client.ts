@@ -2,8 +2,9 @@
 
 import type { ApiKey, RequestOptions } from "./calls.js";
 import { MnemosyneError, UnexpectedResponseError } from "./errors.js";
-import { STATS } from "./forms.js";
-import type { Health, Stats } from "./models/administration.js";
+import { LISTED, STATS } from "./forms.js";
+import type { AuditEvent, Health, ListEvents, Stats } from "./models/administration.js";
+import { type Listed, Page } from "./pages.js";
 import { ChatResource } from "./resources/chat.js";
 import { CollectionsResource } from "./resources/collections.js";
 import { DocumentsResource } from "./resources/documents.js";
@@ -67,6 +68,16 @@ export class Mnemosyne {
   /** Of the orgs that the caller administers. */
   stats(options?: RequestOptions): Promise<Stats> {
     return this.#transport.request({ method: "GET", path: "/stats", answer: STATS }, options);
+  }
+
+  /** Audit events of the orgs that the caller administers, the latest first. */
+  events(params: ListEvents = {}, options?: RequestOptions): Promise<Page<AuditEvent>> {
+    const ask = (offset: number | undefined): Promise<Listed<AuditEvent>> =>
+      this.#transport.request(
+        { method: "GET", path: "/events", query: { ...params, offset }, answer: LISTED },
+        options,
+      );
+    return Page.at(ask, params.offset);
   }
 }
 
