@@ -140,7 +140,8 @@ $$;
 create trigger "Documents are deleted with their collection" after delete on rag.collections
   for each row execute function rag.delete_documents_of_collection();
 
--- A collection may be deleted while a document is on its way into it. PT404 then, as without the document.
+-- A collection may be deleted while a document is on its way into it. The error is the foreign key's, as if the row
+-- had not come back.
 create function rag.require_undeleted_collection()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -153,7 +154,7 @@ begin
       where collections.org_id = added.org_id and collections.id = added.collection_id
         and collections.deleted_at is null)
   ) then
-    raise exception 'the collection was deleted' using errcode = 'PT404', detail = 'collection_not_found';
+    raise exception 'the collection was deleted' using errcode = 'foreign_key_violation';
   end if;
   return null;
 end;

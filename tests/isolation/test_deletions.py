@@ -200,7 +200,7 @@ def test_the_owner_of_a_private_document_keeps_the_collection(
     for private in (True, False):
         document = {"title": "x", "private": private, "bytes": "eA==", "content_hash": "0" * 64}
         more = ann.rpc("rag_add_document", {"collection_id": home, "document": document})
-        assert (more.status_code, more.json()["details"]) == (404, "collection_not_found")
+        assert (more.status_code, more.json()["details"]) == (409, "collection_deleted")
     new = make(alf, "held")
     put(ann, "held", range(3, 4), external_id="new")
     assert documents_of(ann, "held") == documents_of(alf, "held") == ["new"]
