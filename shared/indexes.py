@@ -113,7 +113,7 @@ def change(
 
 
 def delete(database: Database, caller: Principal, index: str) -> None:
-    """With all its documents. Raises NotFound, and Forbidden where some are other people's own."""
+    """With its documents, as collections.delete with cascade. Raises NotFound."""
     home = find(database, caller, index)
     with about(name=index):
         collections.delete(database, caller, home["id"], cascade=True)

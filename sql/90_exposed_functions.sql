@@ -23,6 +23,7 @@ begin
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
       ('worker', 'rag_end_removal(uuid,text)'),
+      ('worker', 'rag_remove_deleted_collections()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_abandon_load(uuid)'),
       ('guarded', 'rag_add_document(uuid,jsonb)'),
