@@ -151,8 +151,10 @@ class Outcome:
         if isinstance(error, Conflict) and error.code == "lease_lost":
             # Somebody else does it, or nobody needs it.
             return True
-        # What is wrong with a document stays wrong; what is wrong with a service may pass.
-        pause = None if error.status < 500 else self._job.pause
+        # What is wrong with a document stays wrong; what is wrong with a service, or with the settings in the
+        # database, may pass.
+        may_pass = error.status >= 500 or error.code == "unknown_embedding_model"
+        pause = self._job.pause if may_pass else None
         self.became = Done(failed=1) if pause is None else Done(postponed=1)
         self._jobs.give_up(self._job, error.code, str(error), pause)
         return True

@@ -13,6 +13,7 @@ from postgrest.exceptions import APIError
 
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
 from shared.patience import patient_client, pause_again, within
+from shared.rows import json_of
 from shared.types import Acting, Principal
 
 PATIENCE_SECONDS = 70.0
@@ -90,7 +91,7 @@ class Database:
         headers = {"apikey": self._anon_key, "Authorization": f"Bearer {caller.token}"}
         client = SyncPostgrestClient(self._address, headers=headers, http_client=self._transport)
         try:
-            return client.rpc(function, arguments).execute().data
+            return json_of(client.rpc(function, arguments).execute().data)
         except APIError as refused:
             error = error_from_sql(refused.code, refused.message, refused.details)
             if error.code == "duplicate_document" and refused.hint:

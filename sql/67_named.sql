@@ -106,6 +106,7 @@ declare
   home rag.collections;
   wanted rag.new_document[];
 begin
+  perform rag.check_json('documents', rag_put_documents.documents);
   if rag_put_documents.only_present then
     home := rag.require_collection(rag_put_documents.collection);
   else
@@ -137,9 +138,11 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 declare
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
-  facets constant uuid[] := array(
-    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  facets uuid[];
 begin
+  perform rag.check_json('metadata', rag_list_named.metadata, 65536);
+  facets := array(
+    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
   return (
     with listed as (
       select documents.id, documents.created_at
