@@ -5,6 +5,7 @@ processes. Two folders are two stacks, with secrets of their own, that never mee
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -46,6 +47,7 @@ class State:
     private_key: dict[str, Any] | None = None
     metrics_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     worker_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    functions_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     # Opens the playground's list of people.
     door: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     # Kept, since an ES256 signature is another one each time.
@@ -246,7 +248,7 @@ class Stack:
             ("gateway", f"{self.url}/health"),
         ):
             wait_until(partial(answers, address), state.children[name], logs / f"{name}.log")
-        self._tell_the_database_its_model()
+        self._write_settings()
 
     def _start_postgres(self, *, durable: bool) -> None:
         self.state.postgres_port = free_port()
@@ -272,11 +274,15 @@ class Stack:
             self.state.private_key = json.loads(made.splitlines()[0])
             self.state.anon_key = tokens.anon_key(self.signing_key)
 
-    def _tell_the_database_its_model(self) -> None:
-        """Clients that call rag_match themselves mean the model that this stack embeds with."""
+    def _write_settings(self) -> None:
+        """Tell the database the model that this stack embeds with, and the hash of the functions' secret."""
         model = httpx.get(f"{self.url}/health").json()["embedder"]["model"]
+        digest = hashlib.sha256(self.state.functions_secret.encode()).hexdigest()
         with psycopg.connect(self.database_url()) as connection:
-            connection.execute("update rag.settings set embedding_model = %s", [model])
+            connection.execute(
+                "update rag.settings set embedding_model = %s, functions_secret_hashes = %s",
+                [model, [digest]],
+            )
 
     def migrate(self, *options: str) -> str:
         """Apply supabase/migrations to this stack's database with the real supabase CLI; its output."""
@@ -318,7 +324,11 @@ class Stack:
 
     def function_environment(self) -> dict[str, str]:
         """What a deployed function needs to use this stack as its Supabase project."""
-        project = {"SUPABASE_URL": self.url, "SUPABASE_ANON_KEY": self.anon_key}
+        project = {
+            "SUPABASE_URL": self.url,
+            "SUPABASE_ANON_KEY": self.anon_key,
+            "RAG_FUNCTIONS_SECRET": self.state.functions_secret,
+        }
         if self.state.private_key is None:
             project["SUPABASE_JWT_SECRET"] = self.state.jwt_secret
         return project

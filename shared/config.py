@@ -213,6 +213,8 @@ class Settings(FrameSettings):
     # What signs the tokens of API keys; only functions that take keys are given it.
     rag_signing_key: Annotated[SecretStr, AfterValidator(_signing_key)] | None = None
     rag_metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None
+    # Shows the database that a call comes from these functions; its SHA-256 is in rag.settings.
+    rag_functions_secret: Annotated[SecretStr, Field(min_length=32)] | None = None
     # What a schedule calls the worker with over HTTP.
     rag_worker_token: Annotated[SecretStr, Field(min_length=16)] | None = None
 

@@ -15,9 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shared.errors import BodyTooLarge, RagError
 from shared.keys import holds_key
 from shared.logs import request_ended
+from shared.postgrest import SECRET_HEADER
 from shared.spans import export
 from shared.trace import Trace, current
 
+_SECRET_HEADER = SECRET_HEADER.lower().encode()
 MAX_BODY_BYTES = 256 * 1024
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
@@ -34,6 +36,8 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # Only these functions send it, and only to PostgREST.
+        scope["headers"] = [item for item in scope["headers"] if item[0] != _SECRET_HEADER]
         given = Headers(scope=scope).get("x-request-id", "")
         # A key in the wrong header has the form of an id, and must not end up in the log.
         own = _REQUEST_ID.fullmatch(given) and not holds_key(given)

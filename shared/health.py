@@ -44,6 +44,7 @@ def check(core: Pipeline, caller: Principal | None, clock: Callable[[], float] =
     known = seen or own
     services = {
         **_by_reach(reach, is_seen=known is not None),
+        **_by_functions_secret(known),
         **_by_look(known, reach, could_look=core.signer is not None),
         "embedding_service": embedding.state,
         "gateway": gateway,
@@ -81,6 +82,11 @@ def _by_reach(reach: Reach, *, is_seen: bool) -> dict[str, State]:
     return {"database": database, "postgrest": postgrest}
 
 
+def _by_functions_secret(look: Look | None) -> dict[str, State]:
+    """The guarded SQL functions refuse every call without the right secret."""
+    return {} if look is None or look.functions_secret == "ok" else {"database": State.UNHEALTHY}  # noqa: S105  # a state
+
+
 def _by_look(look: Look | None, reach: Reach, *, could_look: bool) -> dict[str, State]:
     """A database that does not know rag_health is behind, or has nothing of ours at all."""
     if look is None or look.version is None:
@@ -105,6 +111,7 @@ def _details(core: Pipeline, reach: Reach, embedding: Embedding, own: Look) -> d
             "pgvector": own.pgvector,
             "migration": own.version,
             "expected": SCHEMA_VERSION,
+            "functions_secret": own.functions_secret,
         },
         "embedding": {
             "model": embedding.model,

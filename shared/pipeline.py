@@ -93,6 +93,7 @@ class Pipeline:
             settings.supabase_url,
             settings.supabase_anon_key.get_secret_value(),
             settings.rag_database_timeout_seconds,
+            secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
         )
         # What "last week" is counted from.
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -155,6 +156,8 @@ class Pipeline:
         _ = self.thresholds, self.generator, self.reranker, self.rewriter, self.moderator
         if self.settings.supabase_jwt_secret is None:
             log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
+        if self.settings.rag_functions_secret is None:
+            log.warning("RAG_FUNCTIONS_SECRET is not set: SQL functions that require it refuse these calls")
         if self.settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
         if self.settings.lovable_api_key is None:

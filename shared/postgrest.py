@@ -35,6 +35,10 @@ NOT_OURS = {"PGRST202", "PGRST106", "42883", "3F000"}
 PERHAPS_DONE = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
 
 
+# Carries the secret that shows where a call comes from (sql/09_admission.sql).
+SECRET_HEADER = "X-Rag-Functions-Secret"  # noqa: S105  # a name
+
+
 class Reach(StrEnum):
     """How far towards the database the project's own key leads, as it may be told to admins."""
 
@@ -53,9 +57,12 @@ class Reach(StrEnum):
 class Database:
     """Calls of the exposed SQL functions. Safe to use from many threads."""
 
-    def __init__(self, supabase_url: str, anon_key: str, timeout_seconds: float) -> None:
+    def __init__(
+        self, supabase_url: str, anon_key: str, timeout_seconds: float, functions_secret: str | None = None
+    ) -> None:
         self._address = f"{supabase_url}/rest/v1"
         self._anon_key = anon_key
+        self._secret = {SECRET_HEADER: functions_secret} if functions_secret else {}
         self._seconds = timeout_seconds
         self._transport = patient_client(
             PATIENCE_SECONDS, httpx.Limits(max_connections=64, max_keepalive_connections=32)
@@ -88,7 +95,7 @@ class Database:
                         raise unavailable.error from unavailable.__cause__
 
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
-        headers = {"apikey": self._anon_key, "Authorization": f"Bearer {caller.token}"}
+        headers = {"apikey": self._anon_key, "Authorization": f"Bearer {caller.token}", **self._secret}
         client = SyncPostgrestClient(self._address, headers=headers, http_client=self._transport)
         try:
             return json_of(client.rpc(function, arguments).execute().data)

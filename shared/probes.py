@@ -45,7 +45,7 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What rag_health tells: of an admin's orgs, or, to the worker, of all; nothing to everybody else.
+    """Row of rag_health: about an admin's orgs, or all orgs for the worker; else only `functions_secret`.
     `queues`: by kind `waiting`, `running`, `oldest_seconds`."""
 
     version: str | None
@@ -53,6 +53,8 @@ class Look:
     postgres: str | None
     is_admin: bool
     queues: dict[str, dict[str, Any]] | None
+    # ok, unset or wrong: whether the guarded SQL functions accept calls of this deployment.
+    functions_secret: str = "ok"  # noqa: S105  # a state
 
 
 def look(core: Pipeline, caller: Principal | None) -> Look | None:

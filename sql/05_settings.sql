@@ -34,7 +34,13 @@ create table rag.settings (
   -- How many chunks that name an entity are read at most, those where it is most prominent first.
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   -- After so many milliseconds the graph is followed no further.
-  graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000)
+  graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
+  -- SHA-256 of the secret that our functions send, in hexadecimal; of two secrets while one replaces the other.
+  functions_secret_hashes text[] not null default '{}'
+    check (cardinality(functions_secret_hashes) <= 2
+      and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
+  -- Whether callers without that secret may call all exposed functions.
+  open_to_direct_callers boolean not null default false
 );
 
 alter table rag.settings enable row level security;

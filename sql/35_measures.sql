@@ -48,6 +48,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
+  perform rag.begin_call();
   perform rag.check_json('measures', rag_measure.measures, 10000);
   with measured as (
     select fields.name, coalesce(fields.label, '') as label,

@@ -70,6 +70,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   org_id constant uuid := rag.org_meant(null);
   home rag.collections;
 begin
@@ -93,6 +94,7 @@ returns setof rag.events
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  perform rag.begin_call();
   if "limit" is null or "limit" not between 1 and 1000 then
     raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
   elsif "offset" is null or "offset" < 0 then

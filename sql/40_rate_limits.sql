@@ -135,6 +135,7 @@ declare
   per record;
   paid record;
 begin
+  perform rag.begin_call();
   if auth.uid() is null or coalesce(requests, 0) < 1 or coalesce(amount, 0) not between 1 and 1000 then
     return;
   elsif bucket not in ('rag', 'api') or window_seconds not in (1, 60, 3600, 86400) then
@@ -181,6 +182,8 @@ returns table (
 )
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total), sum(total),
     '{}'::double precision[], '{}'::bigint[]
   from rag.request_counts

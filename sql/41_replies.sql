@@ -111,6 +111,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant uuid := case
     when collection_id is null then rag.org_meant(org_id) else (rag.collection_of(collection_id)).org_id end;
   known rag.replies;
@@ -210,6 +211,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 begin
+  perform rag.begin_call();
   if octet_length(body) > 250000 then
     perform public.rag_release_reply(org_id, key_hash, claim);
     return false;
@@ -231,6 +233,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 begin
+  perform rag.begin_call();
   delete from rag.replies as present
   where present.org_id = rag.org_meant(rag_release_reply.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_reply.key_hash

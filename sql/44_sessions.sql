@@ -184,6 +184,7 @@ declare
   present rag.sessions;
   wanted rag.collections;
 begin
+  perform rag.begin_call();
   if history is null or history not between 0 and 1000 then
     raise exception 'history must be between 0 and 1000' using errcode = 'PT400', detail = 'invalid_history';
   end if;
@@ -260,6 +261,7 @@ declare
   wanted rag.collections;
   said integer;
 begin
+  perform rag.begin_call();
   perform rag.require_chat_scope();
   perform rag.check_json('messages', messages), rag.check_messages(messages);
   said := jsonb_array_length(messages);
@@ -295,6 +297,7 @@ returns setof rag.session
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  perform rag.begin_call();
   perform rag.require_chat_scope();
   perform rag.check_page("limit", "offset", 'desc', 'last_message_at', array['last_message_at']);
   return query
@@ -316,6 +319,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.sessions := rag.session_of(session_id);
 begin
   if "limit" is null or "limit" not between 1 and 1000 then
@@ -339,6 +343,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   gone constant rag.sessions := rag.session_of(session_id);
 begin
   delete from rag.sessions where sessions.org_id = gone.org_id and sessions.id = gone.id;

@@ -33,6 +33,8 @@ create function public.rag_recall_embedding(hash text, max_age_seconds integer)
 returns real[]
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select remembered.embedding::real[]
   from rag.query_embeddings as remembered
   where remembered.user_id = (select auth.uid()) and remembered.hash = rag_recall_embedding.hash
@@ -49,6 +51,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   caller constant uuid := auth.uid();
   dimensions constant integer := extensions.vector_dims(embedding);
   needle extensions.halfvec(1536);

@@ -9,6 +9,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.collection_of(rag_begin_upload.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
 begin

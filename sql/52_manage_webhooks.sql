@@ -11,6 +11,8 @@ create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select webhooks.id, webhooks.org_id, endpoints.url, endpoints.description, webhooks.events,
     webhooks.collection_id, webhooks.enabled, endpoints.failing_since, webhooks.created_at, webhooks.updated_at
   from rag.webhooks
@@ -50,6 +52,7 @@ declare
   home rag.collections;
   made uuid;
 begin
+  perform rag.begin_call();
   if collection_id is not null then
     home := rag.collection_of(collection_id);
     org_id := coalesce(org_id, home.org_id);
@@ -83,6 +86,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   present constant rag.webhook := rag.webhook_of(webhook_id);
   anew constant boolean := coalesce(enabled, url is not null);
 begin
@@ -107,6 +111,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   present constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
@@ -126,6 +131,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   gone constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   delete from rag.webhooks where webhooks.org_id = gone.org_id and webhooks.id = gone.id;
@@ -141,6 +147,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   webhook constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
@@ -169,6 +176,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   webhook constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   if not webhook.enabled then

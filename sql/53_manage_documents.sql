@@ -64,6 +64,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
   sent bytea;
@@ -200,6 +201,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
@@ -235,6 +237,8 @@ create function public.rag_get_document(document_id uuid)
 returns setof rag.document
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select shown.* from rag.shown(rag.document_of(rag_get_document.document_id)) as shown;
 $$;
 
@@ -245,6 +249,7 @@ returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   present rag.documents := rag.document_of(document_id);
   wanted rag.documents;
 begin
@@ -276,6 +281,8 @@ create function public.rag_get_original(document_id uuid)
 returns table (filename text, content_type text, bytes text, url text, path text)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
     originals.path
   from rag.document_of(rag_get_original.document_id) as document

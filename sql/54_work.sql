@@ -37,6 +37,7 @@ returns table (
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
   return query
@@ -55,6 +56,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
   stored rag.documents;
 begin
@@ -79,6 +81,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
   update rag.jobs
@@ -96,6 +99,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.jobs := rag.held_job();
   input record;
   -- What was changed since the document was brought is not changed back.
@@ -145,6 +149,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
   if retry_seconds is null then

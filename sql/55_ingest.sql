@@ -32,6 +32,7 @@ declare
   org_id uuid;
   home rag.collections;
 begin
+  perform rag.begin_write();
   perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
   org_id := rag_put_document.document ->> 'org_id';
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
@@ -259,6 +260,8 @@ create function public.rag_delete_document(document_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   with gone as (
     delete from rag.documents
     where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id

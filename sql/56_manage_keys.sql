@@ -22,6 +22,8 @@ create function public.rag_list_keys(key_id uuid default null)
 returns setof rag.api_key
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   -- Joined, not expanded: (f(row)).* would call it once for each column.
   select shown.*
   from rag.api_keys
@@ -71,6 +73,7 @@ declare
   bound uuid;
   made rag.api_keys;
 begin
+  perform rag.begin_call();
   org_id := rag.org_meant(org_id);
   if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
     raise exception 'the scope admin is for the org''s admins'
@@ -112,6 +115,7 @@ declare
   old rag.api_keys;
   made rag.api_keys;
 begin
+  perform rag.begin_call();
   if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
     raise exception 'overlap_seconds must be between 0 and 604800'
       using errcode = 'PT400', detail = 'invalid_overlap';
@@ -150,6 +154,8 @@ create function public.rag_revoke_key(key_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   with ended as (
     update rag.api_keys set revoked_at = coalesce(revoked_at, now())
     where org_id = any (array(select rag.current_org_ids())) and id = rag_revoke_key.key_id
@@ -165,6 +171,8 @@ returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scop
   requests_per_minute integer, expires_at timestamptz)
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   update rag.api_keys set last_used_at = now()
   where hash = (select rag.sought_hash()) and revoked_at is null
     and (expires_at is null or expires_at > now())

@@ -50,6 +50,7 @@ declare
   made rag.collections;
   owner_id uuid;
 begin
+  perform rag.begin_call();
   perform rag.check_json('metadata', metadata, 65536);
   config := jsonb_strip_nulls(coalesce(config, '{}'));
   perform rag.check_config(config, config);
@@ -128,6 +129,7 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  perform rag.begin_call();
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
   return (
     with placed as (
@@ -174,6 +176,8 @@ create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
 $$;
 
@@ -190,6 +194,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   present rag.collections := rag.collection_of(collection_id);
   was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
   changed rag.collections;
@@ -238,6 +243,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   gone rag.collections := rag.collection_of(collection_id);
 begin
   -- Told to the trigger that sees them go (rag.keep_documents): the caller may not see them all.

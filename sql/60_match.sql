@@ -262,6 +262,7 @@ declare
   started timestamptz;
   vector_ms real;
 begin
+  perform rag.begin_direct_read();
   perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
   started := clock_timestamp();

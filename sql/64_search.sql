@@ -29,6 +29,7 @@ declare
   found record;
   hits rag.hit[];
 begin
+  perform rag.begin_direct_read();
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
     mode := 'keyword';
   end if;

@@ -75,6 +75,7 @@ declare
   vector_ms real;
   lexical_ms real;
 begin
+  perform rag.begin_direct_read();
   perform rag.check_subject(chunk_id, document_id, query_text, query_vector, result, mode), rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
   if num_nonnulls(chunk_id, document_id) = 1 then

@@ -70,6 +70,8 @@ create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
   from rag.require_collection(rag_find_collection.name) as home;
 $$;
@@ -79,6 +81,8 @@ create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
   where collections.org_id = rag.org_meant(null) and collections.loads is null
@@ -90,6 +94,8 @@ create function public.rag_find_documents(collection text, names text[])
 returns table (name text, document_id uuid, content_hash text, metadata jsonb)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select rag.name_of(found), found.id, found.content_hash, found.metadata
   from rag.documents_named(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
 $$;
@@ -106,6 +112,7 @@ declare
   home rag.collections;
   wanted rag.new_document[];
 begin
+  perform rag.begin_write();
   perform rag.check_json('documents', rag_put_documents.documents);
   if rag_put_documents.only_present then
     home := rag.require_collection(rag_put_documents.collection);
@@ -137,6 +144,7 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
   facets uuid[];
 begin
@@ -182,6 +190,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.require_collection(rag_delete_named.collection);
   present constant uuid[] := array(select found.id from rag.documents_named(home, names) as found);
 begin

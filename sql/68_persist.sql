@@ -25,6 +25,8 @@ create function public.rag_begin_persist(name text)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
     'metadata', home.metadata, 'config', home.config)
   from rag.collection_to_persist((rag.require_collection(rag_begin_persist.name)).id) as home;
@@ -40,6 +42,7 @@ language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_list_to_persist.collection_id);
 begin
   return (
@@ -82,6 +85,7 @@ language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_read_to_persist.collection_id);
 begin
   return (
@@ -125,6 +129,7 @@ language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_read_chunks_to_persist.collection_id);
 begin
   if not exists (

@@ -36,6 +36,8 @@ create function public.rag_check_load(name text, overwrite boolean default false
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
     select collections.id
     from rag.collections
@@ -51,6 +53,7 @@ returns uuid
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
   tier constant rag.tiers := rag.tier_of(home_id);
   fields record;
@@ -113,6 +116,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_load_documents.collection_id);
   new rag.new_document[];
   stored rag.stored[];
@@ -152,6 +156,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_load_chunks.collection_id);
   present integer;
 begin
@@ -184,6 +189,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_finish_load.collection_id);
 begin
   perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
@@ -208,6 +214,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_abandon_load.collection_id);
 begin
   delete from rag.documents

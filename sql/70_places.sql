@@ -11,6 +11,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_call();
   org_ids constant uuid[] := case when rag_locate.org_id is null then array(select rag.current_org_ids())
     else array[rag.org_meant(rag_locate.org_id)] end;
 begin

@@ -159,6 +159,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.held_extraction();
 begin
   if most is null or most not between 1 and 1000 then
@@ -207,6 +208,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.held_extraction();
   behind constant integer := first + jsonb_array_length(chunks);
   read constant integer[] := array(
@@ -260,6 +262,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.extractions := rag.held_extraction();
 begin
   update rag.extractions as known
@@ -284,6 +287,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
   if not rag.has_scope('documents:write') then

@@ -137,6 +137,7 @@ as $$
 declare
   scope rag.scope;
 begin
+  perform rag.begin_direct_read();
   if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
     raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
   elsif document_ids is null or cardinality(document_ids) > 20 then

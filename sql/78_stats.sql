@@ -13,6 +13,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   own constant uuid[] := array(select rag.admin_org_ids());
   fewer constant integer := least(most, 200000);
   counted bigint[];
@@ -132,10 +133,13 @@ as $$
   ) as counted;
 $$;
 
--- What the database knows of itself, and what waits for the worker: of the orgs that the caller administers, or, for
--- the worker, of all; nothing for everybody else.
+-- State of the database, and the worker's queues: of the orgs that the caller administers, or, for the worker, of
+-- all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not
+-- (unset, wrong). This function is not guarded, so that it can report that.
 create function public.rag_health()
-returns table (version text, pgvector text, postgres text, is_admin boolean, queues jsonb)
+returns table (
+  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text
+)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -147,6 +151,8 @@ begin
     own := array(select rag.admin_org_ids());
   end if;
   is_admin := cardinality(own) > 0;
+  functions_secret := (
+    select case when open_to_direct_callers then 'ok' else rag.functions_secret_status() end from rag.settings);
   if is_admin or is_worker then
     version := rag.version();
     pgvector := (select extversion from pg_catalog.pg_extension where extname = 'vector');
@@ -161,5 +167,8 @@ revoke all on function public.rag_stats(integer), rag.version(), rag.queues(uuid
   from public, anon, service_role;
 grant execute on function public.rag_stats(integer), rag.version(), rag.queues(uuid[]), public.rag_health()
   to authenticated;
--- It looks for the open /health of the functions, which know no user.
-grant execute on function rag.version(), rag.queues(uuid[]), public.rag_health() to rag_worker;
+-- The worker's role calls it for the public /health, which has no user.
+grant execute on function rag.version(), rag.queues(uuid[]), rag.functions_secret_status(), public.rag_health()
+  to rag_worker;
+create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
+grant select on rag.settings to rag_worker;

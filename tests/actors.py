@@ -5,7 +5,7 @@ import json
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 from uuid import uuid4
@@ -15,6 +15,7 @@ import psycopg
 
 from local import tokens
 from local.stack import Stack
+from shared.postgrest import SECRET_HEADER
 from shared.types import Principal
 
 MODEL = "all-MiniLM-L6-v2"
@@ -59,6 +60,12 @@ class Actor:
     id: str
     email: str
     org: Org | None = None
+    # Without the functions' secret, as a browser that calls PostgREST itself.
+    is_direct: bool = False
+
+    def direct(self) -> "Actor":
+        """The same user, as a browser that calls PostgREST itself."""
+        return replace(self, is_direct=True)
 
     def token(self, **claims: Any) -> str:
         return tokens.user_token(self.stack.signing_key, self.stack.url, self.id, self.email, **claims)
@@ -68,7 +75,8 @@ class Actor:
         return Principal(self.id, self.token())
 
     def headers(self, token: str | None = None) -> dict[str, str]:
-        return {"Authorization": f"Bearer {token or self.token()}", "apikey": self.stack.anon_key}
+        headers = {"Authorization": f"Bearer {token or self.token()}", "apikey": self.stack.anon_key}
+        return headers if self.is_direct else headers | {SECRET_HEADER: self.stack.state.functions_secret}
 
     def post(self, path: str, body: Any = None, *, token: str | None = None) -> httpx.Response:
         """POST to the stack's gateway as this user."""

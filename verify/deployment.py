@@ -14,7 +14,8 @@ class Deployment:
     """`url` serves every function; `project_url` is the Supabase project, with PostgREST below /rest/v1.
 
     `signing_key` is the HS256 secret or the private JWK of the project. `database_url` must name a role that
-    row security does not bind. Without an operator's token the routes that need it are only attacked.
+    row security does not bind. `functions_secret` is RAG_FUNCTIONS_SECRET of the functions. Without an
+    operator's token the routes that need it are only attacked.
     """
 
     url: str
@@ -22,6 +23,7 @@ class Deployment:
     anon_key: str
     database_url: str = field(repr=False)
     signing_key: str | Mapping[str, Any] = field(repr=False)
+    functions_secret: str = field(repr=False)
     metrics_token: str | None = field(default=None, repr=False)
     worker_token: str | None = field(default=None, repr=False)
     audience: str = "authenticated"

@@ -27,6 +27,17 @@ BY_LINK = {"GET /v1/documents/{document_id}/original", "GET /api/v1/documents/{d
 OPERATORS = {"GET /metrics": "metrics_token", "POST /functions/v1/ingest": "worker_token"}
 # Codes of a part of the product that the deployment has switched off.
 SWITCHED_OFF = ("storage_off", "snapshots_off", "answers_off", "api_keys_off")
+# SQL functions that answer without the functions' secret.
+OPEN_TO_BROWSERS = {
+    "is_org_member",
+    "rag_graph_of",
+    "rag_graph_search",
+    "rag_health",
+    "rag_match",
+    "rag_search",
+    "rag_similar",
+    "rag_widen",
+}
 # SQL functions that every scope may call: search and chat look a collection up with every scope, and the
 # cache of embeddings is its user's own.
 OPEN_TO_EVERY_SCOPE_IN_SQL = {

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 
+from shared.postgrest import SECRET_HEADER
 from verify import attacks, examples, sql_functions
 from verify.actors import SCOPES, Person
 from verify.attacks import REFUSALS
@@ -17,7 +18,8 @@ NO_TOKEN, ADMIN = "no token", "the admin of the victim org"
 
 
 def open_sql_sweep(deployment: Deployment) -> AbstractContextManager[Sweep]:
-    return open_sweep(deployment, deployment.project_url, {"apikey": deployment.anon_key})
+    headers = {"apikey": deployment.anon_key, SECRET_HEADER: deployment.functions_secret}
+    return open_sweep(deployment, deployment.project_url, headers)
 
 
 def sweep_functions(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> list[Finding]:
@@ -36,6 +38,7 @@ def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Itera
         refused.add("authenticated")
     for role in sorted(function.roles & refused):
         yield Finding(function.name, "privileges", f"the role {role} may execute it")
+    yield from _call_without_secret(sweep, function)
     for group in attacks.on_sql_function(sweep.actors, sweep.objects, function.name):
         yield from sweep.attack(function, group, group.attacks)
     sweep.renew_if_changed()
@@ -54,6 +57,19 @@ def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Itera
         tokens = (sweep.actors.key_token(owner, [scope]) for scope in SCOPES)
         if all(sweep.effect(function, bearer(token))[1] for token in tokens):
             yield Finding(function.name, "a key token with one scope", "every scope suffices")
+
+
+def _call_without_secret(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:
+    """The admin's own request, sent as a browser would: refused, unless browsers may call the function."""
+    if function.name in examples.OPEN_TO_BROWSERS | examples.OF_THE_WORKER:
+        return
+    request = function.request(sweep.objects.shared, optional=True)
+    headers = bearer(sweep.actors.token(sweep.actors.admin)) | {SECRET_HEADER: ""}
+    response = sweep.send(request, headers)
+    if response.status_code != 403 or "functions_secret" not in response.text:
+        detail = f"the status is {response.status_code}: {response.text[:200]}"
+        yield Finding(function.name, "a call without the functions' secret", detail)
+    sweep.renew_if_changed()
 
 
 def _differs(

@@ -115,7 +115,13 @@ create table rag.settings (
   -- How many chunks that name an entity are read at most, those where it is most prominent first.
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   -- After so many milliseconds the graph is followed no further.
-  graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000)
+  graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
+  -- SHA-256 of the secret that our functions send, in hexadecimal; of two secrets while one replaces the other.
+  functions_secret_hashes text[] not null default '{}'
+    check (cardinality(functions_secret_hashes) <= 2
+      and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
+  -- Whether callers without that secret may call all exposed functions.
+  open_to_direct_callers boolean not null default false
 );
 
 alter table rag.settings enable row level security;
@@ -262,6 +268,83 @@ revoke all on function rag.has_scope(text[]), rag.bound_collection(), rag.caller
   rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
 grant execute on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
   rag.held_lease(), rag.reads_metrics() to authenticated;
+
+-- Who may call an exposed function. Browsers call a short list of readers with the user's token alone. Every
+-- other exposed function also requires a secret header, which only our own functions send: the secret shows where
+-- a call comes from, and opens nothing that the token does not. Row security decides as without it.
+--
+-- rag.settings holds the SHA-256 of the secret, and of the next one while it is rotated. The header reaches SQL
+-- in request.headers, which PostgREST sets. A direct database session has none and is not checked. A role other
+-- than anon and authenticated is not checked either: its token was signed by our own functions.
+
+-- ok, unset (rag.settings has no hash) or wrong (the header is absent, or has another secret).
+create function rag.functions_secret_status()
+returns text
+language sql stable security invoker set search_path = ''
+as $$
+  select case
+    when settings.functions_secret_hashes = '{}' then 'unset'
+    when encode(sha256(convert_to(
+      nullif(current_setting('request.headers', true), '')::json ->> 'x-rag-functions-secret', 'UTF8')), 'hex')
+      = any (settings.functions_secret_hashes) then 'ok'
+    else 'wrong'
+  end
+  from rag.settings;
+$$;
+
+-- Whether the call came from a client of PostgREST that did not send the secret.
+create function rag.is_direct_call()
+returns boolean
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(current_setting('request.headers', true), '') <> ''
+    and current_user in ('anon', 'authenticated')
+    and rag.functions_secret_status() <> 'ok';
+$$;
+
+-- First statement of the readers that browsers may call directly.
+create function rag.begin_direct_read()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  return true;
+end;
+$$;
+
+-- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
+-- these functions to direct callers. It returns true, so that it can be the first variable of a function.
+create function rag.begin_call()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if rag.is_direct_call() and not (select open_to_direct_callers from rag.settings) then
+    if rag.functions_secret_status() = 'unset' then
+      raise exception 'The functions secret is not set in this database. See README.md, Functions secret.'
+        using errcode = 'PT403', detail = 'functions_secret_unset';
+    end if;
+    raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
+      using errcode = 'PT403', detail = 'functions_secret_required';
+  end if;
+  return true;
+end;
+$$;
+
+-- The same for functions that write for as long as their time-out allows.
+create function rag.begin_write()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  return rag.begin_call();
+end;
+$$;
+
+revoke all on function rag.functions_secret_status(), rag.is_direct_call(), rag.begin_direct_read(),
+  rag.begin_call(), rag.begin_write() from public, anon, service_role;
+grant execute on function rag.functions_secret_status(), rag.is_direct_call(), rag.begin_direct_read(),
+  rag.begin_call(), rag.begin_write() to authenticated;
 
 -- Who belongs where. An org is a tenant; a member belongs to it as admin or member. Orgs and members are
 -- written by the deployer (SQL editor, seed, own back office); signed-in callers read their own rows.
@@ -2093,6 +2176,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
+  perform rag.begin_call();
   perform rag.check_json('measures', rag_measure.measures, 10000);
   with measured as (
     select fields.name, coalesce(fields.label, '') as label,
@@ -2194,6 +2278,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   org_id constant uuid := rag.org_meant(null);
   home rag.collections;
 begin
@@ -2217,6 +2302,7 @@ returns setof rag.events
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  perform rag.begin_call();
   if "limit" is null or "limit" not between 1 and 1000 then
     raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
   elsif "offset" is null or "offset" < 0 then
@@ -2778,6 +2864,7 @@ declare
   per record;
   paid record;
 begin
+  perform rag.begin_call();
   if auth.uid() is null or coalesce(requests, 0) < 1 or coalesce(amount, 0) not between 1 and 1000 then
     return;
   elsif bucket not in ('rag', 'api') or window_seconds not in (1, 60, 3600, 86400) then
@@ -2824,6 +2911,8 @@ returns table (
 )
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select 'rag_requests_total', jsonb_build_object('function', function, 'outcome', outcome), sum(total), sum(total),
     '{}'::double precision[], '{}'::bigint[]
   from rag.request_counts
@@ -2963,6 +3052,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant uuid := case
     when collection_id is null then rag.org_meant(org_id) else (rag.collection_of(collection_id)).org_id end;
   known rag.replies;
@@ -3062,6 +3152,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 begin
+  perform rag.begin_call();
   if octet_length(body) > 250000 then
     perform public.rag_release_reply(org_id, key_hash, claim);
     return false;
@@ -3083,6 +3174,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 begin
+  perform rag.begin_call();
   delete from rag.replies as present
   where present.org_id = rag.org_meant(rag_release_reply.org_id) and present.owner_id = auth.uid()
     and present.caller_id = rag.caller_id() and present.key_hash = rag_release_reply.key_hash
@@ -3436,6 +3528,7 @@ declare
   present rag.sessions;
   wanted rag.collections;
 begin
+  perform rag.begin_call();
   if history is null or history not between 0 and 1000 then
     raise exception 'history must be between 0 and 1000' using errcode = 'PT400', detail = 'invalid_history';
   end if;
@@ -3512,6 +3605,7 @@ declare
   wanted rag.collections;
   said integer;
 begin
+  perform rag.begin_call();
   perform rag.require_chat_scope();
   perform rag.check_json('messages', messages), rag.check_messages(messages);
   said := jsonb_array_length(messages);
@@ -3547,6 +3641,7 @@ returns setof rag.session
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  perform rag.begin_call();
   perform rag.require_chat_scope();
   perform rag.check_page("limit", "offset", 'desc', 'last_message_at', array['last_message_at']);
   return query
@@ -3568,6 +3663,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.sessions := rag.session_of(session_id);
 begin
   if "limit" is null or "limit" not between 1 and 1000 then
@@ -3591,6 +3687,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   gone constant rag.sessions := rag.session_of(session_id);
 begin
   delete from rag.sessions where sessions.org_id = gone.org_id and sessions.id = gone.id;
@@ -3643,6 +3740,8 @@ create function public.rag_recall_embedding(hash text, max_age_seconds integer)
 returns real[]
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select remembered.embedding::real[]
   from rag.query_embeddings as remembered
   where remembered.user_id = (select auth.uid()) and remembered.hash = rag_recall_embedding.hash
@@ -3659,6 +3758,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   caller constant uuid := auth.uid();
   dimensions constant integer := extensions.vector_dims(embedding);
   needle extensions.halfvec(1536);
@@ -3716,6 +3816,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.collection_of(rag_begin_upload.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
 begin
@@ -4241,6 +4342,8 @@ create function public.rag_list_webhooks(webhook_id uuid default null)
 returns setof rag.webhook
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select webhooks.id, webhooks.org_id, endpoints.url, endpoints.description, webhooks.events,
     webhooks.collection_id, webhooks.enabled, endpoints.failing_since, webhooks.created_at, webhooks.updated_at
   from rag.webhooks
@@ -4280,6 +4383,7 @@ declare
   home rag.collections;
   made uuid;
 begin
+  perform rag.begin_call();
   if collection_id is not null then
     home := rag.collection_of(collection_id);
     org_id := coalesce(org_id, home.org_id);
@@ -4313,6 +4417,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   present constant rag.webhook := rag.webhook_of(webhook_id);
   anew constant boolean := coalesce(enabled, url is not null);
 begin
@@ -4337,6 +4442,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   present constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
@@ -4356,6 +4462,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   gone constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   delete from rag.webhooks where webhooks.org_id = gone.org_id and webhooks.id = gone.id;
@@ -4371,6 +4478,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   webhook constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
@@ -4399,6 +4507,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   webhook constant rag.webhook := rag.webhook_of(webhook_id);
 begin
   if not webhook.enabled then
@@ -4500,6 +4609,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
   sent bytea;
@@ -4636,6 +4746,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'title', 'size_bytes']);
@@ -4671,6 +4782,8 @@ create function public.rag_get_document(document_id uuid)
 returns setof rag.document
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select shown.* from rag.shown(rag.document_of(rag_get_document.document_id)) as shown;
 $$;
 
@@ -4681,6 +4794,7 @@ returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   present rag.documents := rag.document_of(document_id);
   wanted rag.documents;
 begin
@@ -4712,6 +4826,8 @@ create function public.rag_get_original(document_id uuid)
 returns table (filename text, content_type text, bytes text, url text, path text)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select document.filename, document.content_type, encode(originals.bytes, 'base64'), originals.url,
     originals.path
   from rag.document_of(rag_get_original.document_id) as document
@@ -4770,6 +4886,7 @@ returns table (
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
   return query
@@ -4788,6 +4905,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
   stored rag.documents;
 begin
@@ -4812,6 +4930,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
   update rag.jobs
@@ -4829,6 +4948,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.jobs := rag.held_job();
   input record;
   -- What was changed since the document was brought is not changed back.
@@ -4878,6 +4998,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.jobs := rag.held_job();
 begin
   if retry_seconds is null then
@@ -4937,6 +5058,7 @@ declare
   org_id uuid;
   home rag.collections;
 begin
+  perform rag.begin_write();
   perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
   org_id := rag_put_document.document ->> 'org_id';
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
@@ -5164,6 +5286,8 @@ create function public.rag_delete_document(document_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   with gone as (
     delete from rag.documents
     where org_id = any (array(select rag.current_org_ids())) and id = rag_delete_document.document_id
@@ -5209,6 +5333,8 @@ create function public.rag_list_keys(key_id uuid default null)
 returns setof rag.api_key
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   -- Joined, not expanded: (f(row)).* would call it once for each column.
   select shown.*
   from rag.api_keys
@@ -5258,6 +5384,7 @@ declare
   bound uuid;
   made rag.api_keys;
 begin
+  perform rag.begin_call();
   org_id := rag.org_meant(org_id);
   if 'admin' = any (scopes) and org_id not in (select rag.admin_org_ids()) then
     raise exception 'the scope admin is for the org''s admins'
@@ -5299,6 +5426,7 @@ declare
   old rag.api_keys;
   made rag.api_keys;
 begin
+  perform rag.begin_call();
   if overlap_seconds is null or overlap_seconds not between 0 and 604800 then
     raise exception 'overlap_seconds must be between 0 and 604800'
       using errcode = 'PT400', detail = 'invalid_overlap';
@@ -5337,6 +5465,8 @@ create function public.rag_revoke_key(key_id uuid)
 returns boolean
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   with ended as (
     update rag.api_keys set revoked_at = coalesce(revoked_at, now())
     where org_id = any (array(select rag.current_org_ids())) and id = rag_revoke_key.key_id
@@ -5352,6 +5482,8 @@ returns table (key_id uuid, org_id uuid, owner_id uuid, collection_id uuid, scop
   requests_per_minute integer, expires_at timestamptz)
 language sql volatile security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   update rag.api_keys set last_used_at = now()
   where hash = (select rag.sought_hash()) and revoked_at is null
     and (expires_at is null or expires_at > now())
@@ -5419,6 +5551,7 @@ declare
   made rag.collections;
   owner_id uuid;
 begin
+  perform rag.begin_call();
   perform rag.check_json('metadata', metadata, 65536);
   config := jsonb_strip_nulls(coalesce(config, '{}'));
   perform rag.check_config(config, config);
@@ -5497,6 +5630,7 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
+  perform rag.begin_call();
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
   return (
     with placed as (
@@ -5543,6 +5677,8 @@ create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
 $$;
 
@@ -5559,6 +5695,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   present rag.collections := rag.collection_of(collection_id);
   was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
   changed rag.collections;
@@ -5607,6 +5744,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   gone rag.collections := rag.collection_of(collection_id);
 begin
   -- Told to the trigger that sees them go (rag.keep_documents): the caller may not see them all.
@@ -6230,6 +6368,7 @@ declare
   started timestamptz;
   vector_ms real;
 begin
+  perform rag.begin_direct_read();
   perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
   started := clock_timestamp();
@@ -6899,6 +7038,7 @@ declare
   found record;
   hits rag.hit[];
 begin
+  perform rag.begin_direct_read();
   if query_vector is null and mode in ('hybrid', 'hierarchical') then
     mode := 'keyword';
   end if;
@@ -6981,6 +7121,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_direct_read();
   org_ids constant uuid[] := array(select rag.current_org_ids());
 begin
   if chunk_ids is null or cardinality(chunk_ids) > 100 then
@@ -7079,6 +7220,7 @@ declare
   vector_ms real;
   lexical_ms real;
 begin
+  perform rag.begin_direct_read();
   perform rag.check_subject(chunk_id, document_id, query_text, query_vector, result, mode), rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
   if num_nonnulls(chunk_id, document_id) = 1 then
@@ -7217,6 +7359,8 @@ create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
   from rag.require_collection(rag_find_collection.name) as home;
 $$;
@@ -7226,6 +7370,8 @@ create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
   where collections.org_id = rag.org_meant(null) and collections.loads is null
@@ -7237,6 +7383,8 @@ create function public.rag_find_documents(collection text, names text[])
 returns table (name text, document_id uuid, content_hash text, metadata jsonb)
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select rag.name_of(found), found.id, found.content_hash, found.metadata
   from rag.documents_named(rag.require_collection(rag_find_documents.collection), rag_find_documents.names) as found;
 $$;
@@ -7253,6 +7401,7 @@ declare
   home rag.collections;
   wanted rag.new_document[];
 begin
+  perform rag.begin_write();
   perform rag.check_json('documents', rag_put_documents.documents);
   if rag_put_documents.only_present then
     home := rag.require_collection(rag_put_documents.collection);
@@ -7284,6 +7433,7 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
   facets uuid[];
 begin
@@ -7329,6 +7479,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.require_collection(rag_delete_named.collection);
   present constant uuid[] := array(select found.id from rag.documents_named(home, names) as found);
 begin
@@ -7383,6 +7534,8 @@ create function public.rag_begin_persist(name text)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select jsonb_build_object('org_id', home.org_id, 'collection_id', home.id, 'description', home.description,
     'metadata', home.metadata, 'config', home.config)
   from rag.collection_to_persist((rag.require_collection(rag_begin_persist.name)).id) as home;
@@ -7398,6 +7551,7 @@ language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_list_to_persist.collection_id);
 begin
   return (
@@ -7440,6 +7594,7 @@ language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_read_to_persist.collection_id);
 begin
   return (
@@ -7483,6 +7638,7 @@ language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_read_chunks_to_persist.collection_id);
 begin
   if not exists (
@@ -7551,6 +7707,8 @@ create function public.rag_check_load(name text, overwrite boolean default false
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
+  select rag.begin_call();
+
   select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
     select collections.id
     from rag.collections
@@ -7566,6 +7724,7 @@ returns uuid
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
+  is_admitted constant boolean := rag.begin_call();
   home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
   tier constant rag.tiers := rag.tier_of(home_id);
   fields record;
@@ -7628,6 +7787,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_load_documents.collection_id);
   new rag.new_document[];
   stored rag.stored[];
@@ -7667,6 +7827,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_load_chunks.collection_id);
   present integer;
 begin
@@ -7699,6 +7860,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_finish_load.collection_id);
 begin
   perform pg_advisory_xact_lock(hashtextextended('rag.load ' || home.org_id || ' ' || home.loads, 0));
@@ -7723,6 +7885,7 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_abandon_load.collection_id);
 begin
   delete from rag.documents
@@ -7763,6 +7926,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_call();
   org_ids constant uuid[] := case when rag_locate.org_id is null then array(select rag.current_org_ids())
     else array[rag.org_meant(rag_locate.org_id)] end;
 begin
@@ -7854,6 +8018,7 @@ declare
   taken bigint;
   complete boolean;
 begin
+  perform rag.begin_call();
   if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
     raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
   elsif ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
@@ -8075,6 +8240,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.held_extraction();
 begin
   if most is null or most not between 1 and 1000 then
@@ -8123,6 +8289,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   held constant rag.extractions := rag.held_extraction();
   behind constant integer := first + jsonb_array_length(chunks);
   read constant integer[] := array(
@@ -8176,6 +8343,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   held constant rag.extractions := rag.held_extraction();
 begin
   update rag.extractions as known
@@ -8200,6 +8368,7 @@ set statement_timeout = '60s'
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
   if not rag.has_scope('documents:write') then
@@ -9304,6 +9473,7 @@ declare
   started timestamptz;
   graph_ms real;
 begin
+  perform rag.begin_direct_read();
   perform rag.check_search(query_text, query_vector, legs, expand_context, half_life_days, 'mean');
   perform rag.check_graph(query_text, top_k, hops, relation_types);
   scope := rag.scope_of(filters);
@@ -9519,6 +9689,7 @@ as $$
 declare
   scope rag.scope;
 begin
+  perform rag.begin_direct_read();
   if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
     raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
   elsif document_ids is null or cardinality(document_ids) > 20 then
@@ -9558,6 +9729,7 @@ language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
+  is_admitted constant boolean := rag.begin_call();
   own constant uuid[] := array(select rag.admin_org_ids());
   fewer constant integer := least(most, 200000);
   counted bigint[];
@@ -9677,10 +9849,13 @@ as $$
   ) as counted;
 $$;
 
--- What the database knows of itself, and what waits for the worker: of the orgs that the caller administers, or, for
--- the worker, of all; nothing for everybody else.
+-- State of the database, and the worker's queues: of the orgs that the caller administers, or, for the worker, of
+-- all orgs. functions_secret, for every caller: whether the guarded functions accept this call (ok), or why not
+-- (unset, wrong). This function is not guarded, so that it can report that.
 create function public.rag_health()
-returns table (version text, pgvector text, postgres text, is_admin boolean, queues jsonb)
+returns table (
+  version text, pgvector text, postgres text, is_admin boolean, queues jsonb, functions_secret text
+)
 language plpgsql stable security invoker set search_path = ''
 as $$
 declare
@@ -9692,6 +9867,8 @@ begin
     own := array(select rag.admin_org_ids());
   end if;
   is_admin := cardinality(own) > 0;
+  functions_secret := (
+    select case when open_to_direct_callers then 'ok' else rag.functions_secret_status() end from rag.settings);
   if is_admin or is_worker then
     version := rag.version();
     pgvector := (select extversion from pg_catalog.pg_extension where extname = 'vector');
@@ -9706,5 +9883,115 @@ revoke all on function public.rag_stats(integer), rag.version(), rag.queues(uuid
   from public, anon, service_role;
 grant execute on function public.rag_stats(integer), rag.version(), rag.queues(uuid[]), public.rag_health()
   to authenticated;
--- It looks for the open /health of the functions, which know no user.
-grant execute on function rag.version(), rag.queues(uuid[]), public.rag_health() to rag_worker;
+-- The worker's role calls it for the public /health, which has no user.
+grant execute on function rag.version(), rag.queues(uuid[]), rag.functions_secret_status(), public.rag_health()
+  to rag_worker;
+create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
+grant select on rag.settings to rag_worker;
+
+-- Every function that PostgREST exposes, and who may execute it. Supabase grants new functions of schema public
+-- to its API roles, so each grant begins with a revoke. Tests and the sweep of attacks read this list.
+do $$
+declare
+  exposed record;
+begin
+  for exposed in
+    select * from (values
+      -- Browsers may call these with the user's token alone (rag.begin_direct_read).
+      ('direct', 'rag_graph_of(uuid,uuid[],uuid,integer)'),
+      ('direct', 'rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,text[])'),
+      ('direct', 'rag_match(extensions.vector,integer,jsonb)'),
+      ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])'),
+      ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
+      ('direct', 'rag_widen(uuid[],integer)'),
+      -- These neither read nor write anything of an org's: policies ask the first, health checks the second.
+      ('unguarded', 'is_org_member(uuid)'),
+      ('unguarded', 'rag_health()'),
+      -- Only the worker's role calls these.
+      ('worker', 'rag_claim_deliveries(integer,integer)'),
+      ('worker', 'rag_claim_extractions(integer,integer,boolean)'),
+      ('worker', 'rag_claim_jobs(integer,integer)'),
+      ('worker', 'rag_claim_removals(integer)'),
+      ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
+      ('worker', 'rag_end_removal(uuid,text)'),
+      -- These also require the functions' secret (rag.begin_call, rag.begin_write).
+      ('guarded', 'rag_abandon_load(uuid)'),
+      ('guarded', 'rag_add_document(uuid,jsonb)'),
+      ('guarded', 'rag_begin_load(text,boolean,integer,jsonb)'),
+      ('guarded', 'rag_begin_persist(text)'),
+      ('guarded', 'rag_begin_upload(uuid,text,bigint)'),
+      ('guarded', 'rag_build_graph(uuid,boolean)'),
+      ('guarded', 'rag_check_load(text,boolean)'),
+      ('guarded', 'rag_claim_reply(uuid,text,text,integer,uuid,text)'),
+      ('guarded', 'rag_complete_job(jsonb,jsonb)'),
+      ('guarded', 'rag_contents(uuid,text[],uuid[],uuid,boolean,boolean)'),
+      ('guarded', 'rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)'),
+      ('guarded', 'rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)'),
+      ('guarded', 'rag_create_webhook(text,text,text[],uuid,text,uuid)'),
+      ('guarded', 'rag_delete_collection(uuid,boolean)'),
+      ('guarded', 'rag_delete_document(uuid)'),
+      ('guarded', 'rag_delete_named(text,text[])'),
+      ('guarded', 'rag_delete_session(uuid)'),
+      ('guarded', 'rag_delete_webhook(uuid)'),
+      ('guarded', 'rag_fail_extraction(text,text,integer,bigint,bigint)'),
+      ('guarded', 'rag_fail_job(text,text,integer)'),
+      ('guarded', 'rag_find_collection(text)'),
+      ('guarded', 'rag_find_documents(text,text[])'),
+      ('guarded', 'rag_finish_load(uuid,boolean)'),
+      ('guarded', 'rag_get_collection(uuid)'),
+      ('guarded', 'rag_get_document(uuid)'),
+      ('guarded', 'rag_get_original(uuid)'),
+      ('guarded', 'rag_hit(text,text,integer,integer,integer)'),
+      ('guarded', 'rag_keep_content(text)'),
+      ('guarded', 'rag_keep_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)'),
+      ('guarded', 'rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])'),
+      ('guarded', 'rag_keep_turn(uuid,uuid,uuid,text,jsonb)'),
+      ('guarded', 'rag_list_collections(integer,integer,text,text)'),
+      ('guarded', 'rag_list_deliveries(uuid,integer,integer)'),
+      ('guarded', 'rag_list_documents(uuid,integer,integer,text,text,text)'),
+      ('guarded', 'rag_list_events(integer,integer,text,text)'),
+      ('guarded', 'rag_list_keys(uuid)'),
+      ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
+      ('guarded', 'rag_list_names()'),
+      ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
+      ('guarded', 'rag_list_sessions(integer,integer)'),
+      ('guarded', 'rag_list_to_persist(uuid,timestamp with time zone,uuid)'),
+      ('guarded', 'rag_list_webhooks(uuid)'),
+      ('guarded', 'rag_load_chunks(uuid,uuid,jsonb,text,boolean)'),
+      ('guarded', 'rag_load_documents(uuid,jsonb,bigint)'),
+      ('guarded', 'rag_locate(uuid,uuid)'),
+      ('guarded', 'rag_measure(jsonb)'),
+      ('guarded', 'rag_metrics()'),
+      ('guarded', 'rag_open_extraction(integer)'),
+      ('guarded', 'rag_open_job()'),
+      ('guarded', 'rag_open_key()'),
+      ('guarded', 'rag_open_session(uuid,uuid,integer)'),
+      ('guarded', 'rag_put_document(jsonb,jsonb)'),
+      ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
+      ('guarded', 'rag_read_chunks_to_persist(uuid,uuid,timestamp with time zone,integer)'),
+      ('guarded', 'rag_read_to_persist(uuid,uuid[])'),
+      ('guarded', 'rag_recall_embedding(text,integer)'),
+      ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
+      ('guarded', 'rag_release_reply(uuid,text,uuid)'),
+      ('guarded', 'rag_remember_embedding(text,extensions.vector,integer)'),
+      ('guarded', 'rag_repeat_delivery(uuid,uuid)'),
+      ('guarded', 'rag_report_job(text,integer)'),
+      ('guarded', 'rag_revoke_key(uuid)'),
+      ('guarded', 'rag_rotate_key(uuid,text,text,integer)'),
+      ('guarded', 'rag_rotate_webhook(uuid,text,integer)'),
+      ('guarded', 'rag_stats(integer)'),
+      ('guarded', 'rag_update_collection(uuid,text,text,jsonb,jsonb)'),
+      ('guarded', 'rag_update_document(uuid,jsonb)'),
+      ('guarded', 'rag_update_webhook(uuid,text,text[],text,boolean)')
+    ) as listed (caller, signature)
+  loop
+    execute format('revoke all on function public.%s from public, anon, authenticated, service_role',
+      exposed.signature);
+    execute format('grant execute on function public.%s to %s', exposed.signature,
+      case exposed.caller when 'worker' then 'rag_worker' else 'authenticated' end);
+  end loop;
+end;
+$$;
+
+-- For the public /health, which has no user.
+grant execute on function public.rag_health() to rag_worker;

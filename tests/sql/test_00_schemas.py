@@ -2,102 +2,31 @@
 apart. Whoever adds a table or a function has to come here and say so.
 """
 
+import re
+
 import httpx
 import pytest
 
+from local.tools import ROOT
 from shared.storage import MAX_BYTES
 from tests.actors import World, client
 from tests.conftest import People
 
-# The whole exposed surface. Each of these runs as its caller.
-EXPOSED = {
-    "rag_health()",
-    "rag_stats(integer)",
-    "rag_delete_session(uuid)",
-    "rag_keep_turn(uuid,uuid,uuid,text,jsonb)",
-    "rag_list_session_messages(uuid,integer,integer)",
-    "rag_list_sessions(integer,integer)",
-    "rag_open_session(uuid,uuid,integer)",
-    "rag_build_graph(uuid,boolean)",
-    "rag_claim_extractions(integer,integer,boolean)",
-    "rag_fail_extraction(text,text,integer,bigint,bigint)",
-    "rag_graph_of(uuid,uuid[],uuid,integer)",
-    "rag_graph_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text[],integer,"
-    "text[])",
-    "rag_keep_extraction(integer,jsonb,text,bigint,bigint,text,text,integer)",
-    "rag_open_extraction(integer)",
-    "rag_delete_named(text,text[])",
-    "rag_find_collection(text)",
-    "rag_find_documents(text,text[])",
-    "rag_list_named(text,integer,integer,integer,jsonb)",
-    "rag_list_names()",
-    "rag_claim_reply(uuid,text,text,integer,uuid,text)",
-    "rag_keep_reply(uuid,text,uuid,integer,text,text,uuid[])",
-    "rag_contents(uuid,text[],uuid[],uuid,boolean,boolean)",
-    "rag_locate(uuid,uuid)",
-    "rag_release_reply(uuid,text,uuid)",
-    "rag_measure(jsonb)",
-    "rag_put_documents(text,jsonb,boolean)",
-    "rag_abandon_load(uuid)",
-    "rag_begin_load(text,boolean,integer,jsonb)",
-    "rag_begin_persist(text)",
-    "rag_check_load(text,boolean)",
-    "rag_finish_load(uuid,boolean)",
-    "rag_list_to_persist(uuid,timestamp with time zone,uuid)",
-    "rag_load_chunks(uuid,uuid,jsonb,text,boolean)",
-    "rag_load_documents(uuid,jsonb,bigint)",
-    "rag_read_chunks_to_persist(uuid,uuid,timestamp with time zone,integer)",
-    "rag_read_to_persist(uuid,uuid[])",
-    "is_org_member(uuid)",
-    "rag_add_document(uuid,jsonb)",
-    "rag_claim_deliveries(integer,integer)",
-    "rag_begin_upload(uuid,text,bigint)",
-    "rag_claim_jobs(integer,integer)",
-    "rag_claim_removals(integer)",
-    "rag_complete_job(jsonb,jsonb)",
-    "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
-    "rag_create_key(text,text,text,text[],uuid,text,timestamp with time zone)",
-    "rag_create_webhook(text,text,text[],uuid,text,uuid)",
-    "rag_delete_collection(uuid,boolean)",
-    "rag_delete_document(uuid)",
-    "rag_delete_webhook(uuid)",
-    "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
-    "rag_end_removal(uuid,text)",
-    "rag_fail_job(text,text,integer)",
-    "rag_get_collection(uuid)",
-    "rag_get_document(uuid)",
-    "rag_get_original(uuid)",
-    "rag_hit(text,text,integer,integer,integer)",
-    "rag_keep_content(text)",
-    "rag_list_collections(integer,integer,text,text)",
-    "rag_list_deliveries(uuid,integer,integer)",
-    "rag_list_documents(uuid,integer,integer,text,text,text)",
-    "rag_list_events(integer,integer,text,text)",
-    "rag_list_keys(uuid)",
-    "rag_list_webhooks(uuid)",
-    "rag_match(extensions.vector,integer,jsonb)",
-    "rag_metrics()",
-    "rag_open_job()",
-    "rag_open_key()",
-    "rag_put_document(jsonb,jsonb)",
-    "rag_recall_embedding(text,integer)",
-    "rag_record_event(text,text,integer,integer,double precision,jsonb)",
-    "rag_remember_embedding(text,extensions.vector,integer)",
-    "rag_repeat_delivery(uuid,uuid)",
-    "rag_report_job(text,integer)",
-    "rag_revoke_key(uuid)",
-    "rag_rotate_key(uuid,text,text,integer)",
-    "rag_rotate_webhook(uuid,text,integer)",
-    "rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])",
-    "rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])",
-    "rag_update_collection(uuid,text,text,jsonb,jsonb)",
-    "rag_update_document(uuid,jsonb)",
-    "rag_update_webhook(uuid,text,text[],text,boolean)",
-    "rag_widen(uuid[],integer)",
+# Every exposed function, with its kind of caller. Each runs as its caller.
+EXPOSED_FUNCTIONS = ROOT / "sql" / "90_exposed_functions.sql"
+CALLERS = {
+    signature: caller
+    for caller, signature in re.findall(r"\('(\w+)', '(.+)'\)", EXPOSED_FUNCTIONS.read_text())
 }
+EXPOSED = set(CALLERS)
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
+    "rag.begin_call()",
+    "rag.begin_direct_read()",
+    "rag.begin_write()",
     "rag.count_call()",
+    "rag.functions_secret_status()",
+    "rag.is_direct_call()",
     "rag.queues(uuid[])",
     "rag.version()",
     "rag.check_messages(jsonb)",
@@ -363,6 +292,7 @@ WORKER_FUNCTIONS = {
 # What they, the triggers on what they change, and the functions' own health ask.
 WORKER_HELPERS = {
     "rag_health()",
+    "rag.functions_secret_status()",
     "rag.queues(uuid[])",
     "rag.version()",
     "rag.is_awaited(uuid,uuid,text)",
@@ -377,6 +307,7 @@ WORKER_GRANTS = {
     "webhooks": {"SELECT"},
     "endpoints": {"SELECT"},
     "deliveries": {"SELECT", "DELETE"},
+    "settings": {"SELECT"},
 }
 WORKER_COLUMN_GRANTS = {
     "jobs": {
@@ -417,6 +348,7 @@ WORKER_POLICIES = {
     "the worker puts removals off",
     "the worker ends removals",
     "the worker sees which objects documents have",
+    "the worker reads the settings",
 }
 # What a document is made of and found by: under the same policies as itself.
 OF_DOCUMENTS = {

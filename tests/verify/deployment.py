@@ -12,6 +12,7 @@ def deployment_of(stack: Stack, url: str | None = None) -> Deployment:
         anon_key=stack.anon_key,
         database_url=stack.database_url(),
         signing_key=stack.signing_key,
+        functions_secret=stack.state.functions_secret,
         metrics_token=stack.state.metrics_token,
         worker_token=stack.state.worker_token,
     )
