@@ -42,9 +42,12 @@ class Sizes:
         return Sizes(size, min(self.overlap, size // 2))
 
 
-def configured(config: Mapping[str, Any], row_id: str) -> tuple[int | None, int | None]:
+def configured(config: object, row_id: str) -> tuple[int | None, int | None]:
     """chunk_size and chunk_overlap of a collection's config. One that cannot be used is None, as if it were
     not there, and the log has the row's id."""
+    if not isinstance(config, Mapping):
+        warn(row_id, "its config is no object")
+        return None, None
     size = _bounded(config.get("chunk_size"), LEAST_SIZE, MOST_SIZE, row_id)
     return size, _bounded(config.get("chunk_overlap"), 0, MOST_OVERLAP, row_id)
 

@@ -12,6 +12,16 @@ create schema rag;
 revoke all on schema rag from public;
 grant usage on schema rag to authenticated;
 
+-- The worker's role, without a login: PostgREST assumes it for a token that names it. Roles are cluster-wide.
+do $$
+begin
+  create role rag_worker nologin noinherit;
+exception when duplicate_object then null;
+end;
+$$;
+grant rag_worker to authenticator;
+grant usage on schema rag to rag_worker;
+
 -- Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no
 -- zero-width or bidirectional controls, no tags. The functions clean texts before they store them; tables
 -- check, because a member may also call the exposed functions directly.
@@ -30,7 +40,9 @@ returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
   select not exists (
-    select from jsonb_path_query(value, 'strict $.** ? (@.type() == "number")') as found (number)
+    -- As an array: jsonb_path_query takes time that grows with the square of what it finds.
+    select from jsonb_array_elements(
+      jsonb_path_query_array(value, 'strict $.** ? (@.type() == "number")')) as found (number)
     where abs(found.number::numeric) >= 1e300 or scale(found.number::numeric) > 300);
 $$;
 
@@ -47,13 +59,13 @@ as $$
 $$;
 
 -- Whether the value is a whole number within these bounds. Null, the value of an absent key, is.
-create function rag.is_whole(value jsonb, least integer, most integer)
+create function rag.is_whole(value jsonb, lowest integer, highest integer)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
   select case coalesce(jsonb_typeof(value), '')
     when '' then true
-    when 'number' then scale(value::numeric) = 0 and value::numeric between least and most
+    when 'number' then scale(value::numeric) = 0 and value::numeric between lowest and highest
     else false
   end;
 $$;
