@@ -20,6 +20,7 @@ from local import pages
 from shared.callers import pipeline
 from shared.config import Settings
 from shared.pipeline import Pipeline
+from shared.postgrest import SECRET_HEADER
 
 # What Python takes for JSON, or Postgres does not store.
 NO_METADATA = [
@@ -117,7 +118,7 @@ def counting(address: str, below: str = "", lost: Collection[int] = ()) -> Itera
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {
                     name: self.headers[name]
-                    for name in ("apikey", "Authorization", "Content-Type", "Idempotency-Key")
+                    for name in ("apikey", "Authorization", SECRET_HEADER, "Content-Type", "Idempotency-Key")
                     if name in self.headers
                 }
                 answer = client.post(self.path.removeprefix(below), content=content, headers=headers)
