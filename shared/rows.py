@@ -8,6 +8,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import httpx
+
 log = logging.getLogger("rag")
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -39,15 +41,22 @@ def warn(row_id: object, why: str) -> None:
     log.warning("row %s cannot be read (%s)", row_id, why)
 
 
-def json_of(data: Any) -> Any:
-    """What PostgREST sent. The client hands JSON that Python cannot read on as text: of that each unreadable
-    number becomes null, and the log names the row that has it."""
-    if not isinstance(data, str) or not data.startswith(("[", "{")):
-        return data
+class Answer(httpx.Response):
+    """An answer of PostgREST whose JSON is read leniently."""
+
+    def json(self, **_: Any) -> Any:
+        return json_of(self.content)
+
+
+def json_of(content: bytes) -> Any:
+    """The JSON, with null for each number that Python cannot read; the log has the ids of these rows. Raises
+    JSONDecodeError."""
     try:
-        return _without_unreadable(json.loads(data, parse_int=_number), None)
+        return json.loads(content)
+    except json.JSONDecodeError:
+        raise
     except ValueError:
-        return data
+        return _without_unreadable(json.loads(content, parse_int=_number), None)
 
 
 def _number(digits: str) -> Any:

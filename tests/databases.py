@@ -25,8 +25,8 @@ RUNNING_SERVER = os.environ.get("RAG_TEST_SERVER")
 TEMPLATE = "template"
 RUNS = DEFAULT_FOLDER / "tests"
 SEED = ROOT / "supabase" / "seed.sql"
-# Models that tests store chunks of, besides the stack's own.
-OTHER_MODELS = ("another", "another model", "another-model", "m", "text-embedding-3-small")
+# The models that tests store chunks of.
+MODELS = ("all-MiniLM-L6-v2", "text-embedding-3-small", "another", "another model", "another-model", "m")
 # Schemas whose tables tests write to.
 TEST_SCHEMAS = ("rag", "auth", "storage")
 
@@ -91,6 +91,9 @@ class Run:
                 server.postgres_only()
                 migrations.make_database(server.postgres, TEMPLATE)
                 migrations.apply_migrations(server, TEMPLATE)
+                with psycopg.connect(server.postgres.url(TEMPLATE)) as connection:
+                    statement = "update rag.settings set other_embedding_models = %s"
+                    connection.execute(statement, [list(MODELS)])
                 ready.touch()
         return Stack(folder)
 
@@ -121,8 +124,6 @@ class ProcessStack(Stack):
         with self._as_superuser() as connection:
             self._static_tables = [table for table in _tables(connection) if _has_rows(connection, table)]
             connection.execute(SEED.read_bytes())
-            models = "update rag.settings set other_embedding_models = %s"
-            connection.execute(models, [list(OTHER_MODELS)])
 
     def _stop_database(self) -> None:
         migrations.drop_database(self._server, self.state.database)

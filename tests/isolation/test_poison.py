@@ -87,10 +87,9 @@ def plant(world: World, table: str, constraint: str, change: str, collection: st
     )
     column = "id" if table == "collections" else "collection_id"
     world.sql(
-        f"begin; set local session_replication_role = replica;"
-        f"alter table rag.{table} drop constraint {constraint};"
+        f"begin; alter table rag.{table} disable trigger user, drop constraint {constraint};"
         f"update rag.{table} set {change} where {column} = '{collection}';"
-        f"alter table rag.{table} add constraint {constraint} {rule} not valid; commit"
+        f"alter table rag.{table} enable trigger user, add constraint {constraint} {rule} not valid; commit"
     )
 
 
@@ -121,7 +120,7 @@ def test_a_row_that_came_past_its_constraints_costs_no_other_row(
                 answer = actor.post(path, body)
                 assert answer.status_code == 200, answer.text
                 assert '"good"' in answer.text
-    for name in homes:
+    for name in homes[2:6]:
         for path in (
             f"/api/v1/documents?collection_id={ids[name]}",
             f"/api/v1/knowledge/{name}/documents",
@@ -130,6 +129,7 @@ def test_a_row_that_came_past_its_constraints_costs_no_other_row(
             with subtests.test(path=path):
                 answer = people.ann.request("GET", path)
                 assert answer.status_code == 200, answer.text
+    for name in homes[6:]:
         with subtests.test(change=name):
             more = {"documents": [{"text": "More clay.", "document_id": "more"}]}
             assert people.ann.post(f"/api/v1/knowledge/{name}/documents", more).status_code == 201

@@ -161,6 +161,7 @@ USED_BY_DIALECTS = {
     "dialects.detail",
     "dialects.index",
     "dialects.conversations",
+    "dialects.ignored",
     "dialects.moments",
     "dialects.v1",
     "dialects.search",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -73,14 +74,15 @@ def test_a_check_tells_what_its_readers_can_read(world: World, check: str, subte
 def leased(people: People, world: World, function: str) -> str:
     """Ann's token with the lease of a document that she brought, to be stored or to be read."""
     world.sql("delete from rag.jobs; delete from rag.extractions")
-    home = people.ann.rpc("rag_create_collection", {"name": function}).json()[0]["id"]
+    name = str(uuid4())
+    home = people.ann.rpc("rag_create_collection", {"name": name}).json()[0]["id"]
     if function == "rag_complete_job":
         document = {"title": "x", "bytes": "eA==", "content_hash": "0" * 64}
         added = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
         assert added.status_code == 200, added.text
         claim = "select lease::text from public.rag_claim_jobs(1, 60)"
     else:
-        people.ann.put([vector(1)], collection=function)
+        people.ann.put([vector(1)], collection=name)
         claim = "select lease::text from public.rag_claim_extractions(1, 60, false)"
     ((lease,),) = world.as_role("rag_worker", claim)
     return people.ann.token(rag={"org": people.acme.id, "scopes": ["documents:write"], "lease": lease})
@@ -173,7 +175,9 @@ def test_every_exposed_function_refuses_a_bomb_in_its_json(
             token = leased(people, world, function) if is_leased else None
             for bomb in (BOMB, BOMB.replace("1e131071", "1e-16383")):
                 with subtests.test(function=function, parameter=name):
-                    answer = bombed(people, function, {**calls[function], name: "BOMB"}, bomb, token)
+                    is_list = isinstance(calls[function][name], list)
+                    arguments = {**calls[function], name: ["BOMB"] if is_list else "BOMB"}
+                    answer = bombed(people, function, arguments, bomb, token)
                     assert (answer.status_code, answer.json()["code"]) == (400, "PT400"), answer.text[:200]
                     details = ("number_out_of_range", "json_too_large", "invalid_config")
                     assert answer.json()["details"] in details
