@@ -223,6 +223,8 @@ class Settings(FrameSettings):
     rag_functions_secret: Annotated[SecretStr, AfterValidator(_functions_secret)] | None = None
     # What a schedule calls the worker with over HTTP.
     rag_worker_token: Annotated[SecretStr, Field(min_length=16)] | None = None
+    # How often the schedule calls it. Health reports a queue whose work has been due for three intervals.
+    rag_worker_interval_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
 
     # Speech to text, for sound and film: any OpenAI-compatible endpoint with a key. None without.
     rag_transcription_key: SecretStr | None = None
