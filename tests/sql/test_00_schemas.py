@@ -79,7 +79,7 @@ INTERNAL = {
     "rag.read_again(uuid,uuid)",
     "rag.read_collection(rag.collections,boolean)",
     "rag.show_graph(rag.seed[],rag.neighbour[],rag.scope)",
-    "rag.show_joined(rag.hit[],rag.hit[],rag.reached[],boolean,integer,real,real)",
+    "rag.show_joined(rag.hit[],rag.hit[],rag.reached[],boolean,integer,real,real,text[])",
     "rag.sound(text)",
     "rag.within(rag.reached[],rag.scope)",
     "rag.admin_org_ids()",
