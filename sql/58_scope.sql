@@ -56,9 +56,7 @@ declare
   groups integer[];
   facets uuid[];
 begin
-  if not rag.has_scope('retrievals:read', 'chat:read') then
-    raise exception 'the key lacks the scope retrievals:read' using errcode = 'PT403', detail = 'missing_scope';
-  end if;
+  perform rag.require_scope('retrievals:read', 'chat:read');
   -- Somewhat more than the largest body of a search.
   perform rag.check_json('filters', filters, 300000);
   if jsonb_typeof(coalesce(filters, '{}')) <> 'object'
