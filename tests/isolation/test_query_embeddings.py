@@ -192,10 +192,17 @@ def test_a_bound_key_recalls_its_owners_questions_and_nobody_elses(
 ):
     """Of ann's key, bound to an org, a collection and the least of scopes: an embedding tells it nothing of
     what it may not see. alf's, with all scopes, finds nothing."""
-    narrow = people.ann.key_token(scopes=["documents:read"], collection=str(uuid4()))
+    narrow = people.ann.key_token(scopes=["retrievals:read"], collection=str(uuid4()))
     assert recalled(people.ann, asked, narrow) == close_to(TRUE)
-    for scopes in (["admin"], ["retrievals:read"], []):
+    for scopes in (["admin"], ["retrievals:read"]):
         assert recalled(people.alf, asked, people.alf.key_token(scopes=scopes)) is None
+    # Without a scope that searches, its owner's key neither recalls nor remembers.
+    for scopes in (["documents:read", "documents:write", "collections:manage"], []):
+        token = people.ann.key_token(scopes=scopes)
+        for function, more in (("recall", {}), ("remember", {"embedding": TRUE})):
+            arguments = {"hash": asked, "max_age_seconds": 3600, **more}
+            refused = people.ann.rpc(f"rag_{function}_embedding", arguments, token=token)
+            assert (refused.status_code, refused.json()["details"]) == (403, "missing_scope")
     core.search(Principal(people.ann.id, people.ann.key_token()), Query(QUESTION))
     assert len(service.requests) == 1
 
