@@ -1,11 +1,11 @@
-"""The API's health, its figures for admins, and the caller's orgs."""
+"""The API's health, its figures and audit events for admins, and the caller's orgs."""
 
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
-from mnemosyne.models.base import Model
+from mnemosyne.models.base import Model, Pagination
 
 
 class Health(Model):
@@ -42,3 +42,24 @@ class Org(Model):
 
 class Orgs(Model):
     data: list[Org]
+
+
+class AuditEvent(Model):
+    """What a user did with knowledge. `owner_id`: the user whose own namespace it is; None is the org's."""
+
+    id: str
+    org_id: str
+    owner_id: str | None = None
+    user_id: str
+    event: str
+    namespace: str
+    collection_id: str | None = None
+    document_count: int
+    chunk_count: int
+    top_score: float | None = None
+    created_at: datetime
+
+
+class AuditEvents(Model):
+    data: list[AuditEvent]
+    pagination: Pagination
