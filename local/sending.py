@@ -58,7 +58,7 @@ class Sending:
     def look(self, folder: Folder, *, prune: bool) -> None:
         """Find out what is to be sent; with `prune`, delete the documents of files that are gone."""
         # Others' private documents, which an admin sees, are other documents.
-        rows = (row for row in self._rows() if row["user_id"] == self._home["user_id"])
+        rows = (row for row in self._rows() if row["owner_id"] == self._home["owner_id"])
         self._known = {row["unique_identifier_hash"]: row for row in rows}
         if prune:
             self._prune(folder)
