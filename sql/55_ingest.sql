@@ -228,7 +228,13 @@ begin
     stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
     coalesce(fields.metadata, '{}')
   from unnest(insert_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
+  cross join lateral (
+    select documents.*
+    from rag.documents
+    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
+    -- Otherwise the chunks may be cut from other documents too, before these are left out.
+    offset 0
+  ) as stored
   cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.texts_of(stored.content, chunked.chunks)))
     with ordinality as item (body, content, position)
   cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,

@@ -127,7 +127,7 @@ def test_a_text_is_taken_in_and_named_by_its_beginning(people: People, home: str
         "error": None,
         "error_message": None,
         "chunk_count": 1,
-        "total_tokens": 6,
+        "total_tokens": 8,
         "processing_info": done["processing_info"],
         "created_at": made["created_at"],
         "updated_at": done["updated_at"],
