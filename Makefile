@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo       documents in, questions asked, answers with citations (a stack of its own)"
-	@echo "make serve      the stack on port 54321, with tokens and curl lines to paste, until Ctrl-C"
+	@echo "make serve      the stack on port 54321, with tokens and curl lines to paste, until Ctrl-C (PORT=54331: that port)"
 	@echo "make test       the tests, on Postgres 18: before every commit"
 	@echo "make test-postgres      the tests that depend on the version of Postgres, on 16 and 18"
 	@echo "make test-long  the tests that take minutes: random kills, large snapshots, the fuzzer at full width"
@@ -30,8 +30,10 @@ help:
 demo: .venv/ready node_modules/ready
 	@$(BIN)/python -m local demo
 
+# From make's command line alone: a PORT of the environment belongs to another program.
+PORT :=
 serve: .venv/ready node_modules/ready
-	@$(BIN)/python -m local serve
+	@$(BIN)/python -m local serve $(PORT:%=--port %)
 
 # One process runs all tests of a module, so that they share what the module creates. Four processes keep two cores
 # busy: a test often waits for its servers.

@@ -32,7 +32,7 @@ UPSTREAM_MS = 23.0
 
 def measure(console: Console) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
-        stack = Stack(Path(folder))
+        stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False)
             with closing(core_of(stack)) as core:

@@ -118,7 +118,7 @@ def _items(path: Path) -> list[Item]:
 def ingested(labelled: Labelled, console: Console) -> Iterator[Library]:
     """The corpus through the real ingestion path into a stack of its own, taken away afterwards."""
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
-        stack = Stack(Path(folder))
+        stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False)
             # Quality is measured, whatever else the machine does.

@@ -35,7 +35,7 @@ class Stage:
 def staged(console: Console) -> Iterator[Stage]:
     """A stack with documents, taken away afterwards."""
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
-        stack = Stack(Path(folder))
+        stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False)
             core = core_of(stack)

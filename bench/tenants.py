@@ -132,7 +132,7 @@ class Tenants:
 def tenants() -> Iterator[Tenants]:
     """An empty stack with its schema, taken away afterwards."""
     with tempfile.TemporaryDirectory(prefix="rag-bench-") as folder:
-        stack = Stack(Path(folder))
+        stack = Stack(Path(folder), keys="hs256")
         try:
             stack.up(0, durable=False, seed=False)
             _configure(stack)

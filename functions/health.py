@@ -8,7 +8,8 @@ from shared.app import create_app, lambda_handler
 from shared.callers import Core
 from shared.dialects import rag
 from shared.embed import DIMENSIONS
-from shared.health import source
+from shared.health import queue_state, source
+from shared.probes import State
 from shared.rerank import described
 
 app = create_app(rag, "health", errors=(500,))
@@ -16,7 +17,7 @@ app = create_app(rag, "health", errors=(500,))
 
 @app.get("/health", responses={503: {"description": "The same report, of a database that is gone"}})
 def health(core: Core) -> JSONResponse:
-    reachable = core.database.is_reachable()
+    reachable = core.is_reachable()
     settings = core.settings
     report: dict[str, Any] = {
         # KAITO's words; its clients ask for detail too.
@@ -34,7 +35,9 @@ def health(core: Core) -> JSONResponse:
         },
         "reranker": {**described(settings), "enabled": settings.rerank_enabled},
         "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
-        # Where functions are deployed apart this one holds no signing key: /api/keys/health knows.
+        # Where functions are deployed apart this one holds no signing key: then /api/v1/health knows of the
+        # queue, and /api/keys/health of the keys.
+        "queue": queue_state(core) if reachable else State.UNKNOWN,
         "api_keys": core.key_ring.algorithm if core.key_ring else "not in this process",
     }
     return JSONResponse(report, 200 if reachable else 503)

@@ -19,7 +19,7 @@ def query(caller: Asker, core: Core, body: wire.Questioned) -> wire.Answered:
     with measured(core.database, caller, "query"):
         asked = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
         # An index may hold one good passage among any others: that one suffices for an answer.
-        return wire.Answered.of(core.answer(caller, asked, body.sampling(), judged=1))
+        return wire.Answered.of(body.query, core.answer(caller, asked, body.sampling(), judged=1))
 
 
 @app.post("/retrieve")

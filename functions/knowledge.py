@@ -42,7 +42,7 @@ def alive() -> wire.Alive:
 
 @app.get("/readyz", responses={503: {"description": "The database is gone"}})
 def ready(core: Core) -> JSONResponse:
-    reachable = core.database.is_reachable()
+    reachable = core.is_reachable()
     status = wire.Alive(status="ok" if reachable else "unavailable")
     return JSONResponse(status.model_dump(), 200 if reachable else 503)
 
@@ -95,7 +95,7 @@ def query(caller: Asker, core: Core, namespace: Namespace, body: wire.Asking) ->
     asked = Asked(body.question, body.top_k, body.filters)
     draft, found = knowledge.query(core, caller, namespace, asked)
     chunks = [wire.Chunk.of(passage, cited=body.include_citations) for passage in found]
-    return wire.Answered.of(draft, chunks)
+    return wire.Answered.of(body.question, draft, chunks)
 
 
 handler = lambda_handler(app)

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +16,7 @@ from local import bring, demo, keys, migrations, openapi, schema, search
 from local.ingest import authorise, core_of, demo_corpus, put
 from local.postgres import VERSIONS
 from local.processes import StackError
+from local.serving import watch
 from local.stack import DEFAULT_FOLDER, DEFAULT_PORT, KEYS, Stack
 from shared.errors import ConfigurationError, RagError
 
@@ -74,24 +74,22 @@ def serve(stack: Stack, options: argparse.Namespace) -> None:
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     for name in signals:
         signal.signal(name, signal.default_int_handler)
-    stack.choose_postgres(options.postgres)
-    stack.choose_keys(options.keys)
-    try:
-        stack.up(options.port, worker=True)
-        with closing(core_of(stack)) as core:
-            demo.ingest_once(stack, core, console)
-        demo.introduce(stack, console)
-        # Looked at now and then, to notice a part that died.
-        while stack.is_up():
-            time.sleep(5)
-        raise StackError(f"a part of the stack stopped; see {stack.folder / 'logs'}")
-    except KeyboardInterrupt:
-        pass
-    finally:
-        # A second Ctrl-C must not leave half of it running.
-        for name in signals:
-            signal.signal(name, signal.SIG_IGN)
-        stack.down()
+    with stack.served():
+        stack.choose_postgres(options.postgres)
+        stack.choose_keys(options.keys)
+        try:
+            stack.up(options.port, worker=True)
+            with closing(core_of(stack)) as core:
+                demo.ingest_once(stack, core, console)
+            demo.introduce(stack, console)
+            watch(stack, console)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            # A second Ctrl-C must not leave half of it running.
+            for name in signals:
+                signal.signal(name, signal.SIG_IGN)
+            stack.down()
 
 
 def run_demo(stack: Stack, options: argparse.Namespace) -> None:
@@ -144,7 +142,7 @@ def parser() -> argparse.ArgumentParser:
         starting = command(function, text)
         starting.add_argument("--port", type=int, default=DEFAULT_PORT)
         starting.add_argument("--postgres", type=int, choices=sorted(VERSIONS), help="for a new stack; 18")
-        starting.add_argument("--keys", choices=KEYS, help="what signs a new stack's tokens; hs256")
+        starting.add_argument("--keys", choices=KEYS, help="what signs a new stack's tokens; es256")
     command(down, "stop it").add_argument("--remove", action="store_true", help="and delete its data")
     command(status, "what runs where").add_argument("--json", action="store_true")
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TextColumn
 
 from local.corpus import ADMINS, ORGS, org_id_of
 from local.deployment import Deployment, Refused, Row, client_of
 from local.folder import File, kinds_of, read_folder, shown
 from local.processes import StackError
+from local.progress import columns
 from local.sending import Outcome, Sending
 from local.stack import Stack
 
@@ -34,11 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", help="another deployment; a token or key is then in RAG_TOKEN")
     parser.add_argument("--all", action="store_true", help="send files of kinds that are passed over, too")
     parser.add_argument("--prune", action="store_true", help="delete the documents of files that are gone")
+    parser.add_argument("--retry", action="store_true", help="send files again that could not be read before")
     parser.add_argument("--no-wait", action="store_true", help="leave when all is sent")
 
 
 def run(stack: Stack, options: argparse.Namespace) -> None:
-    """Raises StackError when a file failed, after all others are done."""
+    """Raises StackError when a file failed, after all others are done. A skipped file did not fail."""
     # Whoever starts it in the background lets it begin deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     console = Console(highlight=False)
@@ -49,7 +51,7 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
             with console.status("looking at what is there") as status:
                 api.say = lambda text: status.update(escape(shown(text)) or "looking at what is there")
                 sending = Sending(api, _home(api, options))
-                sending.look(folder, prune=options.prune)
+                sending.look(folder, prune=options.prune, retry=options.retry)
             if sending.to_send or sending.awaited:
                 _run(sending, api, console, waits=not options.no_wait)
     except Refused as refused:
@@ -60,9 +62,12 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
     outcome = sending.outcome
     summary = _summary(outcome, folder.others, waits=not options.no_wait)
     console.print(summary, markup=False, soft_wrap=True)
-    for file, code, message in outcome.failed:
-        line = f"failed: {shown(file.name)}: {shown(code)}: {shown(message)}"
-        console.print(line, markup=False, soft_wrap=True)
+    for word, files in (("skipped", outcome.skipped), ("failed", outcome.failed)):
+        for file, code, message in files:
+            line = f"{word}: {shown(file.name)}: {shown(code)}: {shown(message)}"
+            console.print(line, markup=False, soft_wrap=True)
+    if outcome.skipped:
+        console.print("A skipped file is sent again once it has changed, or with --retry.", soft_wrap=True)
     if outcome.failed:
         raise StackError(f"{len(outcome.failed)} of {len(folder.files)} files failed")
 
@@ -84,11 +89,10 @@ def _home(api: Deployment, options: argparse.Namespace) -> Row:
 
 def _run(sending: Sending, api: Deployment, console: Console, *, waits: bool) -> None:
     """Under two bars: how many files are sent, and how many documents the worker has ended."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     note = TextColumn("{task.fields[note]}", style="dim", markup=False)
     outcome, refused_here = sending.outcome, len(sending.outcome.failed)
     last = (-1, time.monotonic())
-    with Progress(*columns, note, console=console) as progress:
+    with Progress(*columns(), note, console=console) as progress:
         sent = progress.add_task("sent", total=len(sending.to_send), note="")
         read = progress.add_task("read", total=None, note="", visible=waits)
         api.say = lambda text: progress.update(sent, note=shown(text))
@@ -115,6 +119,7 @@ def _summary(outcome: Outcome, others: list[File], *, waits: bool) -> str:
         "completed" if waits else "sent": outcome.completed if waits else outcome.sent,
         "unchanged": outcome.unchanged,
         "with content that is there already": outcome.same,
+        "skipped": len(outcome.skipped),
         "failed": len(outcome.failed),
         f"of kinds that are not read, passed over ({kinds_of(others)})": len(others),
         "of files that are gone, deleted": outcome.pruned,

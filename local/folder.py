@@ -37,8 +37,12 @@ class Unreadable(Exception):
         self.code = code
 
 
-def too_large(most: int) -> Unreadable:
-    return Unreadable("file_too_large", f"A file may have {most // 2**20} MB.")
+class TooLarge(Unreadable):
+    """A file of more bytes than may be sent."""
+
+
+def too_large(most: int) -> TooLarge:
+    return TooLarge("file_too_large", f"A file may have {most // 2**20} MB.")
 
 
 @dataclass(frozen=True)

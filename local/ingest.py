@@ -5,9 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TextColumn
 
 from local.corpus import ADMINS, CORPUS, ORGS, CorpusFile, read_folder
+from local.progress import columns
 from local.stack import Stack
 from shared.config import read_settings
 from shared.ingest import ingest
@@ -52,13 +53,7 @@ def put(
     core: Pipeline, files: Sequence[tuple[CorpusFile, str]], principal: Authorise, console: Console
 ) -> tuple[int, int]:
     """Ingest the files, each as its user; how many documents and chunks. Raises the first RagError."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[title]}", style="dim"),
-    )
+    title = TextColumn("{task.fields[title]}", style="dim")
     people = {email: principal(email) for _, email in files}
 
     def one(file: CorpusFile, email: str) -> int:
@@ -66,7 +61,7 @@ def put(
 
     chunks = 0
     # Two at a time: while the database stores one document, the next is embedded.
-    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(2) as pool:
+    with Progress(*columns(), title, console=console) as progress, ThreadPoolExecutor(2) as pool:
         task = progress.add_task("ingesting", total=len(files), title="")
         try:
             for (file, _), count in zip(files, pool.map(one, *zip(*files, strict=True)), strict=True):

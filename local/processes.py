@@ -5,12 +5,13 @@ a stranger who was given the same PID since.
 """
 
 import atexit
+import fcntl
 import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,6 +121,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def free_port_above(port: int) -> int:
+    """A free TCP port to suggest in place of `port`, in steps of ten."""
+    return next(filter(port_is_free, range(port + 10, 2**16, 10)), 0) or free_port()
+
+
 def port_is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -128,3 +134,30 @@ def port_is_free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def holder(path: Path) -> int | None:
+    """The PID of the process that holds the lock file (hold), or None."""
+    with suppress(FileNotFoundError), path.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # Empty for the moment between the lock and the write.
+            return int(lock.read() or 0)
+    return None
+
+
+@contextmanager
+def hold(path: Path) -> Iterator[bool]:
+    """Hold the lock file, with this process's PID in it, as long as the block runs. False if another process
+    holds it. The lock ends with the process, however it ends."""
+    with path.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield True

@@ -11,8 +11,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from local.deployment import PAGE, Deployment, Refused, Row
-from local.folder import File, Folder, Unreadable, digest_of, too_large
+from local.folder import File, Folder, TooLarge, Unreadable, digest_of, too_large
 from local.processes import StackError
+from shared import errors
 from shared.documents import MAX_BYTES, external_id_of, file_name
 
 PATH = "/api/v1/documents"
@@ -20,6 +21,15 @@ PATH = "/api/v1/documents"
 NO_UPLOADS = {"storage_off", "not_found", "method_not_allowed"}
 # What is known of an upload's content until the worker has read it.
 UNKNOWN = f"sha256:{'0' * 64}"
+TOO_LARGE = errors.BodyTooLarge.status
+# Codes of failures that may pass: of a service, of rights, of a limit. Every other failure is the content's.
+MAY_PASS = {"original_gone", "duplicate_document"} | {
+    error.code
+    for error in vars(errors).values()
+    if isinstance(error, type)
+    and issubclass(error, errors.RagError)
+    and not issubclass(error, errors.InvalidRequest | errors.BodyTooLarge)
+}
 SENDERS = 4
 # Between two looks at how far the worker is, for each request that a look takes.
 PAUSE_SECONDS = 1.0
@@ -36,7 +46,9 @@ class Outcome:
     same: int = 0
     # Documents of files that are gone.
     pruned: int = 0
-    # Each with a code and a sentence; those of the worker's come after the others.
+    # Not sent, since the same content cannot be read or is too large. Each with a code and a sentence.
+    skipped: list[tuple[File, str, str]] = field(default_factory=list)
+    # Likewise; those of the worker's come after the others.
     failed: list[tuple[File, str, str]] = field(default_factory=list)
 
 
@@ -52,22 +64,29 @@ class Sending:
         # By their documents' ids, those that the worker has still to end.
         self.awaited: dict[str, File] = {}
         self._known: dict[str, Row] = {}
+        # Why contents could not be read that were sent before, by their digests.
+        self._unread: dict[str, Row] = {}
         # That the tier has no room for one more.
         self._full: Refused | None = None
 
-    def look(self, folder: Folder, *, prune: bool) -> None:
-        """Find out what is to be sent; with `prune`, delete the documents of files that are gone."""
+    def look(self, folder: Folder, *, prune: bool, retry: bool) -> None:
+        """Find out what is to be sent; with `retry`, what could not be read before, too. With `prune`, delete
+        the documents of files that are gone."""
         # Others' private documents, which an admin sees, are other documents.
         rows = (row for row in self._rows() if row["owner_id"] == self._home["owner_id"])
         self._known = {row["unique_identifier_hash"]: row for row in rows}
         if prune:
             self._prune(folder)
         contents = {row["content_hash"] for row in self._known.values() if row["status"] == "completed"}
+        if not retry:
+            failed = [row for row in self._known.values() if row["status"] == "failed"]
+            unread = [row for row in failed if row["error"]["code"] not in MAY_PASS]
+            self._unread = {row["content_hash"]: row["error"] for row in unread}
         for file in folder.files:
             try:
                 self._place(file, file.digest(), contents)
             except Unreadable as error:
-                self.outcome.failed.append((file, error.code, str(error)))
+                self._not_sent(file, error)
 
     def run(self, *, waits: bool, tick: Callable[[int], None]) -> None:
         """Send, and if it `waits` until all has ended. `tick` is called now and then, with how many files are
@@ -115,9 +134,18 @@ class Sending:
             if refused.status != 404:
                 raise StackError(f"{refused.code}: {refused}") from None
 
+    def _not_sent(self, file: File, error: Refused | Unreadable) -> None:
+        is_too_large = isinstance(error, TooLarge) or (
+            isinstance(error, Refused) and error.status == TOO_LARGE
+        )
+        files = self.outcome.skipped if is_too_large else self.outcome.failed
+        files.append((file, error.code, str(error)))
+
     def _place(self, file: File, digest: str, contents: set[str]) -> None:
         row = self._known.get(file.identifier)
-        if digest in contents and (row is None or (row["status"] == "failed" and not row["chunk_count"])):
+        if error := self._unread.get(digest):
+            self.outcome.skipped.append((file, error["code"], error["message"]))
+        elif digest in contents and (row is None or (row["status"] == "failed" and not row["chunk_count"])):
             self.outcome.same += 1
         elif (
             row
@@ -186,7 +214,7 @@ class Sending:
         try:
             row = future.result()
         except (Refused, Unreadable) as error:
-            self.outcome.failed.append((file, error.code, str(error)))
+            self._not_sent(file, error)
             return
         if row is None:
             self.outcome.same += 1

@@ -20,10 +20,22 @@ from typing import Any
 
 import httpx
 import psycopg
+from psycopg import sql
 
 from local import pages, schema, tokens
 from local.postgres import Postgres
-from local.processes import Child, StackError, answers, free_port, port_is_free, start, wait_until
+from local.processes import (
+    Child,
+    StackError,
+    answers,
+    free_port,
+    free_port_above,
+    hold,
+    holder,
+    port_is_free,
+    start,
+    wait_until,
+)
 from local.tools import ROOT, npm_program, postgrest_binary, supabase, version_of
 
 DEFAULT_FOLDER = ROOT / ".local"
@@ -33,8 +45,8 @@ PASSED_ON = ("RAG_", "OPENAI_", "LOVABLE_")
 # For `local keys --url`: an owner's token of some deployment.
 NOT_PASSED_ON = {"RAG_TOKEN"}
 POOL_SIZES = ("PGRST_DB_POOL", "PGRST_DB_POOL_ACQUISITION_TIMEOUT")
-# How tokens are signed, as projects of Supabase have it: with a shared secret, or with a key pair.
-KEYS = ("hs256", "es256", "rs256")
+# How tokens are signed: with a key pair, as new projects of Supabase do, or with a shared secret.
+KEYS = ("es256", "rs256", "hs256")
 
 
 @dataclass
@@ -42,7 +54,7 @@ class State:
     """What the stack's folder remembers between commands."""
 
     password: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    keys: str = "hs256"
+    keys: str = "es256"
     jwt_secret: str = field(default_factory=lambda: secrets.token_urlsafe(40))
     private_key: dict[str, Any] | None = None
     metrics_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -166,11 +178,12 @@ class Stack:
             self.state = self._load(self.state)
             if self.is_up() and port in (0, self.state.port):
                 return self
+            self._require_unserved()
             self._stop_children()  # what a crash, or another port, left behind
             try:
                 self._start(port, durable=durable, seed=seed)
                 if worker:
-                    self._spawn("worker", [sys.executable, "-m", "local.worker"], self._worker_environment())
+                    self._spawn_worker()
             except BaseException:
                 self._stop_children()
                 raise
@@ -182,6 +195,27 @@ class Stack:
             with self._exclusively():
                 self.state = self._load(self.state)
                 self._stop_children()
+
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Mark the stack as served by this process. Raises StackError when another process serves it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with hold(self._serving) as is_held:
+            if not is_held:
+                raise self._served_by(holder(self._serving))
+            yield
+
+    def restart_worker(self) -> Child | None:
+        """Start the worker again if its process has ended. None if the worker runs, or the stack has none, as
+        one that has been stopped."""
+        with self._exclusively():
+            self.state = self._load(self.state)
+            worker = self.state.children.get("worker")
+            if worker is None or worker.process() is not None:
+                return None
+            worker.stop()
+            self._spawn_worker()
+            return self.state.children["worker"]
 
     def remove(self) -> None:
         """Stop it and delete its folder."""
@@ -233,7 +267,10 @@ class Stack:
         logs.mkdir(exist_ok=True)
         state.port = port or free_port()
         if not port_is_free(state.port):
-            raise StackError(f"port {state.port} is taken; choose another with --port, or stop who holds it")
+            raise StackError(
+                f"port {state.port} is taken by another process; choose a free port: "
+                f"make serve PORT={free_port_above(state.port)} (python -m local takes --port)"
+            )
         state.postgrest_port = free_port()
         self._make_keys()
         self._save()
@@ -241,6 +278,9 @@ class Stack:
         # The gateway needs a second to import and to load its model: it does so while the database starts.
         self._spawn("gateway", self._gateway_command(), self._gateway_environment())
         self._start_database(durable=durable, seed=seed)
+        # Before the functions can look whether the database knows their secret.
+        digest = hashlib.sha256(state.functions_secret.encode()).hexdigest()
+        self._write_setting("functions_secret_hashes", [digest])
         self._spawn("postgrest", [postgrest_binary()], self._postgrest_environment())
 
         for name, address in (
@@ -248,7 +288,9 @@ class Stack:
             ("gateway", f"{self.url}/health"),
         ):
             wait_until(partial(answers, address), state.children[name], logs / f"{name}.log")
-        self._write_settings()
+        # Clients that call SQL functions themselves mean the model that this stack embeds with.
+        model = httpx.get(f"{self.url}/health").json()["embedder"]["model"]
+        self._write_setting("embedding_model", model)
 
     def _start_postgres(self, *, durable: bool) -> None:
         self.state.postgres_port = free_port()
@@ -274,15 +316,10 @@ class Stack:
             self.state.private_key = json.loads(made.splitlines()[0])
             self.state.anon_key = tokens.anon_key(self.signing_key)
 
-    def _write_settings(self) -> None:
-        """Tell the database the model that this stack embeds with, and the hash of the functions' secret."""
-        model = httpx.get(f"{self.url}/health").json()["embedder"]["model"]
-        digest = hashlib.sha256(self.state.functions_secret.encode()).hexdigest()
+    def _write_setting(self, name: str, value: object) -> None:
+        statement = sql.SQL("update rag.settings set {} = %s").format(sql.Identifier(name))
         with psycopg.connect(self.database_url()) as connection:
-            connection.execute(
-                "update rag.settings set embedding_model = %s, functions_secret_hashes = %s",
-                [model, [digest]],
-            )
+            connection.execute(statement, [value])
 
     def migrate(self, *options: str) -> str:
         """Apply supabase/migrations to this stack's database with the real supabase CLI; its output."""
@@ -312,6 +349,9 @@ class Stack:
             "LOCAL_DOOR": self.state.door,
             "LOCAL_JWKS": json.dumps(tokens.published(self.signing_key)),
         }
+
+    def _spawn_worker(self) -> None:
+        self._spawn("worker", [sys.executable, "-m", "local.worker"], self._worker_environment())
 
     def _worker_environment(self) -> dict[str, str]:
         address = f"{self.url}/functions/v1/ingest"
@@ -383,6 +423,22 @@ class Stack:
         draft.touch(mode=0o600)
         draft.write_text(json.dumps(asdict(self.state), indent=2))
         draft.replace(self._file)
+
+    @property
+    def _serving(self) -> Path:
+        """The lock file of the process that serves the stack."""
+        return self.folder / "serve.lock"
+
+    def _require_unserved(self) -> None:
+        """Raises StackError when another process serves this stack."""
+        if (pid := holder(self._serving)) not in (None, os.getpid()):
+            raise self._served_by(pid)
+
+    def _served_by(self, pid: int | None) -> StackError:
+        return StackError(
+            f"process {pid} serves {self.folder} already, at {self.url}; "
+            f"stop it first (Ctrl-C, or: kill {pid}), or choose another folder with --data and another --port"
+        )
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:

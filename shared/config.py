@@ -109,6 +109,12 @@ def _shared_secret(value: SecretStr) -> SecretStr:
     return value
 
 
+def _functions_secret(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[!-~]{32,}", value.get_secret_value()):
+        raise ValueError("at least 32 characters, all printable ASCII: openssl rand -hex 32")
+    return value
+
+
 # What embeds where no key says otherwise (minilm.py).
 LOCAL_MODEL = "all-MiniLM-L6-v2"
 
@@ -214,9 +220,11 @@ class Settings(FrameSettings):
     rag_signing_key: Annotated[SecretStr, AfterValidator(_signing_key)] | None = None
     rag_metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None
     # Shows the database that a call comes from these functions; its SHA-256 is in rag.settings.
-    rag_functions_secret: Annotated[SecretStr, Field(min_length=32)] | None = None
+    rag_functions_secret: Annotated[SecretStr, AfterValidator(_functions_secret)] | None = None
     # What a schedule calls the worker with over HTTP.
     rag_worker_token: Annotated[SecretStr, Field(min_length=16)] | None = None
+    # How often the schedule calls it. Health reports a queue whose work has been due for three intervals.
+    rag_worker_interval_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
 
     # Speech to text, for sound and film: any OpenAI-compatible endpoint with a key. None without.
     rag_transcription_key: SecretStr | None = None

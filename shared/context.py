@@ -1,7 +1,8 @@
-"""Matches as one text for somebody's own prompt: by document, in its order, nothing twice."""
+"""Matches as one text for a caller's own prompt: by document, in its order, nothing twice."""
 
 from collections.abc import Sequence
 
+from shared.citations import GAP, escape_headings, under_heading
 from shared.policy import fit
 from shared.tokens import count_tokens
 from shared.types import Match
@@ -21,19 +22,17 @@ def concatenated(matches: Sequence[Match], budget: int) -> str:
 
 def _block(matches: Sequence[Match]) -> str:
     first = matches[0]
-    # A title stays on its line. (What a text says is anybody's.)
-    title = " ".join(first.title.split())
-    head = f"# {title}" + (f" ({first.uri})" if first.uri else "")
-    text, end = "", None
+    # Passages of a document in a row, and between them gaps.
+    runs, end = [""], None
     for match in sorted(matches, key=lambda match: match.span):
         start = match.span[0]
         if end is None:
-            text = match.text
+            runs = [match.text]
         elif match.span[1] <= end:
             continue
         elif start <= end:
-            text += match.text[end - start :]
+            runs[-1] += match.text[end - start :]
         else:
-            text += f"\n[…]\n{match.text}"
+            runs.append(match.text)
         end = match.span[1]
-    return f"{head}\n{text}"
+    return under_heading(first.title, first.uri, f"\n{GAP}\n".join(map(escape_headings, runs)))

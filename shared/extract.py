@@ -1,4 +1,5 @@
-"""Answers without a model: the sentences that answer best, each verbatim and with its citation.
+"""Answers without a model: the sentences that answer best, each with its citation, and verbatim except for
+what would look like a citation.
 
 A sentence is worth what it shares with the question in meaning (cosine of their embeddings) and in words
 (share of the question's rare words that it holds, which is what finds identifiers and numbers).
@@ -10,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from shared.citations import attributed
+from shared.policy import SNIPPET_CHARACTERS, snippet
 from shared.sentences import sentences
 from shared.types import Citation, Draft, Match, Query
 from shared.words import content_words
@@ -48,20 +51,20 @@ class Extracted:
 
 
 def extract(query: Query, matches: Sequence[Match], citations: Sequence[Citation], embed: Embed) -> Draft:
-    """An answer of one to five sentences from the matches of cited documents, grouped by document.
-
-    A paragraph reads `According to "Title" (date): sentence sentence [n]`, n counting the citations from 1.
-    Raises what `embed` raises.
-    """
+    """An answer of one to five sentences from the matches of cited documents, a paragraph for each document,
+    n of its mark [n] counting the citations from 1. Raises what `embed` raises."""
     chosen, is_direct = best_sentences(query.text, matches, citations, embed)
     if not chosen:
         best = citations[0].match
-        return Draft(f"{INDIRECT}\n\n{_group(best, [best.text.strip()], 1)}", MODEL)
+        return Draft(f"{INDIRECT}\n\n{_paragraph(best, [best.text.strip()], 1)}", MODEL)
     paragraphs = [] if is_direct else [INDIRECT]
+    snippets: dict[int, str] = {}
     for number in dict.fromkeys(sentence.number for sentence in chosen):
-        own = [sentence.text for sentence in chosen if sentence.number == number]
-        paragraphs.append(_group(citations[number - 1].match, own, number))
-    return Draft("\n\n".join(paragraphs), MODEL)
+        own = [sentence for sentence in chosen if sentence.number == number]
+        texts = [sentence.text for sentence in own]
+        paragraphs.append(_paragraph(citations[number - 1].match, texts, number))
+        snippets[number] = _snippet(own[0], matches[own[0].place])
+    return Draft("\n\n".join(paragraphs), MODEL, snippets=snippets)
 
 
 def best_sentences(
@@ -80,12 +83,14 @@ def best_sentences(
     return chosen, max(worth) >= DIRECT
 
 
-def _group(match: Match, texts: Sequence[str], number: int) -> str:
-    # The date lets a reader see which of two documents that contradict each other is the newer.
-    dated = f" ({match.occurred_at:%Y-%m-%d})" if match.occurred_at else ""
-    # A title cannot end its quotation marks or its line, and so cannot pose as another paragraph.
-    title = " ".join(match.title.split()).replace('"', "'")
-    return f'According to "{title}"{dated}: {" ".join(texts)} [{number}]'
+def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
+    return attributed(match.title, match.occurred_at, texts, number)
+
+
+def _snippet(sentence: Extracted, match: Match) -> str:
+    """The beginning of the passage that the sentence is from, or as much from the sentence on."""
+    start, end = sentence.start - match.span[0], sentence.end - match.span[0]
+    return snippet(match.text if end <= SNIPPET_CHARACTERS else match.text[start:])
 
 
 def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list[Extracted]:

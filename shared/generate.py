@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from shared.citations import excerpt
 from shared.config import Settings
 from shared.embed import Embedder, embed
 from shared.errors import ConfigurationError, GenerationBusy, GenerationFailed, GenerationTimedOut
@@ -145,15 +146,16 @@ class Gateway:
         return quoted(matches, nonce, self._context_tokens)
 
 
-def quoted(matches: Sequence[Match], nonce: str, budget: int) -> str:
-    """The matches that fit the budget of tokens, best first, each between its markers."""
+def quoted(matches: Sequence[Match], nonce: str, budget: int, *, numbered: bool = False) -> str:
+    """The matches that fit the budget of tokens, best first, each between its markers; `numbered` by their
+    places among all of them."""
+    numbers = {match.chunk_id: number for number, match in enumerate(matches, start=1)} if numbered else {}
 
-    def excerpt(match: Match) -> str:
-        title = " ".join(match.title.split())
-        return f"<<source-{nonce}>>\nTitle: {title}\n{match.text}\n<<end-{nonce}>>\n"
+    def shown(match: Match) -> str:
+        return excerpt(match.title, match.text, nonce, numbers.get(match.chunk_id))
 
     def cost(match: Match) -> int:
-        return count_tokens(excerpt(match))
+        return count_tokens(shown(match))
 
     chosen = fit(matches, budget, cost)
     if matches and not chosen:
@@ -162,7 +164,7 @@ def quoted(matches: Sequence[Match], nonce: str, budget: int) -> str:
         while cut.text and (price := cost(cut)) > budget:
             cut = replace(cut, text=cut.text[: len(cut.text) * budget // price - 1])
         chosen = (cut,)
-    return "".join(map(excerpt, chosen)).rstrip("\n")
+    return "".join(map(shown, chosen)).rstrip("\n")
 
 
 def busy(retry_after: str) -> GenerationBusy:

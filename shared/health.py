@@ -17,8 +17,8 @@ from shared.types import Principal
 VERSION = "0.1.0"
 # The newest of supabase/migrations when this was written; rag.version() tells the database's.
 SCHEMA_VERSION = "20261124000000"
-# What is due for longer waits for a worker that does not come.
-LATE_SECONDS = 900.0
+# A worker is missing when work has been due for so many of its intervals, and for at least so long.
+MISSED_INTERVALS, MISSED_SECONDS = 3, 180.0
 # Through these a user's call comes.
 OPEN = {Reach.SERVES, Reach.KEY_REFUSED}
 
@@ -45,12 +45,22 @@ def check(core: Pipeline, caller: Principal | None, clock: Callable[[], float] =
     services = {
         **_by_reach(reach, is_seen=known is not None),
         **_by_functions_secret(known),
-        **_by_look(known, reach, could_look=core.signer is not None),
+        **_by_look(core, known, reach),
         "embedding_service": embedding.state,
         "gateway": gateway,
     }
     details = _details(core, reach, embedding, own) if own else None
     return Report(VERSION, _status(reach, services, core), services, datetime.now(UTC), details)
+
+
+def queue_state(core: Pipeline, clock: Callable[[], float] = time.monotonic) -> State:
+    """Whether the worker comes. Unknown without a key to sign with, or while the database is gone."""
+    return _queue(core, probes.WORKERS.at(core, clock))
+
+
+def overdue_seconds(core: Pipeline) -> float:
+    """For how long work may be due while a worker runs."""
+    return max(MISSED_SECONDS, MISSED_INTERVALS * core.settings.rag_worker_interval_seconds)
 
 
 def source(key: object, address: str) -> str | None:
@@ -87,19 +97,26 @@ def _by_functions_secret(look: Look | None) -> dict[str, State]:
     return {} if look is None or look.functions_secret == "ok" else {"database": State.UNHEALTHY}  # noqa: S105  # a state
 
 
-def _by_look(look: Look | None, reach: Reach, *, could_look: bool) -> dict[str, State]:
+def _by_look(core: Pipeline, look: Look | None, reach: Reach) -> dict[str, State]:
     """A database that does not know rag_health is behind, or has nothing of ours at all."""
     if look is None or look.version is None:
         unknown = dict.fromkeys(("migrations", "pgvector", "queue"), State.UNKNOWN)
-        missing = reach is Reach.NO_SCHEMA or (reach is Reach.SERVES and could_look)
+        missing = reach is Reach.NO_SCHEMA or (reach is Reach.SERVES and core.signer is not None)
         return unknown | ({"migrations": State.UNHEALTHY} if missing else {})
     behind = State.UNHEALTHY if look.version < SCHEMA_VERSION else State.DEGRADED
-    late = any((queue["oldest_seconds"] or 0) > LATE_SECONDS for queue in (look.queues or {}).values())
     return {
         "migrations": State.HEALTHY if look.version == SCHEMA_VERSION else behind,
         "pgvector": State.HEALTHY if look.pgvector else State.UNHEALTHY,
-        "queue": State.DEGRADED if late else State.HEALTHY,
+        "queue": _queue(core, look),
     }
+
+
+def _queue(core: Pipeline, look: Look | None) -> State:
+    """Unhealthy where work has been due for longer than a worker that runs leaves it."""
+    if look is None or look.queues is None:
+        return State.UNKNOWN
+    oldest = max((queue["oldest_seconds"] or 0 for queue in look.queues.values()), default=0)
+    return State.UNHEALTHY if oldest > overdue_seconds(core) else State.HEALTHY
 
 
 def _details(core: Pipeline, reach: Reach, embedding: Embedding, own: Look) -> dict[str, Any]:

@@ -34,11 +34,11 @@ from shared.keyring import KeyRing
 from shared.match import holds, is_identifier, match, similar, widen
 from shared.moderate import Moderator, moderator_for
 from shared.networks import Networks
-from shared.policy import JUDGED, cite, judge, thresholds_for
-from shared.postgrest import Database
+from shared.policy import JUDGED, cite, judge, thresholds_for, with_snippets
+from shared.postgrest import Database, Reach
 from shared.remember import embed_query
 from shared.rerank import Reranked, Reranker, rerank, reranker_for
-from shared.sign import Signer, anonymous, signer_for
+from shared.sign import Signer, anonymous, signer_for, without_user
 from shared.snapshots.store import Store, store_for
 from shared.storage import Storage, storage_for
 from shared.trace import milliseconds_since, step
@@ -177,6 +177,14 @@ class Pipeline:
     def signer(self) -> Signer | None:
         """Signs our own tokens. Raises ConfigurationError for a key that cannot."""
         return signer_for(self.settings)
+
+    def reach(self) -> Reach:
+        """How far towards the database the project's own key leads."""
+        return self.database.reach(without_user(self.signer) if self.signer else None)
+
+    def is_reachable(self) -> bool:
+        """Whether the project's PostgREST answers, knows the anon key and has our schema and its database."""
+        return self.reach() is Reach.SERVES
 
     @cached_property
     def transcriber(self) -> Transcriber | None:
@@ -352,6 +360,7 @@ class Pipeline:
         if judgement.confidence is not Confidence.LOW:
             with step("generate"):
                 draft = self.generator.write(query, matches, citations, sampling)
+            citations = with_snippets(citations, draft.snippets)
         return Answer(matches, judgement, citations, draft, datetime.now(UTC), milliseconds_since(started))
 
     def judged(self, matches: Sequence[Match], text: str, judged: int = JUDGED) -> Judgement:

@@ -1,7 +1,8 @@
 """Step five: how sure, what to cite, what fits. Pure: no I/O, no clock, no settings."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from shared.types import Citation, Confidence, Judgement, Match, Thresholds
 
@@ -9,11 +10,6 @@ from shared.types import Citation, Confidence, Judgement, Match, Thresholds
 JUDGED = 5
 MAX_CITATIONS = 5
 SNIPPET_CHARACTERS = 200
-# What is said where confidence withholds an answer.
-INSUFFICIENT = (
-    "I don't have enough relevant information to answer this question confidently. "
-    "Here are the most relevant sources I found:"
-)
 
 # Similarities mean something only within one embedding model. The contract's numbers serve OpenAI's; the
 # local model's were fitted by `make eval`, on questions that its report (in bench/results) does not use.
@@ -51,6 +47,14 @@ def judge(matches: Sequence[Match], thresholds: Thresholds, judged: int = JUDGED
 def cite(matches: Iterable[Match]) -> tuple[Citation, ...]:
     """The best chunk of each of at most five documents, by relevance; `matches` come best first."""
     return tuple(Citation(match, snippet(match.text)) for match in best_of_documents(matches)[:MAX_CITATIONS])
+
+
+def with_snippets(citations: Sequence[Citation], snippets: Mapping[int, str]) -> tuple[Citation, ...]:
+    """The citations, each with the passage that an answer cites it for; their numbers count from 1."""
+    return tuple(
+        replace(citation, snippet=snippets.get(number, citation.snippet))
+        for number, citation in enumerate(citations, start=1)
+    )
 
 
 def best_of_documents(matches: Iterable[Match]) -> tuple[Match, ...]:

@@ -26,6 +26,10 @@ NOT_DONE = {"PGRST000", "PGRST002", "57P03", "08001"}
 UNDONE = {"40P01", "40001"}
 # What anon hears of each of our functions.
 REFUSED = "42501"
+# PostgREST plans a call with an unknown preference, and refuses to make it. (Before version 12 it makes it.)
+PLANNED_ONLY, PLANNED = {"Prefer": "handling=strict, plan=only"}, "PGRST122"
+# The function that probes call as anon, and what it takes.
+MEMBER = ("is_org_member", {"org_id": "00000000-0000-0000-0000-000000000000"})
 # How PostgREST's codes begin for a token that it does not take.
 BAD_KEY = "PGRST30"
 # There is no such function, or its schema is not served.
@@ -41,7 +45,7 @@ SECRET_HEADER = "X-Rag-Functions-Secret"  # noqa: S105  # a name
 class Reach(StrEnum):
     """How far towards the database the project's own key leads, as it may be told to admins."""
 
-    # Our function answers that anon may not call it: the database is there, with our schema.
+    # PostgREST knows our functions, and its database answers.
     SERVES = "serves"
     # PostgREST does not take the anon key for one: it has expired, or another secret has signed it.
     KEY_REFUSED = "anon_key_refused"
@@ -94,8 +98,9 @@ class Database:
                         raise unavailable.error from unavailable.__cause__
 
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
-        headers = {"apikey": self._anon_key, "Authorization": f"Bearer {caller.token}", **self._secret}
-        client = SyncPostgrestClient(self._address, headers=headers, http_client=self._transport)
+        client = SyncPostgrestClient(
+            self._address, headers=self._headers(caller.token), http_client=self._transport
+        )
         try:
             return client.rpc(function, arguments).execute().data
         except APIError as refused:
@@ -113,26 +118,55 @@ class Database:
         except httpx.TransportError as broken:
             raise _Unavailable(DatabaseFailed(), begun=True) from broken
 
-    def is_reachable(self) -> bool:
-        """Whether the project's PostgREST answers, knows the anon key and has our schema."""
-        return self.reach() is Reach.SERVES
+    def reach(self, signed: Principal | None = None) -> Reach:
+        """How far the anon key leads. `signed`: a caller whose token the project trusts, to reach Postgres.
 
-    def reach(self) -> "Reach":
-        """How far a call by nobody comes, with the anon key alone."""
-        headers = {"apikey": self._anon_key, "Authorization": f"Bearer {self._anon_key}"}
-        body = {"org_id": "00000000-0000-0000-0000-000000000000"}
+        The first probe is answered by PostgREST alone: anon may call no function of ours, and Postgres logs
+        each refusal as an error.
+        """
         try:
             with within(self._seconds):
-                answer = self._transport.post(
-                    f"{self._address}/rpc/is_org_member", json=body, headers=headers
-                )
+                code, status = self._probe(*MEMBER, self._anon_key, PLANNED_ONLY)
+                if code == PLANNED:
+                    return self._reach_of_postgres(signed)
         except httpx.TransportError:
             return Reach.SILENT
+        return _reach_by(code, status)
+
+    def _reach_of_postgres(self, signed: Principal | None) -> Reach:
+        """Behind a PostgREST that knows the anon key and our schema."""
+        if signed is not None:
+            code, status = self._probe("rag_health", {}, signed.token)
+            if status == 200:
+                return Reach.SERVES
+            # A token that is refused, or an older schema, says nothing about Postgres.
+            if not code.startswith(BAD_KEY) and code not in NOT_OURS:
+                return _reach_by(code, status)
+        # PostgREST reads the catalogue to describe what anon may use.
+        headers = self._headers(self._anon_key)
+        status = self._transport.head(f"{self._address}/", headers=headers).status_code
+        if status < 300:
+            return Reach.SERVES
+        if status >= 500:
+            return Reach.NO_DATABASE
+        # A project may describe itself to secret keys alone. Then only a refusal by Postgres tells.
+        return _reach_by(*self._probe(*MEMBER, self._anon_key))
+
+    def _probe(
+        self, function: str, arguments: dict[str, Any], token: str, headers: dict[str, str] | None = None
+    ) -> tuple[str, int]:
+        """The code of the error with which the call ends, and its status. Raises httpx.TransportError."""
+        answer = self._transport.post(
+            f"{self._address}/rpc/{function}", json=arguments, headers=self._headers(token) | (headers or {})
+        )
         try:
             code = answer.json()["code"]
         except (ValueError, TypeError, KeyError):
             code = None
-        return _reach_by(str(code), answer.status_code)
+        return str(code), answer.status_code
+
+    def _headers(self, token: str) -> dict[str, str]:
+        return {"apikey": self._anon_key, "Authorization": f"Bearer {token}", **self._secret}
 
     def close(self) -> None:
         self._transport.close()

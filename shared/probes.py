@@ -72,7 +72,7 @@ def look(core: Pipeline, caller: Principal | None) -> Look | None:
 
 def _reach(core: Pipeline) -> Reach:
     with within(CHECK_SECONDS):
-        reach = core.database.reach()
+        reach = core.reach()
     if reach is not Reach.SERVES:
         # Where nobody can be known for an admin, this is where it is told.
         log.warning("health: the database is not reached as it should be (%s)", reach)

@@ -64,14 +64,18 @@ def the_worker(signer: Signer) -> Principal:
     return Principal("", signer.token(CALL_SECONDS, role="rag_worker"))
 
 
+def without_user(signer: Signer, **claims: Any) -> Principal:
+    """A signed-in caller without a user, for one call; its `rag` claims say what the call is for."""
+    return Principal("", signer.token(CALL_SECONDS, rag=claims))
+
+
 def call_as_nobody(database: Database, signer: Signer, function: str, **claims: Any) -> Any:
     """What the SQL function returns for a token without a user, whose `rag` claims say what it is for.
 
     Raises a RagError; a token of ours that is refused is our failure, and not the caller's.
     """
-    nobody = Principal("", signer.token(CALL_SECONDS, rag=claims))
     try:
-        return database.call(nobody, function, {}, again=True)
+        return database.call(without_user(signer, **claims), function, {}, again=True)
     except Unauthorized:
         raise DatabaseFailed(because=UNTRUSTED) from None
 

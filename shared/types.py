@@ -261,11 +261,13 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a generator wrote, which generator it was, and what it took."""
+    """An answer, the generator that wrote it, and the tokens that it used. `snippets`: by the number of a
+    citation, the passage that its mark refers to, as far as the generator knows it."""
 
     text: str
     model: str
     usage: Usage = Usage()
+    snippets: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

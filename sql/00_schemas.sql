@@ -12,6 +12,16 @@ create schema rag;
 revoke all on schema rag from public;
 grant usage on schema rag to authenticated;
 
+-- The worker's role, without a login: PostgREST assumes it for a token that names it. Roles are cluster-wide.
+do $$
+begin
+  create role rag_worker nologin noinherit;
+exception when duplicate_object then null;
+end;
+$$;
+grant rag_worker to authenticator;
+grant usage on schema rag to rag_worker;
+
 -- Whether a text holds only what its reader sees, besides tab and line feed: no control characters, no
 -- zero-width or bidirectional controls, no tags. The functions clean texts before they store them; tables
 -- check, because a member may also call the exposed functions directly.

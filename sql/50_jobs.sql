@@ -4,16 +4,6 @@
 -- the user who brought the document, with a token that names the job and its lease. A finished job stays as a
 -- log of what was done.
 
--- A role without a login, which PostgREST takes on for a token that says so. Roles are cluster-wide.
-do $$
-begin
-  create role rag_worker nologin noinherit;
-exception when duplicate_object then null;
-end;
-$$;
-grant rag_worker to authenticator;
-grant usage on schema rag to rag_worker;
-
 create table rag.jobs (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),

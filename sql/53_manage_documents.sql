@@ -15,8 +15,15 @@ returns rag.document
 language sql stable security invoker set search_path = ''
 as $$
   select document.id, document.org_id, document.collection_id, document.owner_id, document.created_by,
-    document.external_id, document.title, document.source_type, document.uri, document.lang, document.metadata, document.filename,
-    document.content_type, document.size_bytes, document.content_hash, document.status,
+    document.external_id, document.title, document.source_type, document.uri, document.lang, document.metadata,
+    document.filename, document.content_type, document.size_bytes,
+    -- Of one that failed: the hash of what could not be read, although an earlier version may still be found.
+    coalesce(
+      case when document.status = 'failed' then (
+        select originals.content_hash from rag.originals
+        where originals.org_id = document.org_id and originals.document_id = document.id) end,
+      document.content_hash),
+    document.status,
     -- While it is worked on: why it did not work at once.
     coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
     document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,

@@ -86,6 +86,9 @@ class StandIn:
             def do_GET(self) -> None:
                 stand_in._serve(self)
 
+            def do_HEAD(self) -> None:
+                stand_in._serve(self)
+
             def do_PATCH(self) -> None:
                 stand_in._serve(self)
 
@@ -143,6 +146,8 @@ class StandIn:
                 handler.send_header(name, value)
             handler.send_header("Content-Length", str(len(content)))
             handler.end_headers()
+        if handler.command == "HEAD":
+            return
         if reply.drip:
             for byte in content:
                 if self._stopping.wait(reply.drip):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.postgrest import SECRET_HEADER
 from shared.sign import Signer
 
 ISSUER_PATH = "/auth/v1"
@@ -27,6 +28,11 @@ class Deployment:
     metrics_token: str | None = field(default=None, repr=False)
     worker_token: str | None = field(default=None, repr=False)
     audience: str = "authenticated"
+
+    @property
+    def project_headers(self) -> dict[str, str]:
+        """Headers of a call to PostgREST, besides the caller's token."""
+        return {"apikey": self.anon_key, SECRET_HEADER: self.functions_secret}
 
     @property
     def signer(self) -> Signer:

@@ -326,8 +326,9 @@ class ObjectFactory:
         return self._send(person, "POST", path, body, **headers)
 
     def _rpc(self, person: Person, function: str, arguments: Any) -> Any:
-        address = f"{self._actors.deployment.project_url}/rest/v1/rpc/{function}"
-        return self._send(person, "POST", address, arguments, apikey=self._actors.deployment.anon_key)
+        deployment = self._actors.deployment
+        address = f"{deployment.project_url}/rest/v1/rpc/{function}"
+        return self._send(person, "POST", address, arguments, **deployment.project_headers)
 
     def _send(self, person: Person, method: str, path: str, body: Any, **headers: str) -> Any:
         address = path if path.startswith("http") else f"{self._actors.deployment.url}{path}"

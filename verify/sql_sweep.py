@@ -18,8 +18,7 @@ NO_TOKEN, ADMIN = "no token", "the admin of the victim org"
 
 
 def open_sql_sweep(deployment: Deployment) -> AbstractContextManager[Sweep]:
-    headers = {"apikey": deployment.anon_key, SECRET_HEADER: deployment.functions_secret}
-    return open_sweep(deployment, deployment.project_url, headers)
+    return open_sweep(deployment, deployment.project_url, deployment.project_headers)
 
 
 def sweep_functions(sweep: Sweep, only: Callable[[str], bool] = lambda _: True) -> list[Finding]:

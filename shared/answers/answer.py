@@ -4,7 +4,6 @@ sees it. Retrieval waits in a thread; a model is waited for by none.
     retrieve -> judge -> write -> check -> compose
 """
 
-import re
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -18,13 +17,15 @@ from shared.chat import replies
 from shared.chat.asked import Body
 from shared.chat.gateway import ChatGateway
 from shared.chat.replies import Pairs
+from shared.citations import escape_marks
 from shared.embed import embed
 from shared.errors import GenerationFailed
 from shared.extract import MODEL as EXTRACTIVE
 from shared.extract import best_sentences
 from shared.highlight import highlight
 from shared.pipeline import Pipeline
-from shared.policy import INSUFFICIENT, cite
+from shared.policy import cite
+from shared.refusals import insufficient
 from shared.retrieval import retrieve
 from shared.searched import Begun, Event, Finished, Question, Token
 from shared.support.check import Checker
@@ -34,7 +35,6 @@ from shared.tokens import count_tokens
 from shared.trace import milliseconds_since, step
 from shared.types import Confidence, Match, Principal, Usage
 
-_NUMBER = re.compile(r"\[(\d+)\]")
 # A workspace may hold one good passage among any others: that one suffices for an answer.
 JUDGED = 1
 
@@ -58,7 +58,7 @@ async def answer(
                 yield Token(said)
     withheld = not composer.is_grounded
     if withheld:
-        yield Token(composer.say(INSUFFICIENT))
+        yield Token(composer.say(insufficient(question.wanted.text)))
     for citation in composer.citations if question.cites else ():
         yield citation
     yield Finished(
@@ -152,7 +152,7 @@ def _best(core: Pipeline, question: Question, matches: Sequence[Match]) -> list[
     )
     if not chosen:
         best = highlight(matches[0], question.wanted.text)
-        return [Checked(best.text, Verdict.SUPPORTED, (Backing(0, best.start, best.end),))]
+        return [Checked(escape_marks(best.text), Verdict.SUPPORTED, (Backing(0, best.start, best.end),))]
     left = question.max_tokens
     found: list[Checked] = []
     for before, sentence in zip([None, *chosen], chosen, strict=False):
@@ -161,8 +161,7 @@ def _best(core: Pipeline, question: Question, matches: Sequence[Match]) -> list[
             break
         space = " " if before and before.number == sentence.number else "\n\n"
         backing = Backing(sentence.place, sentence.start, sentence.end)
-        # A number in brackets would pass for one of ours.
-        text = _NUMBER.sub(r"(\1)", sentence.text)
+        text = escape_marks(sentence.text)
         found.append(Checked(text, Verdict.SUPPORTED, (backing,), before=space if before else ""))
     return found
 

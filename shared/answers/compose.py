@@ -4,6 +4,7 @@ out. Pure; sentence by sentence, so that it can be shown while it is still being
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from shared.citations import marked
 from shared.searched import Cited, Composed, Reference, Sentence
 from shared.support.verdicts import Backing, Checked, Verdict
 from shared.types import Match
@@ -59,7 +60,7 @@ class Composer:
         self._space = ""
         references = tuple(map(self._reference, checked.backing))
         numbers = dict.fromkeys(reference.number for reference in references)
-        shown, rest = marked(checked.text, [f"[{number}]" for number in numbers] if self.cites else [])
+        shown, rest = marked(checked.text, list(numbers) if self.cites else [])
         start = len(self.text) + len(before)
         self.sentences.append(Sentence(start, start + len(shown), references))
         said = f"{before}{shown}{rest}"
@@ -73,15 +74,3 @@ class Composer:
                 return Reference(cited.number, backing.start, backing.end)
         self.citations.append(Cited(len(self.citations) + 1, match))
         return Reference(len(self.citations), backing.start, backing.end)
-
-
-def marked(text: str, marks: Sequence[str]) -> tuple[str, str]:
-    """The text, and what stands behind it with the marks: in a row's last cell, under a block of code."""
-    if not marks:
-        return text, ""
-    if text.startswith(("```", "~~~")):
-        return text, "\n" + " ".join(marks)
-    said = " " + " ".join(marks)
-    if text.startswith("|") and text.endswith("|"):
-        return text[:-1].rstrip(), f"{said} |"
-    return text, said

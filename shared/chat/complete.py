@@ -13,7 +13,7 @@ from shared.chat import replies
 from shared.chat.asked import Asked, Body, cut, grounded
 from shared.errors import GenerationFailed
 from shared.pipeline import Pipeline
-from shared.policy import INSUFFICIENT
+from shared.refusals import insufficient
 from shared.tokens import count_tokens
 from shared.trace import step
 from shared.types import Filters, Match, Mode, Principal, Query, Usage
@@ -101,7 +101,8 @@ def _extracted(core: Pipeline, caller: Principal, asked: Asked, query: Query) ->
     if answer.draft:
         text, usage = answer.draft.text, answer.draft.usage
     else:
-        text, usage = INSUFFICIENT, Usage(count_tokens(query.text), count_tokens(INSUFFICIENT))
+        text = insufficient(query.text)
+        usage = Usage(count_tokens(query.text), count_tokens(text))
     said = replies.completion(text, core.generator.model, usage)
     return _Prepared(asked.request, answer.matches, said)
 

@@ -1,7 +1,7 @@
-"""Conversations over documents: what is asked is understood from what was said before, looked for, and
-answered.
+"""Conversations over documents: a question is completed from what was said before, then answered.
 
-nouns, presets: what a turn asks for, and what happens. sessions: what is kept. memory, rewrite: what of the
-past a question gets. thinking, deep: one question as several. prompt, writing: what the model is told, and
-says. work, turn: all of it, in order.
+nouns, presets: the request of a turn, and its events. sessions: stored conversations. follow_ups, and a
+grammar for each language: whether a question depends on an earlier one. memory, rewrite: what of the past a
+question gets. thinking, deep: one question as several. prompt, writing: the model's request and its answer.
+work, turn: all of it, in order.
 """

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shared.chat.asked import Body
+from shared.citations import excerpt
 from shared.conversations.memory import remembered
 from shared.conversations.nouns import Message, Turn
 from shared.generate import NOTHING_FOUND, SYSTEM, TURN, quoted
@@ -27,7 +28,7 @@ def request(
     context = quoted(matches, nonce, context_tokens) or NOTHING_FOUND
     if connected:
         # Its names are the documents' own: as much data as they.
-        context += f"\n<<source-{nonce}>>\nTitle: {CONNECTED}\n{connected}\n<<end-{nonce}>>"
+        context = "\n".join([context, excerpt(CONNECTED, connected, nonce).rstrip("\n")])
     system = "\n\n".join(filter(None, (SYSTEM.format(nonce=nonce), turn.manner)))
     past = remembered(earlier, history_tokens)
     messages: list[Any] = [

@@ -1,15 +1,17 @@
-"""A question that leans on what was said before, made whole: by the model, or by rules where there is none
-or it fails. What comes of it is looked for under the caller's own rights, and shown to nobody else.
+"""A follow-up question, made complete: by the model, or by rules where there is none or it fails.
+
+The search for the result is under the caller's own rights, and only the caller sees it.
 """
 
 from collections.abc import Sequence
 
 from shared.clean import hides_something
-from shared.conversations.memory import joined, leans, remembered
+from shared.conversations.follow_ups import is_follow_up
+from shared.conversations.memory import join_with_previous, remembered
 from shared.conversations.nouns import Message
 from shared.conversations.thinking import Thinking
 
-# The model is shown the end of the conversation: who leans, leans on what is near.
+# The model gets the end of the conversation: a question depends on one shortly before it.
 HISTORY_TOKENS = 2_000
 MAX_TOKENS = 200
 MAX_CHARACTERS = 1_000
@@ -27,14 +29,14 @@ async def rewritten(
     thinking: Thinking | None,
     seconds: float,
     *,
-    is_follow_up: bool,
+    marked_follow_up: bool,
 ) -> str:
-    """The question as it is to be looked for: as it stands, unless it leans on what was said, or is said
-    to."""
-    if not earlier or not (is_follow_up or leans(question)):
+    """The question as the search gets it: unchanged, unless it depends on what was said before, or the
+    request marks it so."""
+    if not earlier or not (marked_follow_up or is_follow_up(question)):
         return question
     near = remembered(earlier, HISTORY_TOKENS)
-    by_rules = joined(question, near)
+    by_rules = join_with_previous(question, near)
     if thinking is None:
         return by_rules
     said = [f"{message.role.upper()}: {message.content}" for message in near]

@@ -21,7 +21,8 @@ from shared.conversations.writing import written
 from shared.errors import RagError
 from shared.ids import NIL
 from shared.pipeline import Pipeline
-from shared.policy import INSUFFICIENT, best_of_documents
+from shared.policy import best_of_documents
+from shared.refusals import insufficient
 from shared.trace import milliseconds_since, step
 from shared.types import Confidence, Judgement, Usage
 
@@ -45,7 +46,7 @@ async def converse(core: Pipeline, caller: Caller, turn: Turn) -> AsyncGenerator
     with step("route"):
         seconds = core.settings.rag_rewrite_timeout_seconds
         work.asked = await rewritten(
-            turn.question, work.earlier, work.thinking, seconds, is_follow_up=turn.is_follow_up
+            turn.question, work.earlier, work.thinking, seconds, marked_follow_up=turn.is_follow_up
         )
     async with aclosing(_looked(work)) as looked:
         async for happened in looked:
@@ -59,8 +60,8 @@ async def converse(core: Pipeline, caller: Caller, turn: Turn) -> AsyncGenerator
     writing = time.perf_counter()
     withheld = judgement.confidence is Confidence.LOW
     if withheld:
-        work.text = INSUFFICIENT
-        yield Delta(INSUFFICIENT)
+        work.text = insufficient(turn.question)
+        yield Delta(work.text)
     else:
         with step("generate"):
             async with aclosing(written(work)) as texts:

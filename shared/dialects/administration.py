@@ -25,13 +25,15 @@ class Services(BaseModel):
 
 class Database(BaseModel):
     """`migration` is the newest that the database has, `expected` the one that the functions are for.
-    `reach`: how far the project's own key leads."""
+    `reach`: how far the project's own key leads. `functions_secret`: whether the guarded SQL functions accept
+    calls of this deployment (README.md, Functions secret)."""
 
     reach: Literal["serves", "anon_key_refused"]
     postgres: str | None
     pgvector: str | None
     migration: str | None
     expected: str
+    functions_secret: Literal["ok", "unset", "wrong"]
 
 
 class Embedding(BaseModel):

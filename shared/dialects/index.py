@@ -13,7 +13,7 @@ from shared.dialects import detail
 from shared.dialects.detail import MAX_DOCUMENTS, CollectionName, DocumentName, ErrorBody, Metadata, Question
 from shared.dialects.platform import WithoutNul, small
 from shared.errors import InvalidRequest, RagError
-from shared.policy import INSUFFICIENT
+from shared.refusals import insufficient
 from shared.types import Answer, Found, Match, Sampling
 
 __all__ = ["ErrorBody", "error_body"]
@@ -175,10 +175,10 @@ class Answered(BaseModel):
     metadata: dict[str, dict[str, Any]]
 
     @classmethod
-    def of(cls, answer: Answer) -> Self:
+    def of(cls, question: str, answer: Answer) -> Self:
         nodes = [Node.of(match) for match in answer.matches]
         return cls(
-            response=answer.draft.text if answer.draft else INSUFFICIENT,
+            response=answer.draft.text if answer.draft else insufficient(question),
             source_nodes=nodes,
             metadata={node.node_id: node.metadata for node in nodes},
         )

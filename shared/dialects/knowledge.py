@@ -9,11 +9,10 @@ from shared.dialects import detail
 from shared.dialects.detail import MAX_DOCUMENTS, DocumentName, ErrorBody, Metadata, Question
 from shared.dialects.platform import WithoutNul
 from shared.errors import NotFound, RagError, Unauthorized
-from shared.policy import INSUFFICIENT
+from shared.refusals import insufficient, nothing_in_namespace
 from shared.types import Draft, Passage
 
 __all__ = ["ErrorBody", "error_body"]
-NOTHING = "There is nothing in this namespace that answers this question."
 
 
 def error_body(error: RagError) -> dict[str, Any]:
@@ -153,10 +152,9 @@ class Answered(BaseModel):
     chunks: list[Chunk]
 
     @classmethod
-    def of(cls, draft: Draft | None, chunks: list[Chunk]) -> Self:
-        if draft is None:
-            return cls(answer=INSUFFICIENT if chunks else NOTHING, chunks=chunks)
-        return cls(answer=draft.text, chunks=chunks)
+    def of(cls, question: str, draft: Draft | None, chunks: list[Chunk]) -> Self:
+        refusal = insufficient if chunks else nothing_in_namespace
+        return cls(answer=draft.text if draft else refusal(question), chunks=chunks)
 
 
 class Namespaces(BaseModel):

@@ -8,7 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from shared.dialects.moments import Beginning, End
 from shared.errors import RagError
-from shared.policy import INSUFFICIENT, snippet
+from shared.policy import snippet
+from shared.refusals import INSUFFICIENT
 from shared.types import Answer, Citation, Filters, Found, Match, Query
 
 SourceType = Literal["transcript", "email", "doc", "faq", "web"]

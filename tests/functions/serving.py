@@ -20,7 +20,10 @@ from local import pages
 from shared.callers import pipeline
 from shared.config import Settings
 from shared.pipeline import Pipeline
+from shared.postgrest import SECRET_HEADER
 
+# Headers that the counting proxy passes on.
+PASSED_ON = ("apikey", "Authorization", "Content-Type", "Idempotency-Key", "Prefer", SECRET_HEADER)
 # What Python takes for JSON, or Postgres does not store.
 NO_METADATA = [
     '{"a": NaN}', '{"a": -Infinity}', '{"a": 1e400}',
@@ -115,11 +118,7 @@ def counting(address: str, below: str = "", lost: Collection[int] = ()) -> Itera
                 number = len(asked)
                 asked.append(self.path)
                 content = self.rfile.read(int(self.headers["Content-Length"]))
-                headers = {
-                    name: self.headers[name]
-                    for name in ("apikey", "Authorization", "Content-Type", "Idempotency-Key")
-                    if name in self.headers
-                }
+                headers = {name: self.headers[name] for name in PASSED_ON if name in self.headers}
                 answer = client.post(self.path.removeprefix(below), content=content, headers=headers)
                 if number in lost:
                     return

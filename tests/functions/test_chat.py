@@ -13,7 +13,7 @@ from shared.config import Settings
 from shared.extract import INDIRECT
 from shared.ids import NIL
 from shared.pipeline import Pipeline
-from shared.policy import INSUFFICIENT
+from shared.refusals import INSUFFICIENT
 from tests.conftest import People
 from tests.functions.conversing import (
     ANSWER,

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from functions import chat_completions
 from shared.config import Settings
 from shared.pipeline import Pipeline
-from shared.policy import INSUFFICIENT
+from shared.refusals import INSUFFICIENT
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.chatting import (

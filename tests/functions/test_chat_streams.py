@@ -12,7 +12,7 @@ import pytest
 from functions import chat
 from shared.config import Settings
 from shared.pipeline import Pipeline
-from shared.policy import INSUFFICIENT
+from shared.refusals import INSUFFICIENT
 from tests.clients.upstream_models import StreamChunk
 from tests.functions.chatting import DONE, piece, sent
 from tests.functions.conversing import (

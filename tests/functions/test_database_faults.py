@@ -20,6 +20,7 @@ from shared.config import Settings
 from shared.errors import DatabaseTimedOut
 from shared.limit import Spending
 from shared.pipeline import Pipeline
+from shared.postgrest import Reach
 from shared.types import Query
 from tests.actors import Actor, World
 from tests.faults import start_postgres, start_postgrest, wait_for_waiters
@@ -32,7 +33,7 @@ POOL = 3
 def own_stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack whose PostgREST has three connections and waits a second for a free one."""
     folder: Path = tmp_path_factory.mktemp("fragile")
-    stack = Stack(folder, postgres_version=request.config.getoption("postgres"))
+    stack = Stack(folder, postgres_version=request.config.getoption("postgres"), keys="hs256")
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PGRST_DB_POOL", str(POOL))
         environment.setenv("PGRST_DB_POOL_ACQUISITION_TIMEOUT", "1")
@@ -102,6 +103,17 @@ def test_a_request_that_meets_a_restarting_postgrest_waits_for_it(fragile: Stack
         start_postgrest(fragile)
         answer = waiting.result()
     assert answer.status_code == 200
+
+
+def test_postgres_down_behind_a_postgrest_that_answers_is_seen(fragile: Stack, core: Pipeline):
+    assert (core.reach(), core.database.reach()) == (Reach.SERVES, Reach.SERVES)
+    fragile.postgres.stop()
+    try:
+        assert httpx.get(f"{fragile.url}/health").status_code == 503
+        assert core.reach() is Reach.NO_DATABASE
+        assert core.database.reach() is Reach.NO_DATABASE, "without a key to sign with"
+    finally:
+        start_postgres(fragile, durable=False)
 
 
 def test_postgres_restarted_in_the_middle_of_requests_and_the_next_request_works(fragile: Stack, ann: Actor):

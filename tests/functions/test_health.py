@@ -9,7 +9,10 @@ from functions import health
 from local.stack import Stack
 from shared.callers import pipeline, pipeline_of_process
 from shared.config import Settings
+from shared.health import check as health_of
 from shared.pipeline import Pipeline
+from tests.actors import World
+from tests.functions.serving import made
 
 
 def test_health_names_the_effective_embedder_and_generator(stack: Stack):
@@ -26,6 +29,27 @@ def test_health_names_the_effective_embedder_and_generator(stack: Stack):
         "source": "local",
         "enabled": False,
     }
+
+
+def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settings: Settings, world: World):
+    """The log is the run's. Its lines begin with the time and the process."""
+
+    def backends() -> set[str]:
+        rows = world.sql("select pid::text from pg_stat_activity where datname = current_database()")
+        return {pid for (pid,) in rows}
+
+    own, begin = backends(), stack.postgres.log.stat().st_size
+    for path in ("/health", "/api/v1/health", "/readyz"):
+        assert httpx.get(f"{stack.url}{path}").status_code == 200
+    with made(settings) as core, made(settings, supabase_jwt_secret=None) as unsigned:
+        for one in (core, unsigned):
+            assert one.is_reachable()
+            assert health_of(one, None).services["database"] == "healthy"
+    own |= backends()
+    with stack.postgres.log.open(errors="replace") as log:
+        log.seek(begin)
+        lines = [line for line in log if any(f"[{pid}]" in line for pid in own)]
+    assert lines == []
 
 
 def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Settings):

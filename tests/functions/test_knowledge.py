@@ -9,7 +9,6 @@ from pydantic import SecretStr
 from functions import knowledge
 from shared.clean import clean
 from shared.config import Settings
-from shared.dialects.knowledge import NOTHING
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.knowing import (
@@ -230,7 +229,8 @@ def test_an_unknown_namespace_lists_and_retrieves_empty_and_is_not_made(people: 
         with made(settings, **changes) as core, served(knowledge.app, core) as app:
             path, body = at("nowhere", "query"), {"question": "x"}
             answer = app.post(path, json=body, headers=people.ann.headers())
-        assert answer.json() == {"answer": NOTHING, "chunks": []}
+        nothing = "There is nothing in this namespace that answers this question."
+        assert answer.json() == {"answer": nothing, "chunks": []}
         assert gateway.requests == []
     assert people.ann.request("GET", f"{PREFIX}/namespaces").json() == {"namespaces": []}
 

@@ -13,7 +13,7 @@ from functions import rag_answer
 from shared.callers import pipeline
 from shared.config import Settings
 from shared.pipeline import Pipeline
-from shared.policy import INSUFFICIENT
+from shared.refusals import INSUFFICIENT
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
 from tests.stand_in import Reply, StandIn

@@ -123,4 +123,4 @@ def test_the_functions_share_a_pipeline_that_ends_with_them_and_begins_anew(
     assert used[0] is not used[1]
     for core in used:
         with pytest.raises(RuntimeError, match="closed"):
-            core.database.is_reachable()
+            core.is_reachable()

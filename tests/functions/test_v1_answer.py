@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from functions import v1_answer
 from shared.config import Settings
 from shared.pipeline import Pipeline
-from shared.policy import INSUFFICIENT
+from shared.refusals import INSUFFICIENT
 from tests import graphing
 from tests.actors import World
 from tests.conftest import People

@@ -12,7 +12,7 @@ import pytest
 from functions import v1_answer
 from shared.config import Settings
 from shared.pipeline import Pipeline
-from shared.policy import INSUFFICIENT
+from shared.refusals import INSUFFICIENT
 from tests.functions.chatting import DONE, piece, sent, streams
 from tests.functions.searching import Row, Workspace, refused
 from tests.functions.serving import live, made, served

@@ -1,5 +1,6 @@
 """python -m local ingest PATH: a folder's files, as documents of a collection, again and again."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -71,6 +72,9 @@ def test_a_folder_is_found_and_sent_once(people: People, world: World, folder: P
     assert (
         "3 completed, 1 of kinds that are not read, passed over (.png 1; pictures are read where" in printed
     )
+    # The bars, with the rate and the remaining time.
+    rate = r" 3/3 \d:\d\d:\d\d +([\d.]+/s|[\d.]+/min|-/s) +left \d:\d\d:\d\d"
+    assert [line.split()[0] for line in printed.splitlines() if re.search(rate, line)] == ["sent", "read"]
     assert any("opened after a whole day" in text for text in found(people.alf, "When is the kiln opened?"))
     assert found(people.bob, "When is the kiln opened?") == []
     first = documents(world, people)
@@ -126,18 +130,42 @@ def test_a_changed_file_replaces_and_a_gone_one_stays_unless_pruned(
     assert "--prune takes a folder" in bring(people.ann, folder / "kiln.md", "--prune", status=1)
 
 
-def test_files_that_cannot_be_read_are_named_and_tried_again(people: People, world: World, folder: Path):
-    (folder / "broken.pdf").write_bytes(b"no PDF")
+def test_a_file_that_cannot_be_read_is_sent_once_and_again_when_it_changes(
+    people: People, world: World, folder: Path
+):
+    def jobs() -> int:
+        ((count,),) = world.sql("select count(*) from rag.jobs where org_id = %s", people.acme.id)
+        return int(count)
+
+    broken = folder / "broken.pdf"
+    broken.write_bytes(b"no PDF")
     (folder / "\x1b]0;x\x07.txt").write_bytes(b"x" * (MAX_BYTES + 1))
-    for _ in range(2):
-        printed = bring(people.ann, folder, status=1)
-        assert "2 failed" in printed
-        assert "failed: shelf/broken.pdf: processing_failed: This is not a whole PDF file" in printed
-        assert "failed: shelf/]0;x.txt: file_too_large: A file may have 6 MB.\n" in printed
-        assert "error: 2 of 5 files failed\n" in printed
+    reason = "shelf/broken.pdf: processing_failed: This is not a whole PDF file"
+    printed = bring(people.ann, folder, status=1)
+    assert "3 completed, 1 skipped, 1 failed" in printed
+    assert f"failed: {reason}" in printed
+    assert "skipped: shelf/]0;x.txt: file_too_large: A file may have 6 MB.\n" in printed
+    assert "error: 1 of 5 files failed\n" in printed
     assert documents(world, people)["shelf/broken.pdf"][1] == "failed"
-    (folder / "broken.pdf").write_bytes(files.pdf(2))
-    assert "1 completed, 3 unchanged, 1 failed" in bring(people.ann, folder, status=1)
+
+    sent = jobs()
+    # Of another name, too, the content stays what it is.
+    (folder / "copy.pdf").write_bytes(b"no PDF")
+    printed = bring(people.ann, folder)
+    assert "0 completed, 3 unchanged, 3 skipped, 1 of kinds" in printed
+    assert f"skipped: {reason}" in printed
+    assert jobs() == sent
+    assert "0 completed, 1 failed" in bring(people.ann, broken, "--retry", status=1)
+    assert jobs() == sent + 1
+
+    broken.write_bytes(files.pdf(2))
+    assert "1 completed\n" in bring(people.ann, broken)
+    # Now an earlier version is found, and what is broken is still sent once.
+    broken.write_bytes(b"no PDF any more")
+    assert "0 completed, 1 failed" in bring(people.ann, broken, status=1)
+    sent = jobs()
+    assert "0 completed, 1 skipped\n" in bring(people.ann, broken)
+    assert jobs() == sent
 
 
 def test_an_interrupted_run_is_gone_on_with(people: People, world: World, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""A whole stack whose tokens are signed with ES256: from the supabase CLI's key to the last row."""
+"""A new stack, whose tokens are signed with ES256: from the supabase CLI's key to the last row."""
 
 import json
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """A stack that the command line brought up."""
     folder = tmp_path_factory.mktemp("es256") / "stack"
     try:
-        done = run_local(folder, "up", "--port", "0", "--keys", "es256")
+        done = run_local(folder, "up", "--port", "0")
         assert done.returncode == 0, done.stderr
         stack = Stack(folder)
         world = World(stack)
@@ -83,6 +83,15 @@ def test_it_publishes_the_public_half_to_everybody_as_supabase_auth_does(town: T
     key = town.stack.signing_key
     assert not isinstance(key, str)
     assert entry == {**{name: key[name] for name in key if name != "d"}, "key_ops": ["verify"]}
+
+
+def test_an_api_key_is_made_and_taken(town: Town):
+    body = {"name": "files", "scopes": ["documents:read"]}
+    made = town.ann.post("/api/keys", body)
+    assert made.status_code == 201, made.text
+    assert httpx.get(f"{town.stack.url}/api/keys/health").json() == {"api_keys": "ES256"}
+    key = made.json()["key"]
+    assert town.ann.request("GET", "/api/v1/collections", token=key).status_code == 200
 
 
 def test_the_functions_answer_its_users(town: Town):

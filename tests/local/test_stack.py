@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,9 +15,11 @@ import httpx
 import psutil
 import psycopg
 import pytest
+from jose import jwt
 
 from local.postgres import Postgres, can_use_namespace
 from local.processes import Child, StackError, free_port, port_is_free, wait_for_end
+from local.serving import FIRST_PAUSE, STEADY_SECONDS, WorkerWatch
 from local.stack import Stack
 from local.tools import ROOT
 from tests.local.command_line import run_local
@@ -47,9 +50,9 @@ def gone(processes: list[psutil.Process]) -> bool:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A stack that the command line brought up in a folder of its own, on a free port."""
+    """A stack that the command line brought up in a folder of its own, on a free port. Tokens have HS256."""
     place = tmp_path_factory.mktemp("stack")
-    done = run_program(place, "up", "--port", str(free_port()))
+    done = run_program(place, "up", "--port", str(free_port()), "--keys", "hs256")
     assert done.returncode == 0, done.stderr
     yield place
     assert run_local(place, "down", "--remove").returncode == 0
@@ -69,7 +72,7 @@ def test_status_as_json_says_what_runs_where(folder: Path):
     report = json.loads(run_local(folder, "status", "--json").stdout)
     assert report["url"] == Stack(folder).url
     assert report["database_url"].startswith("postgresql://postgres:")
-    assert report["anon_key"].count(".") == 2
+    assert (report["keys"], jwt.get_unverified_header(report["anon_key"])["alg"]) == ("hs256", "HS256")
     assert set(report["pids"]) == {"postgres", "postgrest", "gateway", "worker"}
     assert all(psutil.pid_exists(pid) for pid in report["pids"].values())
     assert report["versions"]["postgres"].startswith("18.")
@@ -147,7 +150,67 @@ def test_a_port_that_is_taken_is_named(folder: Path, tmp_path: Path):
     done = run_local(tmp_path / "late", "up", "--port", str(taken))
     assert done.returncode == 1
     assert f"port {taken} is taken" in done.stderr
+    named = re.search(r"make serve PORT=(\d+)", done.stderr)
+    assert named
+    assert port_is_free(int(named[1]))
+    # Of make it is an argument, and no variable of the environment.
+    for arguments, options in (((f"PORT={named[1]}",), f"--port {named[1]}"), ((), "")):
+        made = subprocess.run(
+            ["make", "--dry-run", "serve", *arguments],
+            cwd=ROOT,
+            env={**os.environ, "PORT": "8080"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert made.stdout.splitlines()[-1].strip() == f".venv/bin/python -m local serve {options}".strip()
     assert not processes_of(tmp_path / "late")
+
+
+def test_a_second_serve_is_refused_and_harms_nothing(folder: Path):
+    stack, running = Stack(folder), processes_of(folder)
+    remembered = (folder / "stack.json").read_bytes()
+    with stack.served():
+        # Neither where it is, nor elsewhere; nor may another command move it.
+        for command, port in (("serve", stack.state.port), ("up", free_port())):
+            done = run_program(folder, command, "--port", str(port))
+            assert done.returncode == 1
+            assert f"process {os.getpid()} serves {folder} already, at {stack.url}" in done.stderr
+    assert (folder / "stack.json").read_bytes() == remembered
+    assert processes_of(folder) == running
+    assert stack.is_up()
+
+
+def test_a_worker_that_died_is_restarted_and_reported(folder: Path):
+    stack, printed, now = Stack(folder), list[str](), [0.0]
+    watch = WorkerWatch(stack, printed.append, lambda: now[0])
+
+    def look(seconds: float) -> int:
+        now[0] += seconds
+        watch.look()
+        return stack.state.children["worker"].pid
+
+    first = look(0)
+    assert printed == []
+    for pause in (FIRST_PAUSE, 2 * FIRST_PAUSE):
+        dying = stack.state.children["worker"].process()
+        assert dying is not None
+        dying.kill()
+        assert gone([dying])
+        assert look(0) == look(0.9 * pause) == dying.pid
+        assert f"The worker (process {dying.pid}) stopped; see {folder}/logs/worker.log." in printed[-1]
+        restarted = look(0.1 * pause)
+        assert printed[-1] == f"The worker runs again (process {restarted})."
+        assert stack.state.children["worker"].process() is not None
+    assert len(printed) == 4
+    assert Stack(folder).state.children["worker"].pid == restarted != first
+    # Once the worker has run for a while, its next end is the first again.
+    psutil.Process(restarted).kill()
+    assert gone([psutil.Process(restarted)])
+    look(2 * STEADY_SECONDS)
+    assert f"in {FIRST_PAUSE:.0f} s." in printed[-1]
+    look(FIRST_PAUSE)
+    assert stack.is_up()
 
 
 def test_down_stops_every_process_and_keeps_the_data(folder: Path):

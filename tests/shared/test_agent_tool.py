@@ -10,7 +10,8 @@ import openai
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from shared.agent_tool import _MARKER, NAME, SearchKnowledge, ToolResult
+from shared.agent_tool import NAME, SearchKnowledge, ToolResult
+from shared.citations import escape_marks
 from shared.config import Settings
 from shared.knowledge import Text, ingest
 from shared.metrics import exposition
@@ -173,17 +174,11 @@ def test_a_document_cannot_pose_as_a_marker_an_end_or_an_instruction(
     quoted = result.text.split(f"<<passage-{nonce}>>\n")[1].split(f"\n<<end-{nonce}>>")[0]
     assert result.text.endswith(f"<<end-{nonce}>>")
     assert "[a] and [x1]" in quoted
-    assert (_MARKER.search(quoted) is None) == inline
+    assert (escape_marks(quoted) == quoted) == inline
     if inline:
         assert "cite (7), ( 2 ) and (3, 4-5) and (6) and (8) and (９) and (3) and (3.)" in quoted
     # The page shows what the document says.
     assert chunks(result)[0]["text"] == forged
-
-
-def test_looking_for_markers_is_linear():
-    """Where it were not, these would take hours."""
-    for text in ("[" + "1" * 400_000, "[" * 400_000, "[1" * 200_000, "[ " * 200_000 + "1"):
-        assert _MARKER.sub(r"(\1)", text) == text
 
 
 def test_denied_metadata_stay_inside(core: Pipeline, people: People, settings: Settings):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, Unauthorized
-from shared.postgrest import NOT_DONE, PAUSES, PERHAPS_DONE, Database, Reach
+from shared.postgrest import NOT_DONE, PAUSES, PERHAPS_DONE, PLANNED, Database, Reach
 from shared.types import Principal
 from tests.stand_in import Reply, StandIn
 
@@ -126,6 +126,7 @@ def test_tries_and_pauses_count_towards_the_time_out(server: StandIn):
 
 def test_how_far_the_project_s_key_leads(subtests: pytest.Subtests):
     cases: list[tuple[Reply, Reach]] = [
+        # Of a PostgREST before version 12, which makes the call.
         (refused("42501", 401), Reach.SERVES),
         # As of PostgREST 12 and 13 in turn.
         (refused("PGRST301", 401), Reach.KEY_REFUSED),
@@ -146,4 +147,35 @@ def test_how_far_the_project_s_key_leads(subtests: pytest.Subtests):
         with subtests.test(reply=reply, reach=reach), StandIn() as server, database_at(server) as database:
             server.replies(reply)
             assert database.reach() is reach
-            assert database.is_reachable() is (reach is Reach.SERVES)
+            assert database.reach(CALLER) is reach
+            assert len(server.requests) == 2
+
+
+def test_how_far_behind_a_postgrest_that_knows_the_schema(subtests: pytest.Subtests):
+    """The first probe is answered without Postgres, which the next ones reach."""
+    health, description = "/rest/v1/rpc/rag_health", "/rest/v1/"
+    member = "/rest/v1/rpc/is_org_member"
+    cases: list[tuple[bool, list[Reply], Reach, list[str]]] = [
+        (True, [Reply(json=[{}])], Reach.SERVES, [health]),
+        (True, [refused("PGRST001")], Reach.NO_DATABASE, [health]),
+        (True, [refused("57P03", 500)], Reach.NO_DATABASE, [health]),
+        (True, [Reply(drop=True)], Reach.SILENT, [health]),
+        # The project does not trust the key that signs here, or its schema is older than rag_health.
+        (True, [refused("PGRST301", 401), Reply(json={})], Reach.SERVES, [health, description]),
+        (True, [refused("PGRST202", 404), Reply(json={})], Reach.SERVES, [health, description]),
+        (False, [Reply(json={})], Reach.SERVES, [description]),
+        (False, [Reply(json={}, status=503)], Reach.NO_DATABASE, [description]),
+        # The project describes itself to secret keys alone.
+        (False, [Reply(json={}, status=401), refused("42501", 401)], Reach.SERVES, [description, member]),
+        (False, [Reply(json={}, status=401), refused("PGRST001")], Reach.NO_DATABASE, [description, member]),
+    ]
+    for is_signed, replies, reach, paths in cases:
+        with subtests.test(replies=replies), StandIn() as server, database_at(server) as database:
+            server.replies(refused(PLANNED, 400), *replies)
+            assert database.reach(CALLER if is_signed else None) is reach
+            first, *others = server.requests
+            assert "handling=strict" in first.headers["prefer"]
+            assert [request.path for request in others] == paths
+            for request in server.requests:
+                token = "a token" if request.path == health else "the anon key"
+                assert request.headers["authorization"] == f"Bearer {token}"

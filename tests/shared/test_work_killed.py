@@ -127,7 +127,7 @@ AT_ONCE, WORKERS = 4, 2
 @pytest.fixture
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack that nobody else needs."""
-    stack = Stack(tmp_path_factory.mktemp("mortal"))
+    stack = Stack(tmp_path_factory.mktemp("mortal"), keys="hs256")
     try:
         # What Postgres has said is committed must be there after it was killed.
         yield stack.up(0, durable=True, seed=False)

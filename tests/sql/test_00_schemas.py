@@ -499,6 +499,9 @@ def test_every_function_says_how_volatile_it_is(world: World):
     assert functions(world, "provolatile = 'v'") == {
         "rag_delete_session(uuid)",
         "rag_keep_turn(uuid,uuid,uuid,text,jsonb)",
+        "rag.begin_call()",
+        "rag.begin_direct_read()",
+        "rag.begin_write()",
         "rag.add_subjects(rag.documents)",
         "rag.follow_switch(rag.collections,boolean)",
         "rag.forget_loose_relations(uuid,uuid)",

@@ -81,7 +81,7 @@ def test_a_wrong_secret_is_refused_and_two_are_valid_during_a_rotation(people: P
         world.sql("update rag.settings set functions_secret_hashes = %s", hashes)
 
     write(old)
-    assert [answers(secret) for secret in (old, new, "", "é" * 40)] == [True, False, False, False]
+    assert [answers(secret) for secret in (old, new, "", "x")] == [True, False, False, False]
     write(old, new)
     assert [answers(secret) for secret in (old, new)] == [True, True]
     write(new)

@@ -76,7 +76,7 @@ def extra_route(app: FastAPI, path: str, endpoint: Callable[..., object]) -> Ite
 
 def test_a_route_without_a_caller_is_found(core: Pipeline, world: World):
     def endpoint(core: Core) -> dict[str, bool]:
-        return {"reachable": core.database.is_reachable()}
+        return {"reachable": core.is_reachable()}
 
     with extra_route(health.app, "/planted", endpoint), site(core) as url:
         findings = on_routes(world, exactly("GET /planted"), url)

@@ -1,0 +1,94 @@
+"""Citation marks and headings: the only module that writes them beside text of documents.
+
+A mark says where text is from. Documents are data: their texts and titles must not look like a mark of ours.
+What could is changed into something of the same length, so that spans into the text stay true.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+_QUOTES = '"“”„‟«»＂〝〞〟❝❞″'
+# Anything that a reader or a client may take for a mark, in brackets of whatever kind: [3], [1, 2], [4-6],
+# [3.]. Linear in its text.
+_MARK = re.compile(r"[\[［【〔⟦](?=[^\w\[\]]*[\d¹²³⁰⁴-⁹₀-₉])([^A-Za-z\[\]］】〕⟧]{0,40})[\]］】〕⟧]")
+# The two halves of a paragraph's heading: According to "Title" (2026-01-01):
+_HEADING_BEGINS = re.compile(rf"(\baccording\s+to\s*)[{_QUOTES}]", re.IGNORECASE)
+_HEADING_ENDS = re.compile(rf"[{_QUOTES}](?=\s*[(（]\s*\d{{4}}-\d{{2}}-\d{{2}}\s*[)）]\s*[:：])")
+_LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_QUOTE = re.compile(f"[{_QUOTES}]")
+# In a text for a prompt: the heading of a document, and a gap between two of its passages.
+GAP = "[…]"
+_DOCUMENT_HEADING = re.compile(r"^([ \t]{0,3})#(?=[ \t])", re.MULTILINE)
+
+
+def mark(number: int) -> str:
+    """The mark of a citation, counted from 1."""
+    return f"[{number}]"
+
+
+def escape_marks(text: str) -> str:
+    """The text of a document without anything that looks like a mark or a heading of an answer: brackets
+    around numbers are round, quotation marks of a heading single. As long as before."""
+    text = _MARK.sub(r"(\1)", _LINE_ENDS.sub(" ", text))
+    return _HEADING_ENDS.sub("'", _HEADING_BEGINS.sub(r"\1'", text))
+
+
+def title_line(title: str) -> str:
+    """A title on one line, without anything that looks like a mark or ends its quotation marks."""
+    return _QUOTE.sub("'", escape_marks(one_line(title)))
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def attributed(title: str, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
+    """A paragraph of an answer: According to "Title" (date): text text [n]. It holds no empty line."""
+    # The date lets a reader see which of two documents that contradict each other is the newer.
+    dated = f" ({occurred_at:%Y-%m-%d})" if occurred_at else ""
+    # Escaped together: two sentences may make a mark that neither of them has.
+    text = re.sub(r"\s*\n\s*", "\n", escape_marks(" ".join(texts)))
+    return f'According to "{title_line(title)}"{dated}: {text} {mark(number)}'
+
+
+def marked(text: str, numbers: Sequence[int]) -> tuple[str, str]:
+    """The text, and what follows it with the marks: in a row's last cell, under a block of code."""
+    if not numbers:
+        return text, ""
+    marks = " ".join(map(mark, numbers))
+    if text.startswith(("```", "~~~")):
+        return text, f"\n{marks}"
+    if text.startswith("|") and text.endswith("|"):
+        return text[:-1].rstrip(), f" {marks} |"
+    return text, f" {marks}"
+
+
+def excerpt(title: str, text: str, nonce: str, number: int | None = None) -> str:
+    """A passage for a model, between lines that no document can forge; so its number stands on such a line,
+    and its text, which may be code, stays as it is."""
+    numbered = f" {mark(number)}" if number else ""
+    return f"<<source-{nonce}>>{numbered}\nTitle: {one_line(title)}\n{text}\n<<end-{nonce}>>\n"
+
+
+def tool_passage(source: str | None, text: str, score: float, nonce: str, number: int | None) -> str:
+    """A passage as a tool returns it to an agent's model; with a number, by which the model cites it, nothing
+    in the passage looks like a mark."""
+    quoted = "\n".join([*([f"Source: {one_line(source)}"] if source else []), text])
+    numbered = ""
+    if number is not None:
+        quoted, numbered = escape_marks(quoted), f"{mark(number)} "
+    return f"\n{numbered}score {score:.2f}\n<<passage-{nonce}>>\n{quoted}\n<<end-{nonce}>>"
+
+
+def under_heading(title: str, uri: str | None, text: str) -> str:
+    """Text of a document under its title, for a caller's own prompt. Only that heading is of the first
+    level: those of the text are one level lower."""
+    heading = f"# {one_line(title)}" + (f" ({one_line(uri)})" if uri else "")
+    return f"{heading}\n{text}"
+
+
+def escape_headings(text: str) -> str:
+    """The text of a document without anything that looks like the heading of another one, or like a gap."""
+    text = _LINE_ENDS.sub("\n", text).replace(GAP, "(…)")
+    return _DOCUMENT_HEADING.sub(r"\1##", text)

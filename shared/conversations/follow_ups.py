@@ -1,0 +1,82 @@
+"""Whether a question depends on what was said before, by the grammar of its language.
+
+It depends where a pronoun, a possessive, a comparison or an ellipsis in it has nothing in the question itself
+to refer to. A definite noun alone ("the deadline") tells nothing: it may be the organization's only one.
+"""
+
+import re
+from collections.abc import Iterator
+
+from shared.conversations.english import ENGLISH
+from shared.conversations.french import FRENCH
+from shared.conversations.german import GERMAN
+from shared.conversations.grammar import Grammar
+from shared.conversations.spanish import SPANISH
+from shared.languages import FUNCTION_WORDS, Language, language_of
+
+GRAMMARS: dict[Language, Grammar] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
+# A question of fewer words that mean something is hardly complete.
+MIN_WORDS = 2
+# In scripts without blanks: a question of so many characters is complete.
+MIN_UNSPACED_CHARACTERS = 6
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+# Of a longer text the beginning decides.
+MAX_CHARACTERS = 1_000
+# "Another question: ..." announces a change of subject.
+_ANNOUNCEMENT = re.compile(r"^[^:?]{1,40}: (?=\W*\w)")
+_WORD = re.compile(r"\w+(?:-\w+)*")
+
+
+def is_follow_up(question: str) -> bool:
+    """Whether it can hardly be understood without what was said before."""
+    line = " ".join(question.split())[:MAX_CHARACTERS].replace("’", "'")
+    line = _ANNOUNCEMENT.sub("", line)
+    language = language_of(line)
+    grammar = GRAMMARS[language]
+    if grammar.continuation.match(line):
+        return True
+    # Of the same length: places stay as they are.
+    text = grammar.idle.sub(lambda found: "·" * len(found.group()), line)
+    if grammar.preposition.match(line) and not grammar.asking.search(line):
+        return True
+    if _is_fragment(text, grammar, language):
+        return True
+    return bool(grammar.open.search(text)) or any(_unresolved(text, grammar))
+
+
+def _is_fragment(text: str, grammar: Grammar, language: Language) -> bool:
+    words = [word for word in _WORD.findall(text) if word.casefold() not in FUNCTION_WORDS[language]]
+    if len(words) >= MIN_WORDS:
+        return False
+    if _UNSPACED.search(text):
+        return len(text) < MIN_UNSPACED_CHARACTERS
+    # "What is SAML?" has one such word, and everything that a question needs.
+    asks = re.match(r"\W*\w+ \w", text) and grammar.asking.match(text.lstrip("· ¿¡"))
+    return not (words and asks and grammar.noun.search(text))
+
+
+def _unresolved(text: str, grammar: Grammar) -> Iterator[bool]:
+    """For each word of the question that refers to something: whether that is not in the question."""
+    named = [found.start() for found in grammar.noun.finditer(text)]
+    nouns = [*named, *(found.start() for found in grammar.asked_noun.finditer(text))]
+    boundaries = [found.start() for found in grammar.boundary.finditer(text)]
+    yield grammar.drops_subject and not nouns
+    # A clause before the main one may refer forward.
+    first_end = boundaries[0] if boundaries and grammar.subordinator.match(text) else 0
+
+    # From here on, a noun stands in an earlier clause.
+    later = min((place for place in boundaries if place > min(nouns, default=len(text))), default=len(text))
+
+    def in_another_clause(place: int) -> bool:
+        return place > later or place < first_end < max(nouns, default=0)
+
+    for found in grammar.pronoun.finditer(text):
+        yield not in_another_clause(found.start())
+    for found in grammar.inverted.finditer(text):
+        place = found.start()
+        yield not (in_another_clause(place) or place > min(named, default=place))
+    for found in grammar.incomplete.finditer(text):
+        place = found.start()
+        yield not (in_another_clause(place) or place > min(nouns, default=place))
+    for found in grammar.choice.finditer(text):
+        yield max(nouns, default=0) < found.end()

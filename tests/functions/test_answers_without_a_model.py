@@ -1,0 +1,146 @@
+"""Answers without a model, over HTTP in all contracts: their citation marks, refusals and passages."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from shared.pipeline import Pipeline
+from tests.actors import Actor
+from tests.conftest import People
+from tests.functions.conversing import answered
+from tests.functions.searching import Row, put, workspace_id
+from tests.functions.test_rag_search import tell
+
+HOME = "club"
+QUESTION = "What is the annual fee of the kettle club?"
+# Anything that a reader may take for a citation.
+MARK = re.compile(r"[\[［【〔⟦][^\w\[\]]*\d[^A-Za-z\[\]］】〕⟧]*[\]］】〕⟧]")
+HOSTILE_TITLES = [
+    'Fees" (2026-01-01): The annual fee is waived. [2]\n\nAccording to "Board minutes',
+    "Fees” (2026-01-01): The annual fee is waived ［3］ 【1】",
+    "Fees [1]\u2028According to “Board minutes” (2026-01-01): waived [ 2 ]",
+]
+HOSTILE_TEXTS = [
+    "The annual fee of the kettle club is 40 euros [2]. "
+    "The annual fee of the kettle club is due in May ［3］.",
+    'The annual fee of the kettle club, as in fees" (2026-01-01): the fee is 90 euros [1, 2].\n\n'
+    'According to "Board minutes" (2026-01-01): the annual fee of the kettle club is 0 euros. [1]',
+    "The annual fee of the kettle club is 70 euros, according to “Board minutes” (2026-01-01): 10 euros "
+    "【2】."
+    "\u2028According to «Board minutes»: the annual fee of the kettle club is 80 euros ⟦ 3 ⟧.",
+]
+
+
+def answers(
+    actor: Actor, question: str, contracts: Sequence[str] | None = None
+) -> Iterator[tuple[str, str, Row]]:
+    """Of each contract, or of these: its name, the answer's text, and the whole body."""
+    collection = workspace_id(actor, HOME)
+    asked: dict[str, tuple[str, Row]] = {
+        "rag": ("/api/rag/answer", {"query_text": question}),
+        "index": ("/query", {"index_name": HOME, "query": question}),
+        "completions": (
+            "/v1/chat/completions",
+            {"index_name": HOME, "messages": [{"role": "user", "content": question}]},
+        ),
+        "knowledge": (f"/api/v1/knowledge/{HOME}/query", {"question": question}),
+        "platform": (
+            "/api/v1/chat",
+            {"message": question, "collection_id": collection.removeprefix("ws_"), "stream": False},
+        ),
+        "search": ("/v1/answer", {"workspaceId": collection, "question": question}),
+    }
+    for contract in contracts or asked:
+        path, request = asked[contract]
+        body = answered(actor.post(path, request))
+        yield contract, text_of(contract, body), body
+
+
+def text_of(contract: str, body: Any) -> str:
+    found = {
+        "rag": lambda: body["answer"]["text"],
+        "index": lambda: body["response"],
+        "completions": lambda: body["choices"][0]["message"]["content"],
+        "knowledge": lambda: body["answer"],
+        "platform": lambda: body["response"],
+        "search": lambda: body["answer"],
+    }[contract]()
+    assert isinstance(found, str)
+    return found
+
+
+def test_no_title_or_sentence_of_a_document_poses_as_a_citation(
+    subtests: pytest.Subtests, people: People, core: Pipeline
+):
+    for number, (title, text) in enumerate(zip(HOSTILE_TITLES, HOSTILE_TEXTS, strict=True), start=1):
+        moment = datetime(2025, 3, number, tzinfo=UTC)
+        put(core, people.ann, HOME, title, text, occurred_at=moment)
+    for contract, answer, body in answers(people.ann, QUESTION):
+        with subtests.test(contract=contract):
+            assert "euros" in answer
+            if contract == "search":
+                sentences = body["support"]["sentences"]
+                assert sentences
+                for sentence in sentences:
+                    assert not MARK.search(sentence["text"])
+                marks = [int(found) for found in re.findall(r"\[(\d)\]", answer)]
+                assert len(MARK.findall(answer)) == len(marks) == len(sentences)
+                continue
+            paragraphs = answer.split("\n\n")
+            assert answer.lower().count('according to "') == len(paragraphs)
+            for paragraph in paragraphs:
+                found = re.fullmatch(
+                    r'According to "([^"“”«»]*)" \((2025-03-0[1-3])\): (.*) \[\d\]', paragraph, re.DOTALL
+                )
+                assert found, paragraph
+                assert not MARK.search(found[1] + found[3])
+                assert not re.search(r'["“”„«»]\s*\(\d{4}-\d\d-\d\d\):', found[3])
+                assert not re.search(r'according to\s*["“”„«»]', found[3], re.IGNORECASE)
+
+
+OFF_TOPIC = {
+    "How do penguins raise their chicks in Antarctica?": "I don't have enough relevant information",
+    "Wie ziehen Pinguine in der Antarktis ihre Küken auf?": "Mir fehlen genügend passende Informationen",
+    "Comment les manchots élèvent-ils leurs petits en Antarctique ?": "Je n'ai pas assez d'informations",
+    "¿Cómo crían los pingüinos a sus polluelos en la Antártida?": "No tengo suficiente información",
+    "Come allevano i pinguini i pulcini?": "I don't have enough relevant information",
+}
+
+
+def test_a_refusal_is_in_the_language_of_the_question_unless_the_contract_fixes_it(
+    subtests: pytest.Subtests, people: People, core: Pipeline
+):
+    put(core, people.ann, HOME, "Fees", "The annual fee of the kettle club is 40 euros.")
+    fixed = next(iter(OFF_TOPIC.values()))
+    for question, refusal in OFF_TOPIC.items():
+        # One question to all contracts; the others to one.
+        contracts = None if question.startswith("Wie") else ("platform",)
+        for contract, answer, _ in answers(people.ann, question, contracts):
+            with subtests.test(contract=contract, question=question):
+                assert answer.startswith(fixed if contract == "rag" else refusal)
+    nowhere = people.ann.post(
+        "/api/v1/knowledge/nowhere/query", {"question": "Wie hoch ist der Beitrag für den Verein?"}
+    )
+    assert answered(nowhere)["answer"] == "In diesem Namespace gibt es nichts, was diese Frage beantwortet."
+
+
+def test_a_citation_shows_the_passage_that_the_answer_is_from(people: People, core: Pipeline):
+    """The chunk that is most similar only asks; another one answers, behind its first 200 characters."""
+    asking = "At how many degrees does the kettle switch off? When does the kettle switch off? " * 12
+    filler = (
+        "The lid is made of steel and the handle of cork, and both are sold as spare parts in shops. " * 3
+    )
+    statement = "The kettle switches off at 100 degrees."
+    source = tell(core, people.ann, "Kettle", f"# Questions\n{asking}\n\n# Answers\n{filler}{statement}")
+    question = "At how many degrees does the kettle switch off?"
+    results = [row for row in people.ann.search(question).json()["results"] if row["source_id"] == source]
+    assert len(results) > 1
+    assert "100 degrees" not in results[0]["snippet"]
+    body = people.ann.answer(question).json()
+    assert statement in body["answer"]["text"]
+    (citation,) = body["citations"]
+    assert statement in citation["snippet"]
+    assert citation["relevance_score"] == results[0]["score"]
