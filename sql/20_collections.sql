@@ -28,6 +28,8 @@ create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
+  -- Who created it. This grants nothing.
+  created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
   description text check (length(description) <= 2000 and rag.shows_only(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
@@ -85,7 +87,11 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.collections to authenticated;
+grant select, delete on rag.collections to authenticated;
+-- All columns but created_by, which keeps its default.
+grant insert (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at),
+  update (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at)
+  on rag.collections to authenticated;
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
 -- no user: every other name is the org's to use.
