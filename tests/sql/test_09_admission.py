@@ -19,7 +19,7 @@ from tests.conftest import People
 from tests.faults import wait_for_waiters
 from tests.sql.test_00_schemas import CALLERS
 
-READERS = {
+READERS: dict[str, dict[str, Any]] = {
     "rag_match": {"query_vector": vector(1)},
     "rag_search": {"query_text": "kettle", "query_vector": vector(1)},
     "rag_graph_search": {"query_text": "kettle", "query_vector": vector(1)},
