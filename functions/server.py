@@ -8,15 +8,19 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
+from shared import reference
 from shared.app import create_app
 from shared.config import read_frame
 from shared.dialects import rag
@@ -36,12 +40,15 @@ KEEP_ALIVE_SECONDS = 75
 
 
 class Functions:
-    """An ASGI app that hands each request to the function that has a route for its path."""
+    """An ASGI app that hands each request to the function that has a route for its path, and serves the
+    reference of all of them."""
 
     def __init__(self, slugs: Iterable[str]) -> None:
         self.apps: list[FastAPI] = [import_module(SLUGS[slug]).app for slug in slugs]
-        # Without routes: it has only the frame's answer to a path that nobody serves.
-        self._nobody = create_app(rag, "server", errors=(404,))
+        # It also answers for paths that no function serves.
+        self._own = create_app(rag, "server", errors=(404,))
+        self._own.add_api_route("/openapi.json", self._document, include_in_schema=False)
+        self._own.add_api_route("/docs", self._page, include_in_schema=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         for app in self.apps:
@@ -49,7 +56,18 @@ class Functions:
             if any(route.matches(scope)[0] is not Match.NONE for route in app.routes):
                 await app(scope, receive, send)
                 return
-        await self._nobody(scope, receive, send)
+        await self._own(scope, receive, send)
+
+    @cached_property
+    def reference(self) -> dict[str, Any]:
+        """The OpenAPI document of all functions."""
+        return reference.merged(self.apps)
+
+    def _document(self) -> JSONResponse:
+        return JSONResponse(self.reference)
+
+    def _page(self) -> HTMLResponse:
+        return HTMLResponse(reference.page(self.reference), headers=reference.HEADERS)
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:

@@ -102,6 +102,13 @@ class MethodNotAllowed(RagError):
     code = "method_not_allowed"
 
 
+class PublicUrlUnset(RagError):
+    """Links cannot be made for this host. Set RAG_PUBLIC_URL to the address that clients use."""
+
+    status = 503
+    code = "public_url_unset"
+
+
 class Conflict(RagError):
     """What is already here does not allow that."""
 
@@ -175,6 +182,14 @@ class BodyTooLarge(RagError):
 
     status = 413
     code = "body_too_large"
+
+
+class ClientLeft(RagError):
+    """The client has left: the work is stopped, and nothing is stored."""
+
+    # As nginx logs it. The response reaches no client.
+    status = 499
+    code = "client_left"
 
 
 class RateLimited(RagError):
@@ -265,7 +280,7 @@ class ReadingBusy(RagError):
 
 
 class NoModel(RagError):
-    """No model is configured here. With an index_name, answers are sentences extracted from its documents."""
+    """No model is configured here. With an index_name or the model rag, answers are extracted sentences."""
 
     status = 503
     code = "no_model"

@@ -20,7 +20,7 @@ declare
   home rag.collections;
 begin
   perform rag.check_user_named(org_id, require_collection.name);
-  select * into home from rag.collection_named(org_id, require_collection.name);
+  select * into home from rag.collection_named(org_id, require_collection.name, or_deleted => true);
   if not found then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -70,7 +70,9 @@ create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  -- Whoever writes, deletes or searches by name; lists of documents find the collection themselves.
+  select rag.begin_call(),
+    rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
 
   select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
   from rag.require_collection(rag_find_collection.name) as home;
@@ -81,12 +83,13 @@ create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  select rag.begin_call(), rag.require_scope('documents:read', 'documents:write');
 
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
   where collections.org_id = rag.org_meant(null) and collections.loads is null
-    and collections.id = (select named.id from rag.collection_named(collections.org_id, collections.name) as named);
+    and collections.id = (
+      select named.id from rag.collection_named(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
 
 -- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.

@@ -292,9 +292,8 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
-  if not rag.has_scope('documents:write') then
-    raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
-  elsif not rag.is_graphed(home.org_id, home.id) then
+  perform rag.require_scope('documents:write');
+  if not rag.is_graphed(home.org_id, home.id) then
     raise exception 'the collection''s documents are kept out of the graph'
       using errcode = 'PT409', detail = 'graph_off';
   end if;

@@ -23,6 +23,7 @@ begin
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
       ('worker', 'rag_end_removal(uuid,text)'),
+      ('worker', 'rag_remove_deleted_collections()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_abandon_load(uuid)'),
       ('guarded', 'rag_add_document(uuid,jsonb)'),
@@ -62,6 +63,7 @@ begin
       ('guarded', 'rag_list_keys(uuid)'),
       ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
       ('guarded', 'rag_list_names()'),
+      ('guarded', 'rag_list_orgs()'),
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
       ('guarded', 'rag_list_to_persist(uuid,timestamp with time zone,uuid)'),

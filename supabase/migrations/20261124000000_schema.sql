@@ -161,6 +161,20 @@ begin
 end;
 $$;
 
+-- Raises PT403 for a key without any of the scopes. It returns true, as rag.begin_call does.
+create function rag.require_scope(variadic scopes text[])
+returns boolean
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.has_scope(variadic scopes) then
+    raise exception 'the key lacks the scope %', array_to_string(scopes, ' or ')
+      using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  return true;
+end;
+$$;
+
 -- The one collection that the token is bound to; null when it is not, no collection's id when it is to
 -- something that is no id.
 create function rag.bound_collection()
@@ -213,9 +227,9 @@ as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
 
-revoke all on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
+revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
   rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
+grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
   rag.held_lease(), rag.reads_metrics() to authenticated;
 
 -- Who may call an exposed function. Browsers call a short list of readers with the user's token alone. Every
@@ -498,6 +512,27 @@ as $$
   select coalesce(is_org_member.org_id in (select rag.current_org_ids()), false);
 $$;
 
+-- The caller's orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an adopter's
+-- memberships may have. Of several roles in an org it is admin.
+create function public.rag_list_orgs()
+returns table (id uuid, name text, role text)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    select memberships.org_id, orgs.name,
+      coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role))
+    from rag.memberships()
+    left join rag.orgs on orgs.id = memberships.org_id
+    where memberships.org_id in (select rag.current_org_ids())
+    group by memberships.org_id, orgs.name
+    order by orgs.name, memberships.org_id
+    limit 1000;
+end;
+$$;
+
 revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
   rag.tier_of(uuid), public.is_org_member(uuid) from public, anon, service_role;
 grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
@@ -521,12 +556,20 @@ create table rag.collections (
   config jsonb not null default '{}' check (jsonb_typeof(config) = 'object' and pg_column_size(config) <= 2000),
   -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
+  -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
+  -- admins, until the last of these documents goes (21_documents.sql).
+  deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
-  primary key (org_id, id),
-  -- Two users may each have a private "notes"; the org has its own.
-  constraint collections_name unique nulls not distinct (org_id, owner_id, name)
+  primary key (org_id, id)
 );
+
+-- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
+create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
+  where deleted_at is null;
+
+-- rag_remove_deleted_collections: collections that members deleted.
+create index collections_deleted on rag.collections (deleted_at) where deleted_at is not null;
 
 alter table rag.collections enable row level security;
 alter table rag.collections force row level security;
@@ -587,19 +630,20 @@ end;
 $$;
 
 -- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
--- says, else the caller's own before the org's. One that is being loaded has no name yet.
-create function rag.collection_named(org_id uuid, name text)
+-- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
+-- collection that the caller still sees has its name as long as no other collection has it.
+create function rag.collection_named(org_id uuid, name text, or_deleted boolean default false)
 returns setof rag.collections
 language sql stable security invoker set search_path = ''
 as $$
   select collections.*
   from rag.collections
   where collections.org_id = collection_named.org_id and collections.name = collection_named.name
-    and collections.loads is null
+    and collections.loads is null and (collections.deleted_at is null or or_deleted)
     and case when rag.user_named(collection_named.name) is null
       then collections.owner_id is null or collections.owner_id = auth.uid()
       else collections.owner_id = rag.user_named(collection_named.name) end
-  order by collections.owner_id nulls last
+  order by collections.deleted_at desc nulls first, collections.owner_id nulls last
   limit 1;
 $$;
 
@@ -629,9 +673,9 @@ begin
 end;
 $$;
 
-revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text),
+revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
   rag.ensure_collection(uuid, text) from public, anon, service_role;
-grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text),
+grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
   rag.ensure_collection(uuid, text) to authenticated;
 
 -- A document is what a person brought: a call, a mail, a page. It keeps its converted text, so that every
@@ -679,7 +723,8 @@ create table rag.documents (
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (org_id, id),
-  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
+  -- No cascade: the trigger below deletes a collection's documents.
+  foreign key (org_id, collection_id) references rag.collections (org_id, id)
 );
 
 -- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
@@ -704,14 +749,25 @@ create policy "members use their org's documents" on rag.documents
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
+-- The collection that the running statement deletes; null outside of the trigger below. A key that may delete a
+-- collection may delete the documents in it.
+create function rag.deleted_collection()
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select nullif(current_setting('rag.deleted_collection', true), '')::uuid
+  where rag.has_scope('collections:manage');
+$$;
+
 create policy "a key reads and writes with the scopes for it" on rag.documents
   as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read'))
+    or collection_id = (select rag.deleted_collection()))
   with check ((select rag.has_scope('documents:write')));
 
 create policy "a key deletes with documents:write" on rag.documents
   as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
+  using ((select rag.has_scope('documents:write')) or collection_id = (select rag.deleted_collection()));
 
 create policy "a bound key stays in its collection" on rag.documents
   as restrictive for all to authenticated
@@ -720,35 +776,78 @@ create policy "a bound key stays in its collection" on rag.documents
 
 grant select, insert, update, delete on rag.documents to authenticated;
 
--- A collection's documents go with it, past row security: a cascade runs as the tables' owner, and so do its
--- triggers since Postgres 18. Not when nobody said so (rag.cascade is false, from rag_delete_collection), and not
--- those that the caller could not have deleted one by one. (The deployer, in SQL, is nobody's user.)
-create function rag.keep_documents()
+-- A collection that a member deleted. Documents of its own visibility do not count: the policy asks row security.
+create policy "a deleted collection is seen by those who see documents in it" on rag.collections
+  as restrictive for select to authenticated
+  using (deleted_at is null or exists (
+    select from rag.documents
+    where documents.org_id = collections.org_id and documents.collection_id = collections.id));
+
+-- Deletes the collection's documents that the caller may delete, whatever API or statement deletes the collection.
+-- PT409 where there are some and rag_delete_collection was called without cascade (rag.cascade is false).
+--
+-- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
+-- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
+-- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
+-- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
+-- the deployer is no user and leaves none either. The worker removes deleted collections without documents.
+create function rag.delete_documents_of_collection()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
+declare
+  deleted rag.collections := old;
 begin
-  if current_setting('rag.cascade', true) = 'false' and exists (select from gone) then
+  if current_user = 'rag_worker' then
+    return null;
+  end if;
+  perform set_config('rag.deleted_collection', old.id::text, true);
+  delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
+  if found and current_setting('rag.cascade', true) = 'false' then
     raise exception 'the collection has documents; cascade deletes them with it'
       using errcode = 'PT409', detail = 'collection_not_empty';
-  elsif auth.uid() is not null and exists (
-    select from gone
-    where not coalesce(gone.owner_id is null or gone.owner_id = auth.uid()
-      or gone.org_id = any (array(select rag.admin_org_ids())), false)
-  ) then
-    raise exception 'there are private documents of others in it; an admin may delete those'
-      using errcode = 'PT403', detail = 'private_documents';
+  end if;
+  perform set_config('rag.deleted_collection', '', true);
+  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
+    deleted.deleted_at := coalesce(old.deleted_at, now());
+    insert into rag.collections values (deleted.*);
   end if;
   return null;
 end;
 $$;
 
-create trigger keep_documents after delete on rag.documents
-  referencing old table as gone
-  for each statement execute function rag.keep_documents();
+-- Triggers fire in the order of their names: this one before the check of the foreign key (RI_ConstraintTrigger).
+create trigger "Documents are deleted with their collection" after delete on rag.collections
+  for each row execute function rag.delete_documents_of_collection();
 
-revoke all on function rag.keep_documents() from public, anon, service_role;
-grant execute on function rag.keep_documents() to authenticated;
+-- A collection may be deleted while a document is on its way into it. The error is the foreign key's, as if the row
+-- had not come back.
+create function rag.require_undeleted_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if exists (
+    select from added
+    where not exists (
+      select from rag.collections
+      where collections.org_id = added.org_id and collections.id = added.collection_id
+        and collections.deleted_at is null)
+  ) then
+    raise exception 'the collection was deleted' using errcode = 'foreign_key_violation';
+  end if;
+  return null;
+end;
+$$;
+
+create trigger require_undeleted_collection after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.require_undeleted_collection();
+
+revoke all on function rag.deleted_collection(), rag.delete_documents_of_collection(),
+  rag.require_undeleted_collection() from public, anon, service_role;
+grant execute on function rag.deleted_collection(), rag.delete_documents_of_collection(),
+  rag.require_undeleted_collection() to authenticated;
 
 -- A chunk is a passage of a document with its embedding: what a search finds. It repeats its document's
 -- owner and filter fields, because under row security only columns of the scanned table, compared by
@@ -1939,7 +2038,8 @@ declare
     when tg_op = 'INSERT' or old.loads is not null then 'collection.created'
     else 'collection.updated' end;
 begin
-  if collection.loads is not null then
+  -- The deletion of a deleted collection was told already.
+  if collection.loads is not null or collection.deleted_at is not null then
     return null;
   end if;
   if rag.is_awaited(collection.org_id, collection.id, event) then
@@ -1986,9 +2086,10 @@ begin
       'error_code', document.error_code, 'error_message', document.error_message);
   elsif event = 'document.deleted' and not exists (
     select from rag.collections
-    where collections.org_id = document.org_id and collections.id = document.collection_id)
+    where collections.org_id = document.org_id and collections.id = document.collection_id
+      and collections.deleted_at is null)
   then
-    -- It went with its collection, of which is told.
+    -- It went with its collection or after it, of which is told.
     return null;
   end if;
   perform rag.tell(document.org_id, document.collection_id, document.owner_id, event, object);
@@ -2199,8 +2300,8 @@ revoke all on function rag.bounds_of(text), public.rag_measure(jsonb) from publi
 grant execute on function rag.bounds_of(text), public.rag_measure(jsonb) to authenticated;
 
 -- What was done with knowledge, by whom and when: an audit trail that holds counts and a score, and never a text or a
--- question. The functions write it, each request's as its caller and for nobody else; members of the org read it, of a
--- user's own namespace that user and the org's admins. Nobody changes or deletes it: the deployer prunes it, in SQL.
+-- question. The functions write it, each request's as its caller and for nobody else; the org's admins read it: its
+-- counts include private documents. Nobody changes or deletes it: the deployer prunes it, in SQL.
 
 create table rag.events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -2246,10 +2347,9 @@ create policy "a key notes what its scopes let it do" on rag.events
     then (select rag.has_scope('documents:write'))
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
--- Who asked for what, and how often, is not what a key for retrievals is given out for.
-create policy "a key reads events with admin" on rag.events
+create policy "admins read events" on rag.events
   as restrictive for select to authenticated
-  using ((select rag.has_scope('admin')));
+  using (org_id = any (array(select rag.admin_org_ids())));
 
 -- What a bound key asks for elsewhere is in no collection that it knows of.
 create policy "a bound key stays in its collection" on rag.events
@@ -2275,7 +2375,7 @@ declare
   home rag.collections;
 begin
   perform rag.check_user_named(org_id, rag_record_event.namespace);
-  select * into home from rag.collection_named(org_id, rag_record_event.namespace);
+  select * into home from rag.collection_named(org_id, rag_record_event.namespace, or_deleted => true);
   insert into rag.events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
@@ -2286,28 +2386,38 @@ begin
 end;
 $$;
 
--- A page of them, the latest first; of one namespace, or of one kind, where that is said.
+-- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and how
+-- many there are; namespace and event narrow them. PT403 for a caller who administers no org.
 create function public.rag_list_events(
-  "limit" integer default 100, "offset" integer default 0, namespace text default null, event text default null
+  "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
 )
-returns setof rag.events
+returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   perform rag.begin_call();
-  if "limit" is null or "limit" not between 1 and 1000 then
-    raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
-  elsif "offset" is null or "offset" < 0 then
-    raise exception 'offset must be at least 0' using errcode = 'PT400', detail = 'invalid_offset';
+  perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
+  if not exists (select from rag.admin_org_ids()) then
+    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
+      using errcode = 'PT403', detail = 'admin_required';
   end if;
-  return query
-  select events.*
-  from rag.events
-  where events.org_id = any (array(select rag.current_org_ids()))
-    and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
-    and (rag_list_events.event is null or events.event = rag_list_events.event)
-  order by events.created_at desc, events.id
-  limit "limit" offset "offset";
+  return (
+    with listed as (
+      select events.*
+      from rag.events
+      where events.org_id = any (array(select rag.admin_org_ids()))
+        and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
+        and (rag_list_events.event is null or events.event = rag_list_events.event)
+    ), page as (
+      select listed.*
+      from listed
+      order by listed.created_at desc, listed.id
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from listed),
+      'events', coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]'))
+    from page);
 end;
 $$;
 
@@ -2727,8 +2837,9 @@ grant execute on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget
 create table rag.rate_limits (
   -- A user, or an API key: rag.caller_id().
   caller_id uuid not null,
-  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier.
-  bucket text not null check (bucket in ('rag', 'api', 'day')),
+  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: kilobytes of
+  -- text that a user, with all keys, has had stored by functions that answer when it is stored.
+  bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
   hits bigint not null check (hits >= 0),
@@ -2841,8 +2952,8 @@ begin
 end;
 $$;
 
--- One request, or `amount` of them, of a function: a row for each limit that the caller stands under, with
--- where its window stands now. Admitted only if all windows have room, and then counted in all, else in
+-- One request, or `amount` of them, of a function, or `amount` kilobytes of the bucket ingest: a row for each
+-- limit that the caller stands under, with where its window stands now. Admitted only if all windows have room, and then counted in all, else in
 -- none: a caller is let through exactly as often as each limit says. One round trip. It returns rows and
 -- never raises for a limit, since raising would roll the count back.
 create function public.rag_hit(
@@ -2857,10 +2968,17 @@ declare
   paid record;
 begin
   perform rag.begin_call();
-  if auth.uid() is null or coalesce(requests, 0) < 1 or coalesce(amount, 0) not between 1 and 1000 then
+  if auth.uid() is null or coalesce(requests, 0) < 1
+    or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
-  elsif bucket not in ('rag', 'api') or window_seconds not in (1, 60, 3600, 86400) then
+  elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
     raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
+  elsif bucket = 'ingest' then
+    -- No request, but a part of one that has been counted.
+    return query
+    select requests, window_seconds, counted.*
+    from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
+    return;
   end if;
 
   -- The minute before the day, always: two requests lock their rows in the same order.
@@ -3732,7 +3850,7 @@ create function public.rag_recall_embedding(hash text, max_age_seconds integer)
 returns real[]
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
 
   select remembered.embedding::real[]
   from rag.query_embeddings as remembered
@@ -3750,7 +3868,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  is_admitted constant boolean := rag.begin_call();
+  is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
   caller constant uuid := auth.uid();
   dimensions constant integer := extensions.vector_dims(embedding);
   needle extensions.halfvec(1536);
@@ -3990,8 +4108,9 @@ create policy "the worker claims jobs" on rag.jobs
 create policy "the worker leases jobs" on rag.jobs
   for update to rag_worker using (true) with check (state in ('running', 'failed'));
 
-create policy "the worker sees which documents are not done" on rag.documents
-  for select to rag_worker using (status in ('processing', 'failed'));
+-- Ids and states, to give documents up and to find collections without documents.
+create policy "the worker sees which documents there are" on rag.documents
+  for select to rag_worker using (true);
 
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
@@ -4002,7 +4121,7 @@ grant update (state, attempts, due_at, lease, step, error_code, error_message, f
 grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;
-grant select (org_id, id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
+grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 
 -- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
 -- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held
@@ -4588,8 +4707,8 @@ $$;
 -- labels, metadata, filename, content_type, size_bytes, and bytes in base64, url, or the path of an object that the
 -- caller has uploaded (rag_begin_upload), which again is the same document. One of the same external_id takes
 -- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
--- the id of the document in hint; PT429 for one more than the org's tier allows, PT413 for a larger file, PT404 for
--- an upload that nobody expects.
+-- the id of the document in hint, and for a deleted collection; PT429 for one more than the org's tier allows, PT413
+-- for a larger file, PT404 for an upload that nobody expects.
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -4608,7 +4727,10 @@ begin
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
     filename text, content_type text, size_bytes bigint, content_hash text, url text, path text);
-  if coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
+  if home.deleted_at is not null then
+    raise exception 'the collection was deleted; it takes no more documents'
+      using errcode = 'PT409', detail = 'collection_deleted';
+  elsif coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
     raise exception 'this org''s tier takes files of at most % bytes', largest
       using errcode = 'PT413', detail = 'file_too_large';
   end if;
@@ -5388,7 +5510,7 @@ begin
   if collection is not null then
     select named.id into bound
     from rag.collections as named
-    where named.org_id = rag_create_key.org_id and named.name = collection
+    where named.org_id = rag_create_key.org_id and named.name = collection and named.deleted_at is null
       and (named.owner_id is null or named.owner_id = auth.uid())
     order by named.owner_id nulls last
     limit 1;
@@ -5548,7 +5670,7 @@ begin
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, case when private then auth.uid() end, name, description, coalesce(metadata, '{}'),
     coalesce(config, '{}'))
-  on conflict on constraint collections_name do nothing
+  on conflict do nothing
   returning * into made;
   if made.id is null then
     raise exception 'there is a collection of that name already'
@@ -5584,7 +5706,9 @@ begin
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.collections ' || org_id::text, 0));
   if allowed <= (
-    select count(*) from rag.collections where collections.org_id = require_room_for_a_collection.org_id
+    select count(*)
+    from rag.collections
+    where collections.org_id = require_room_for_a_collection.org_id and collections.deleted_at is null
   ) then
     raise exception 'this org''s tier has room for % collections', allowed
       using errcode = 'PT429', detail = 'collection_limit_reached';
@@ -5601,7 +5725,7 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  perform rag.begin_call();
+  perform rag.begin_call(), rag.require_scope('documents:read', 'collections:manage');
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
   return (
     with placed as (
@@ -5648,7 +5772,8 @@ create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  -- Retrieval checks its collection with retrievals:read.
+  select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
 
   select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
 $$;
@@ -5704,8 +5829,8 @@ exception when lock_not_available then
 end;
 $$;
 
--- cascade: with all its documents; without it one that has some stays, PT409. PT403 where there are documents
--- that the caller may not delete: other people's private ones, which only an admin may.
+-- cascade: with its documents; without it one that has some stays, PT409. Private documents of others neither go nor
+-- count, unless the caller is an admin: they keep the collection for their owners (21_documents.sql).
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -5715,7 +5840,7 @@ declare
   is_admitted constant boolean := rag.begin_write();
   gone rag.collections := rag.collection_of(collection_id);
 begin
-  -- Told to the trigger that sees them go (rag.keep_documents): the caller may not see them all.
+  -- For the trigger that deletes the documents.
   perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
   delete from rag.collections where org_id = gone.org_id and id = gone.id;
   if not found then
@@ -5725,6 +5850,29 @@ begin
 exception when lock_not_available then
   perform rag.refuse_locked();
 end;
+$$;
+
+create policy "the worker sees deleted collections" on rag.collections
+  for select to rag_worker using (deleted_at is not null);
+
+create policy "the worker removes deleted collections" on rag.collections
+  for delete to rag_worker using (deleted_at is not null);
+
+grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
+
+-- For the worker: remove the deleted collections that have no document; how many.
+create function public.rag_remove_deleted_collections()
+returns bigint
+language sql volatile security invoker set search_path = ''
+as $$
+  with removed as (
+    delete from rag.collections
+    where collections.deleted_at is not null and not exists (
+      select from rag.documents
+      where documents.org_id = collections.org_id and documents.collection_id = collections.id)
+    returning 1
+  )
+  select count(*) from removed;
 $$;
 
 revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
@@ -5772,9 +5920,8 @@ declare
   groups integer[];
   facets uuid[];
 begin
-  if not rag.has_scope('retrievals:read', 'chat:read') then
-    raise exception 'the key lacks the scope retrievals:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif jsonb_typeof(coalesce(filters, '{}')) <> 'object'
+  perform rag.require_scope('retrievals:read', 'chat:read');
+  if jsonb_typeof(coalesce(filters, '{}')) <> 'object'
     or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
@@ -7238,7 +7385,7 @@ declare
   home rag.collections;
 begin
   perform rag.check_user_named(org_id, require_collection.name);
-  select * into home from rag.collection_named(org_id, require_collection.name);
+  select * into home from rag.collection_named(org_id, require_collection.name, or_deleted => true);
   if not found then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -7288,7 +7435,9 @@ create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  -- Whoever writes, deletes or searches by name; lists of documents find the collection themselves.
+  select rag.begin_call(),
+    rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
 
   select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
   from rag.require_collection(rag_find_collection.name) as home;
@@ -7299,12 +7448,13 @@ create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  select rag.begin_call(), rag.require_scope('documents:read', 'documents:write');
 
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
   where collections.org_id = rag.org_meant(null) and collections.loads is null
-    and collections.id = (select named.id from rag.collection_named(collections.org_id, collections.name) as named);
+    and collections.id = (
+      select named.id from rag.collection_named(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
 
 -- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
@@ -7462,7 +7612,7 @@ begin
   elsif home.owner_id is not null then
     raise exception 'a private index is not persisted: anybody of the org could load it'
       using errcode = 'PT400', detail = 'private_collection';
-  elsif home.loads is not null then
+  elsif home.loads is not null or home.deleted_at is not null then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
@@ -7691,7 +7841,7 @@ as $$
   select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
     select collections.id
     from rag.collections
-    where collections.org_id = checked.org_id and collections.loads is not null
+    where collections.org_id = checked.org_id and collections.loads is not null and collections.deleted_at is null
       and collections.updated_at < now() - interval '1 hour'))
   from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
 $$;
@@ -7712,7 +7862,8 @@ begin
     raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
       using errcode = 'PT429', detail = 'document_limit_reached';
   elsif not exists (select from rag.collection_named(home_id, rag_begin_load.name))
-    or tier.collections < (select count(*) from rag.collections where collections.org_id = home_id)
+    or tier.collections < (
+      select count(*) from rag.collections where collections.org_id = home_id and collections.deleted_at is null)
   then
     perform rag.require_room_for_a_collection(home_id);
   end if;
@@ -7737,7 +7888,7 @@ begin
   update rag.collections
   set updated_at = clock_timestamp()
   where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = held_load.collection_id
-    and collections.loads is not null and collections.owner_id is null
+    and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
   returning collections.* into home;
   if not found then
     raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
@@ -7824,8 +7975,8 @@ begin
 end;
 $$;
 
--- Take the name. With overwrite the collection that has it goes, with its documents; PT403 where some of those are
--- other people's own. Of two who load under one name the second waits here, and then finds it taken.
+-- Take the name. With overwrite the collection that has it is deleted as rag_delete_collection deletes one. Of two who
+-- load under one name the second waits here, and then finds it taken.
 create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -7992,10 +8143,8 @@ declare
   taken bigint;
   complete boolean;
 begin
-  perform rag.begin_call();
-  if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
-    raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
+  perform rag.begin_call(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  if ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
     raise exception 'ids must be at most 100, each of a kind' using errcode = 'PT400', detail = 'invalid_ids';
   end if;
   for own in
@@ -8347,9 +8496,8 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
-  if not rag.has_scope('documents:write') then
-    raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
-  elsif not rag.is_graphed(home.org_id, home.id) then
+  perform rag.require_scope('documents:write');
+  if not rag.is_graphed(home.org_id, home.id) then
     raise exception 'the collection''s documents are kept out of the graph'
       using errcode = 'PT409', detail = 'graph_off';
   end if;
@@ -9665,10 +9813,8 @@ as $$
 declare
   scope rag.scope;
 begin
-  perform rag.begin_direct_read();
-  if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
-    raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif document_ids is null or cardinality(document_ids) > 20 then
+  perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  if document_ids is null or cardinality(document_ids) > 20 then
     raise exception 'document_ids must be at most 20' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then
     raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
@@ -9890,6 +10036,7 @@ begin
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
       ('worker', 'rag_end_removal(uuid,text)'),
+      ('worker', 'rag_remove_deleted_collections()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_abandon_load(uuid)'),
       ('guarded', 'rag_add_document(uuid,jsonb)'),
@@ -9929,6 +10076,7 @@ begin
       ('guarded', 'rag_list_keys(uuid)'),
       ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
       ('guarded', 'rag_list_names()'),
+      ('guarded', 'rag_list_orgs()'),
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
       ('guarded', 'rag_list_to_persist(uuid,timestamp with time zone,uuid)'),

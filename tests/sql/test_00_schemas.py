@@ -21,6 +21,8 @@ CALLERS = {
 EXPOSED = set(CALLERS)
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
+    "rag.deleted_collection()",
+    "rag.require_scope(text[])",
     "rag.begin_call()",
     "rag.check_direct_size()",
     "rag.refuse_locked()",
@@ -96,7 +98,7 @@ INTERNAL = {
     "rag.persisted_document(rag.collections,uuid,integer)",
     "rag.placed_id(bigint)",
     "rag.check_user_named(uuid,text)",
-    "rag.collection_named(uuid,text)",
+    "rag.collection_named(uuid,text,boolean)",
     "rag.documents_meant(rag.collections,rag.new_document[])",
     "rag.documents_named(rag.collections,text[])",
     "rag.insert_documents(rag.collections,rag.new_document[])",
@@ -152,7 +154,8 @@ INTERNAL = {
     "rag.index_words(uuid,uuid[])",
     "rag.is_awaited(uuid,uuid,text)",
     "rag.is_metadata(jsonb)",
-    "rag.keep_documents()",
+    "rag.delete_documents_of_collection()",
+    "rag.require_undeleted_collection()",
     "rag.keep_old_secret()",
     "rag.key_only_ends()",
     "rag.limits_of_caller(text,integer,integer)",
@@ -275,8 +278,8 @@ COLUMN_GRANTS = {
     },
 }  # fmt: skip
 TABLES = set(GRANTS) | set(COLUMN_GRANTS)
-# The worker's role sees jobs, of documents whether they are worked on and how far they are read for names,
-# which objects are to go because no document has them, and what webhooks are to be sent.
+# The worker's role sees jobs, of documents ids, states and how far they are read for names, collections that
+# members deleted, which objects are to go because no document has them, and what webhooks are to be sent.
 WORKER_FUNCTIONS = {
     "rag.clear_deliveries()",
     "rag.due_deliveries(integer)",
@@ -286,6 +289,7 @@ WORKER_FUNCTIONS = {
     "rag_claim_removals(integer)",
     "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
     "rag_end_removal(uuid,text)",
+    "rag_remove_deleted_collections()",
 }
 # What they, the triggers on what they change, and the functions' own health ask.
 WORKER_HELPERS = {
@@ -305,6 +309,7 @@ WORKER_GRANTS = {
     "endpoints": {"SELECT"},
     "deliveries": {"SELECT", "DELETE"},
     "settings": {"SELECT"},
+    "collections": {"DELETE"},
 }
 WORKER_COLUMN_GRANTS = {
     "jobs": {
@@ -312,9 +317,10 @@ WORKER_COLUMN_GRANTS = {
                    "error_message"},
     },
     "documents": {
-        "SELECT": {"org_id", "id", "status"},
+        "SELECT": {"org_id", "id", "collection_id", "status"},
         "UPDATE": {"status", "error_code", "error_message"},
     },
+    "collections": {"SELECT": {"org_id", "id", "deleted_at"}},
     "webhooks": {"UPDATE": {"enabled", "updated_at"}},
     "endpoints": {"UPDATE": {"old_secret", "failing_since", "rests_until"}},
     "deliveries": {
@@ -339,7 +345,9 @@ WORKER_POLICIES = {
     "the worker claims what is to be read",
     "the worker leases what is to be read",
     "the worker leases jobs",
-    "the worker sees which documents are not done",
+    "the worker sees which documents there are",
+    "the worker sees deleted collections",
+    "the worker removes deleted collections",
     "the worker gives documents up",
     "the worker sees what is to be removed",
     "the worker puts removals off",
@@ -368,6 +376,7 @@ NARROWING = {
         "a key changes collections with collections:manage",
         "a key deletes collections with collections:manage",
         "a key makes collections with a scope that writes",
+        "a deleted collection is seen by those who see documents in it",
     },
     "jobs": {
         "a bound key stays in its collection",
@@ -386,7 +395,7 @@ NARROWING = {
     "events": {
         "a bound key stays in its collection",
         "a key notes what its scopes let it do",
-        "a key reads events with admin",
+        "admins read events",
         "events are of oneself",
     },
     "replies": {
@@ -489,6 +498,9 @@ def test_every_function_pins_its_search_path(world: World):
 def test_every_function_says_how_volatile_it_is(world: World):
     """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
     assert functions(world, "provolatile = 'v'") == {
+        "rag.begin_call()",
+        "rag.begin_direct_read()",
+        "rag.begin_write()",
         "rag_delete_session(uuid)",
         "rag_keep_turn(uuid,uuid,uuid,text,jsonb)",
         "rag.begin_call()",
@@ -543,7 +555,8 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag.index_changed_document()",
         "rag.index_facets()",
         "rag.index_words(uuid,uuid[])",
-        "rag.keep_documents()",
+        "rag.delete_documents_of_collection()",
+        "rag.require_undeleted_collection()",
         "rag.keep_old_secret()",
         "rag.key_only_ends()",
         "rag.remove_failed_twin(rag.documents,text)",
@@ -562,6 +575,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag_claim_jobs(integer,integer)",
         "rag_claim_removals(integer)",
         "rag_end_removal(uuid,text)",
+        "rag_remove_deleted_collections()",
         "rag_keep_content(text)",
         "rag_complete_job(jsonb,jsonb)",
         "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
