@@ -1,4 +1,4 @@
-"""administration: the platform's health; its figures and audit events, for admins of an org; the caller's orgs."""
+"""administration: health; figures and audit events for admins of an org; the caller's orgs."""
 
 from typing import Annotated, Any
 

@@ -4,19 +4,19 @@ RAG_FUNCTIONS chooses them; only the chosen are imported, and health is always a
 file of this folder that holds an `app`.
 """
 
+import json
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from threading import Lock
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
-from starlette.responses import HTMLResponse, JSONResponse
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
@@ -45,6 +45,8 @@ class Functions:
 
     def __init__(self, slugs: Iterable[str]) -> None:
         self.apps: list[FastAPI] = [import_module(SLUGS[slug]).app for slug in slugs]
+        self._lock = Lock()
+        self._written: tuple[bytes, bytes] | None = None
         # It also answers for paths that no function serves.
         self._own = create_app(rag, "server", errors=(404,))
         self._own.add_api_route("/openapi.json", self._document, include_in_schema=False)
@@ -58,16 +60,19 @@ class Functions:
                 return
         await self._own(scope, receive, send)
 
-    @cached_property
-    def reference(self) -> dict[str, Any]:
-        """The OpenAPI document of all functions."""
-        return reference.merged(self.apps)
+    def _document(self) -> Response:
+        return Response(self._reference()[0], media_type="application/json")
 
-    def _document(self) -> JSONResponse:
-        return JSONResponse(self.reference)
+    def _page(self) -> Response:
+        return HTMLResponse(self._reference()[1], headers=reference.HEADERS)
 
-    def _page(self) -> HTMLResponse:
-        return HTMLResponse(reference.page(self.reference), headers=reference.HEADERS)
+    def _reference(self) -> tuple[bytes, bytes]:
+        """The OpenAPI document of all functions, and its page: written once, which takes a second."""
+        with self._lock:
+            if self._written is None:
+                document = reference.merged(self.apps)
+                self._written = json.dumps(document).encode(), reference.page(document).encode()
+            return self._written
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:

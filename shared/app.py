@@ -92,8 +92,6 @@ def create_app(
     app = FastAPI(
         title=function,
         lifespan=_start,
-        # They would lead to whatever host the request names.
-        redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,

@@ -109,10 +109,10 @@ def create_actors(deployment: Deployment) -> Iterator[Actors]:
         org_id, rival_org_id = str(uuid4()), str(uuid4())
         admin, member, fellow = (_person(org_id) for _ in range(3))
         rival_admin, rival_member, stranger = _person(rival_org_id), _person(rival_org_id), _person(None)
-        markers = (f"marker{secrets.token_hex(8)}" for _ in range(4))
+        marker, private_marker, other_marker, org_marker = (f"marker{secrets.token_hex(8)}" for _ in range(4))
         actors = Actors(
             deployment, database, deployment.signer, org_id, rival_org_id, admin, member, fellow, rival_admin,
-            rival_member, stranger, *markers,
+            rival_member, stranger, marker, private_marker, other_marker, org_marker,
             [str(uuid4())],
         )  # fmt: skip
         try:
