@@ -3,6 +3,27 @@
 -- functions (57_manage_collections.sql); a collection also comes into being with the first document that names
 -- it.
 
+-- Whether the value may be a collection's config: the keys that are known have the types and bounds that their readers
+-- rely on. An overlap takes the functions' 512 tokens where no size is given.
+create function rag.is_config(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select case
+    when pg_column_size(value) > 2000 or not rag.is_metadata(value)
+      or not rag.is_whole(value -> 'chunk_size', 32, 8000) or not rag.is_whole(value -> 'chunk_overlap', 0, 4000)
+      then false
+    else coalesce((value -> 'chunk_overlap')::integer < coalesce((value -> 'chunk_size')::integer, 512), true)
+      and coalesce(jsonb_typeof(value -> 'embedding_model') = 'string', true)
+      and coalesce(length(value ->> 'embedding_model') between 1 and 100, true)
+      and coalesce(jsonb_typeof(value -> 'enable_hybrid_search') = 'boolean', true)
+      and coalesce(jsonb_typeof(value -> 'enable_knowledge_graph') = 'boolean', true)
+  end;
+$$;
+
+revoke all on function rag.is_config(jsonb) from public, anon, service_role;
+grant execute on function rag.is_config(jsonb) to authenticated;
+
 create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
@@ -13,7 +34,7 @@ create table rag.collections (
   -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
   -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
   -- deployment's to choose.
-  config jsonb not null default '{}' check (jsonb_typeof(config) = 'object' and pg_column_size(config) <= 2000),
+  config jsonb not null default '{}' check (rag.is_config(config)),
   -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
   -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
@@ -89,6 +110,21 @@ begin
 end;
 $$;
 
+-- The owner of a new collection of that name: the user whom the name says, null where it says none. Raises what
+-- rag.check_user_named raises, and PT400 for a name that ends in no user's id.
+create function rag.owner_named(org_id uuid, name text)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_user_named(owner_named.org_id, owner_named.name);
+  if owner_named.name ~ ':u:[^:]*$' and rag.user_named(owner_named.name) is null then
+    raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  return rag.user_named(owner_named.name);
+end;
+$$;
+
 -- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
 -- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
 -- collection that the caller still sees has its name as long as no other collection has it.
@@ -120,20 +156,18 @@ begin
   for attempt in 1..2 loop
     select * into home from rag.collection_named(ensure_collection.org_id, ensure_collection.name);
     exit when found;
-    if ensure_collection.name ~ ':u:[^:]*$' and rag.user_named(ensure_collection.name) is null then
-      raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
-    end if;
     perform rag.require_room_for_a_collection(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
     insert into rag.collections (org_id, owner_id, name)
-    values (ensure_collection.org_id, rag.user_named(ensure_collection.name), ensure_collection.name)
+    values (ensure_collection.org_id, rag.owner_named(ensure_collection.org_id, ensure_collection.name),
+      ensure_collection.name)
     on conflict do nothing;
   end loop;
   return home;
 end;
 $$;
 
-revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
-  rag.ensure_collection(uuid, text) from public, anon, service_role;
-grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
-  rag.ensure_collection(uuid, text) to authenticated;
+revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
+  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) from public, anon, service_role;
+grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
+  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) to authenticated;

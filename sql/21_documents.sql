@@ -38,7 +38,7 @@ create table rag.documents (
   content_type text check (length(content_type) between 1 and 255 and rag.shows_only(content_type)),
   size_bytes bigint check (size_bytes >= 0),
   processing_info jsonb not null default '{}' check (
-    jsonb_typeof(processing_info) = 'object' and pg_column_size(processing_info) <= 4000
+    pg_column_size(processing_info) <= 4000 and rag.is_metadata(processing_info)
   ),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),

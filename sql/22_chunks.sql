@@ -3,6 +3,20 @@
 -- leakproof operators (= on uuid and text, < on timestamptz), reach an index. Only rag_put_document writes
 -- chunks, from the document row itself, so the copies cannot disagree.
 
+-- Whether the value may say where in its document a chunk stands: page_number, page_end and section have the types that
+-- their readers rely on.
+create function rag.is_place(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select pg_column_size(value) <= 4000 and rag.is_metadata(value)
+    and rag.is_whole(value -> 'page_number', 0, 2147483647) and rag.is_whole(value -> 'page_end', 0, 2147483647)
+    and coalesce(jsonb_typeof(value -> 'section') = 'string', true);
+$$;
+
+revoke all on function rag.is_place(jsonb) from public, anon, service_role;
+grant execute on function rag.is_place(jsonb) to authenticated;
+
 create table rag.chunks (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -22,7 +36,7 @@ create table rag.chunks (
   -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   -- Where in the document it stands: page_number, page_end, section.
-  metadata jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object' and pg_column_size(metadata) <= 4000),
+  metadata jsonb not null default '{}' check (rag.is_place(metadata)),
   primary key (org_id, id),
   unique (org_id, document_id, ordinal),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,

@@ -74,10 +74,12 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
-  sent constant bytea := decode(document ->> 'bytes', 'base64');
+  sent bytea;
   input record;
   stored rag.documents;
 begin
+  perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
+  sent := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
@@ -261,11 +263,13 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   present rag.documents := rag.document_of(document_id);
-  wanted rag.documents := jsonb_populate_record(present, (
+  wanted rag.documents;
+begin
+  perform rag.check_json('changes', changes, 100000);
+  wanted := jsonb_populate_record(present, (
     select coalesce(jsonb_object_agg(change.key, change.value), '{}')
     from jsonb_each(changes) as change
     where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
-begin
   update rag.documents as renewed
   set title = wanted.title, metadata = wanted.metadata, source_type = coalesce(wanted.source_type, 'doc'), uri = wanted.uri,
     lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,

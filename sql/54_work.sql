@@ -110,6 +110,7 @@ declare
     from rag.documents
     where documents.org_id = held.org_id and documents.id = held.document_id);
 begin
+  perform rag.check_json('document', rag_complete_job.document), rag.check_json('chunks', rag_complete_job.chunks);
   select * into input from jsonb_to_record(rag_complete_job.document) as fields (
     source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
     state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,

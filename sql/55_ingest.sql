@@ -29,10 +29,12 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
-  org_id constant uuid := rag_put_document.document ->> 'org_id';
+  org_id uuid;
   home rag.collections;
 begin
   perform rag.begin_write();
+  perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
+  org_id := rag_put_document.document ->> 'org_id';
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
   if org_id is null or org_id not in (select rag.current_org_ids()) then
     raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
@@ -223,6 +225,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
   if exists (
     select from unnest(insert_chunks.documents) as chunked
     join rag.documents as stored

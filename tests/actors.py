@@ -89,9 +89,9 @@ class Actor:
         address = f"{self.stack.url}{path}"
         return client().request(method, address, json=body, headers={**self.headers(token), **headers})
 
-    def raw(self, method: str, path: str, body: str) -> httpx.Response:
+    def raw(self, method: str, path: str, body: str, *, token: str | None = None) -> httpx.Response:
         """A request with a body that says it is JSON and may be none."""
-        headers = {**self.headers(), "Content-Type": "application/json"}
+        headers = {**self.headers(token), "Content-Type": "application/json"}
         return client().request(method, f"{self.stack.url}{path}", content=body.encode(), headers=headers)
 
     def key_token(self, **claims: Any) -> str:

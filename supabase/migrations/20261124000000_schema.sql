@@ -33,20 +33,63 @@ as $$
     || '\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]');
 $$;
 
--- Whether this may be somebody's metadata: an object that readers in other languages can represent, neither
--- larger nor deeper than they like, nor with numbers longer than they know.
+-- Whether readers in other languages can represent each number in the value: at most 300 digits on either side of the
+-- point. Numbers are compared, never rendered as text: 1e131071 takes eight bytes here and 131,072 as text.
+create function rag.has_readable_numbers(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select not exists (
+    -- As an array: jsonb_path_query takes time that grows with the square of what it finds.
+    select from jsonb_array_elements(
+      jsonb_path_query_array(value, 'strict $.** ? (@.type() == "number")')) as found (number)
+    where abs(found.number::numeric) >= 1e300 or scale(found.number::numeric) > 300);
+$$;
+
+-- Whether the value may be metadata: an object of at most 64 KB and 32 levels, with readable numbers.
 create function rag.is_metadata(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
-  select jsonb_typeof(value) = 'object'
-    and pg_column_size(value) <= 65536
-    and not jsonb_path_exists(value, '$.**{32}')
-    and value::text !~ '[0-9]{250}';
+  select case
+    when jsonb_typeof(value) <> 'object' or pg_column_size(value) > 65536 or jsonb_path_exists(value, '$.**{32}')
+      then false
+    else rag.has_readable_numbers(value)
+  end;
 $$;
 
-revoke all on function rag.shows_only(text), rag.is_metadata(jsonb) from public, anon, service_role;
-grant execute on function rag.shows_only(text), rag.is_metadata(jsonb) to authenticated;
+-- Whether the value is a whole number within these bounds. Null, the value of an absent key, is.
+create function rag.is_whole(value jsonb, lowest integer, highest integer)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select case coalesce(jsonb_typeof(value), '')
+    when '' then true
+    when 'number' then scale(value::numeric) = 0 and value::numeric between lowest and highest
+    else false
+  end;
+$$;
+
+-- Raises PT400 for JSON that no caller may supply: of more than so many bytes, where a number of them is given, or with
+-- unreadable numbers. Each exposed function that takes JSON calls it first, because every conversion renders numbers.
+create function rag.check_json(name text, value jsonb, bytes integer default null)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if pg_column_size(value) > bytes then
+    raise exception '% must have at most % bytes', name, bytes using errcode = 'PT400', detail = 'json_too_large';
+  elsif not rag.has_readable_numbers(value) then
+    raise exception '%: a number has at most 300 digits on either side of the point', name
+      using errcode = 'PT400', detail = 'number_out_of_range';
+  end if;
+end;
+$$;
+
+revoke all on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
+  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) from public, anon, service_role;
+grant execute on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
+  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) to authenticated;
 
 -- What one deployment decides once, as data: which embedding model its vectors come from, when a match is
 -- exact, how words are ranked. Written by the deployer in SQL, read by every signed-in caller inside the
@@ -55,9 +98,11 @@ grant execute on function rag.shows_only(text), rag.is_metadata(jsonb) to authen
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
-  -- The model that rag_match assumes when filters.model does not say.
+  -- The model of the functions: rag_match assumes it when filters.model does not say.
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
+  -- Further models that chunks may be stored of, while a deployment changes its model.
+  other_embedding_models text[] not null default '{}',
   -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search), for an org of half the table;
@@ -105,6 +150,29 @@ create policy "signed-in callers read the settings" on rag.settings
 grant select on rag.settings to authenticated;
 
 insert into rag.settings default values;
+
+-- Raises PT400 for models that are none of the deployment's. The deployer, in SQL, may store chunks of any.
+create function rag.check_models(models text[])
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  unknown text;
+begin
+  select asked.model into unknown
+  from unnest(models) as asked (model)
+  cross join rag.settings
+  where asked.model <> all (settings.embedding_model || settings.other_embedding_models)
+  limit 1;
+  if found and auth.uid() is not null then
+    raise exception '% is not an embedding model of this deployment', left(unknown, 100)
+      using errcode = 'PT400', detail = 'unknown_embedding_model';
+  end if;
+end;
+$$;
+
+revoke all on function rag.check_models(text[]) from public, anon, service_role;
+grant execute on function rag.check_models(text[]) to authenticated;
 
 -- How much each org may ask, as data: a tier's requests a day for each of its people, and, where it says
 -- so, other limits a minute than the deployment's own. Written by the deployer, read by every signed-in
@@ -543,6 +611,27 @@ grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_or
 -- functions (57_manage_collections.sql); a collection also comes into being with the first document that names
 -- it.
 
+-- Whether the value may be a collection's config: the keys that are known have the types and bounds that their readers
+-- rely on. An overlap takes the functions' 512 tokens where no size is given.
+create function rag.is_config(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select case
+    when pg_column_size(value) > 2000 or not rag.is_metadata(value)
+      or not rag.is_whole(value -> 'chunk_size', 32, 8000) or not rag.is_whole(value -> 'chunk_overlap', 0, 4000)
+      then false
+    else coalesce((value -> 'chunk_overlap')::integer < coalesce((value -> 'chunk_size')::integer, 512), true)
+      and coalesce(jsonb_typeof(value -> 'embedding_model') = 'string', true)
+      and coalesce(length(value ->> 'embedding_model') between 1 and 100, true)
+      and coalesce(jsonb_typeof(value -> 'enable_hybrid_search') = 'boolean', true)
+      and coalesce(jsonb_typeof(value -> 'enable_knowledge_graph') = 'boolean', true)
+  end;
+$$;
+
+revoke all on function rag.is_config(jsonb) from public, anon, service_role;
+grant execute on function rag.is_config(jsonb) to authenticated;
+
 create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
@@ -553,7 +642,7 @@ create table rag.collections (
   -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
   -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
   -- deployment's to choose.
-  config jsonb not null default '{}' check (jsonb_typeof(config) = 'object' and pg_column_size(config) <= 2000),
+  config jsonb not null default '{}' check (rag.is_config(config)),
   -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
   -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
@@ -629,6 +718,21 @@ begin
 end;
 $$;
 
+-- The owner of a new collection of that name: the user whom the name says, null where it says none. Raises what
+-- rag.check_user_named raises, and PT400 for a name that ends in no user's id.
+create function rag.owner_named(org_id uuid, name text)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_user_named(owner_named.org_id, owner_named.name);
+  if owner_named.name ~ ':u:[^:]*$' and rag.user_named(owner_named.name) is null then
+    raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  return rag.user_named(owner_named.name);
+end;
+$$;
+
 -- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
 -- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
 -- collection that the caller still sees has its name as long as no other collection has it.
@@ -660,23 +764,21 @@ begin
   for attempt in 1..2 loop
     select * into home from rag.collection_named(ensure_collection.org_id, ensure_collection.name);
     exit when found;
-    if ensure_collection.name ~ ':u:[^:]*$' and rag.user_named(ensure_collection.name) is null then
-      raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
-    end if;
     perform rag.require_room_for_a_collection(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
     insert into rag.collections (org_id, owner_id, name)
-    values (ensure_collection.org_id, rag.user_named(ensure_collection.name), ensure_collection.name)
+    values (ensure_collection.org_id, rag.owner_named(ensure_collection.org_id, ensure_collection.name),
+      ensure_collection.name)
     on conflict do nothing;
   end loop;
   return home;
 end;
 $$;
 
-revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
-  rag.ensure_collection(uuid, text) from public, anon, service_role;
-grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
-  rag.ensure_collection(uuid, text) to authenticated;
+revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
+  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) from public, anon, service_role;
+grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
+  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) to authenticated;
 
 -- A document is what a person brought: a call, a mail, a page. It keeps its converted text, so that every
 -- chunk's span can be checked against it, and the fields that searches filter by. Written and replaced by
@@ -718,7 +820,7 @@ create table rag.documents (
   content_type text check (length(content_type) between 1 and 255 and rag.shows_only(content_type)),
   size_bytes bigint check (size_bytes >= 0),
   processing_info jsonb not null default '{}' check (
-    jsonb_typeof(processing_info) = 'object' and pg_column_size(processing_info) <= 4000
+    pg_column_size(processing_info) <= 4000 and rag.is_metadata(processing_info)
   ),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -854,6 +956,20 @@ grant execute on function rag.deleted_collection(), rag.delete_documents_of_coll
 -- leakproof operators (= on uuid and text, < on timestamptz), reach an index. Only rag_put_document writes
 -- chunks, from the document row itself, so the copies cannot disagree.
 
+-- Whether the value may say where in its document a chunk stands: page_number, page_end and section have the types that
+-- their readers rely on.
+create function rag.is_place(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select pg_column_size(value) <= 4000 and rag.is_metadata(value)
+    and rag.is_whole(value -> 'page_number', 0, 2147483647) and rag.is_whole(value -> 'page_end', 0, 2147483647)
+    and coalesce(jsonb_typeof(value -> 'section') = 'string', true);
+$$;
+
+revoke all on function rag.is_place(jsonb) from public, anon, service_role;
+grant execute on function rag.is_place(jsonb) to authenticated;
+
 create table rag.chunks (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -873,7 +989,7 @@ create table rag.chunks (
   -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   -- Where in the document it stands: page_number, page_end, section.
-  metadata jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object' and pg_column_size(metadata) <= 4000),
+  metadata jsonb not null default '{}' check (rag.is_place(metadata)),
   primary key (org_id, id),
   unique (org_id, document_id, ordinal),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
@@ -2268,10 +2384,12 @@ grant select, insert, update on rag.measures to authenticated;
 -- hide the others'.
 create function public.rag_measure(measures jsonb)
 returns void
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  perform rag.check_json('measures', rag_measure.measures, 10000);
   with measured as (
     select fields.name, coalesce(fields.label, '') as label,
       case when fields.value between 0 and 1000000 then fields.value end as value
@@ -2294,6 +2412,7 @@ as $$
       select had + added
       from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, place)
       order by place);
+end;
 $$;
 
 revoke all on function rag.bounds_of(text), public.rag_measure(jsonb) from public, anon, service_role;
@@ -2736,8 +2855,8 @@ returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select said.surface
-  from (select value #>> '{}') as said (surface)
-  where jsonb_typeof(value) = 'string' and length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
+  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as said (surface)
+  where length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
 $$;
 
 -- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
@@ -2745,7 +2864,7 @@ create function rag.share_in(value jsonb)
 returns real
 language sql immutable security invoker set search_path = ''
 as $$
-  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::text::numeric)), 6)::real end;
+  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::numeric)), 6)::real end;
 $$;
 
 -- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
@@ -3717,7 +3836,7 @@ declare
 begin
   perform rag.begin_call();
   perform rag.require_chat_scope();
-  perform rag.check_messages(messages);
+  perform rag.check_json('messages', messages), rag.check_messages(messages);
   said := jsonb_array_length(messages);
   if session_id is null then
     home.org_id := rag.org_meant(org_id);
@@ -4037,7 +4156,9 @@ create table rag.jobs (
   -- In whose name it is done: who brought the document.
   user_id uuid not null,
   -- What was said of the document when it was brought, and becomes true of it with the job's end.
-  document jsonb not null check (jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000),
+  document jsonb not null check (
+    jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.has_readable_numbers(document)
+  ),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
   -- Not before this. While it runs: when its lease ends, and anybody may claim it again.
@@ -4222,9 +4343,9 @@ end;
 $$;
 
 revoke all on function public.rag_claim_jobs(integer, integer) from public, anon, authenticated, service_role;
--- The last two for the checks of the rows that it changes.
-grant execute on function public.rag_claim_jobs(integer, integer), rag.shows_only(text), rag.is_metadata(jsonb)
-  to rag_worker;
+-- All but the first for the checks of the rows that it changes.
+grant execute on function public.rag_claim_jobs(integer, integer), rag.shows_only(text), rag.is_metadata(jsonb),
+  rag.has_readable_numbers(jsonb) to rag_worker;
 
 -- What the worker does with the outbox of webhooks: it claims what is due, sends it, and says what came of it. All of
 -- it under the worker's own role, in no user's name.
@@ -4719,10 +4840,12 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
-  sent constant bytea := decode(document ->> 'bytes', 'base64');
+  sent bytea;
   input record;
   stored rag.documents;
 begin
+  perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
+  sent := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
@@ -4906,11 +5029,13 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   present rag.documents := rag.document_of(document_id);
-  wanted rag.documents := jsonb_populate_record(present, (
+  wanted rag.documents;
+begin
+  perform rag.check_json('changes', changes, 100000);
+  wanted := jsonb_populate_record(present, (
     select coalesce(jsonb_object_agg(change.key, change.value), '{}')
     from jsonb_each(changes) as change
     where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
-begin
   update rag.documents as renewed
   set title = wanted.title, metadata = wanted.metadata, source_type = coalesce(wanted.source_type, 'doc'), uri = wanted.uri,
     lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,
@@ -5067,6 +5192,7 @@ declare
     from rag.documents
     where documents.org_id = held.org_id and documents.id = held.document_id);
 begin
+  perform rag.check_json('document', rag_complete_job.document), rag.check_json('chunks', rag_complete_job.chunks);
   select * into input from jsonb_to_record(rag_complete_job.document) as fields (
     source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
     state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
@@ -5169,10 +5295,12 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
-  org_id constant uuid := rag_put_document.document ->> 'org_id';
+  org_id uuid;
   home rag.collections;
 begin
   perform rag.begin_write();
+  perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
+  org_id := rag_put_document.document ->> 'org_id';
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
   if org_id is null or org_id not in (select rag.current_org_ids()) then
     raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
@@ -5363,6 +5491,7 @@ returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
+  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
   if exists (
     select from unnest(insert_chunks.documents) as chunked
     join rag.documents as stored
@@ -5662,14 +5791,18 @@ as $$
 #variable_conflict use_variable
 declare
   made rag.collections;
+  owner_id uuid;
 begin
   perform rag.begin_call();
+  perform rag.check_json('metadata', metadata, 65536);
+  config := jsonb_strip_nulls(coalesce(config, '{}'));
+  perform rag.check_config(config, config);
   org_id := rag.org_meant(org_id);
   perform rag.check_name(name);
+  owner_id := coalesce(rag.owner_named(org_id, name), case when private then auth.uid() end);
   perform rag.require_room_for_a_collection(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
-  values (org_id, case when private then auth.uid() end, name, description, coalesce(metadata, '{}'),
-    coalesce(config, '{}'))
+  values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
   on conflict do nothing
   returning * into made;
   if made.id is null then
@@ -5677,6 +5810,22 @@ begin
       using errcode = 'PT409', detail = 'duplicate_collection';
   end if;
   return next rag.shown(made);
+end;
+$$;
+
+-- Raises PT400 for what cannot be a config (rag.is_config), and where the changes that make it what it is choose an
+-- embedding model that is none of the deployment's.
+create function rag.check_config(config jsonb, changes jsonb)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.is_config(config) then
+    raise exception 'config: chunk_size is 32 to 8000, chunk_overlap 0 to 4000 and less than chunk_size, '
+      'embedding_model a text, enable_hybrid_search and enable_knowledge_graph are booleans; 2000 bytes in all'
+      using errcode = 'PT400', detail = 'invalid_config';
+  end if;
+  perform rag.check_models(array[changes ->> 'embedding_model']);
 end;
 $$;
 
@@ -5796,7 +5945,12 @@ declare
   was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
   changed rag.collections;
 begin
-  perform rag.check_name(name);
+  perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
+  perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
+  if rag.owner_named(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
+    raise exception 'a collection of others cannot take the name of a user''s own'
+      using errcode = 'PT400', detail = 'invalid_name';
+  end if;
   if config ? 'embedding_model'
     and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
     and (rag.shown(present)).document_count > 0
@@ -5876,13 +6030,15 @@ as $$
 $$;
 
 revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
+  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
+  rag.check_page(integer, integer, text, text, text[]),
   public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
   public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
   public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
   from public, anon, service_role;
 grant execute on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
+  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
+  rag.check_page(integer, integer, text, text, text[]),
   public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
   public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
   public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
@@ -5905,8 +6061,34 @@ create type rag.filters as (
 -- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
 create type rag.scope as (
   org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
-  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid
+  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
+  ignored_filters text[]
 );
+
+-- The keys of the filters that no search knows, of which a response tells: the caller may have misspelt one, and finds
+-- more than it asked for. Null where there are none; at most twenty, without what no header may have. In a header as
+-- well, since an empty result has no row that could tell.
+create function rag.ignored_filters(filters jsonb, known jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  ignored constant text[] := array(
+    select regexp_replace(left(key, 100), '[^A-Za-z0-9_.-]', '?', 'g')
+    from jsonb_object_keys(filters) as key
+    where not known ? key
+    order by key
+    limit 20);
+begin
+  if ignored = '{}' then
+    return null;
+  end if;
+  perform set_config('response.headers', jsonb_build_array(
+    jsonb_build_object('X-Rag-Ignored-Filters', array_to_string(ignored, ', ')),
+    jsonb_build_object('Access-Control-Expose-Headers', 'X-Rag-Ignored-Filters'))::text, true);
+  return ignored;
+end;
+$$;
 
 -- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
 -- what rag.require_collection raises.
@@ -5921,11 +6103,14 @@ declare
   facets uuid[];
 begin
   perform rag.require_scope('retrievals:read', 'chat:read');
+  -- Somewhat more than the largest body of a search.
+  perform rag.check_json('filters', filters, 300000);
   if jsonb_typeof(coalesce(filters, '{}')) <> 'object'
     or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
   wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+  scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(wanted));
 
   scope.org_ids := array(
     select ids.id from rag.current_org_ids() as ids (id)
@@ -6043,11 +6228,11 @@ as $$
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;
 
-revoke all on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
+revoke all on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
   rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
   rag.chunk_conditions(rag.scope)
   from public, anon, service_role;
-grant execute on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
+grant execute on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
   rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
   rag.chunk_conditions(rag.scope) to authenticated;
 
@@ -6065,13 +6250,14 @@ create type rag.hit as (
 -- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
 -- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
 -- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
+-- ignored_filters: the keys of the filters that no search knows, the same in each row; null where there are none.
 create type rag.found as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
   exact boolean, considered integer, external_id text, place jsonb, vector_ms real, lexical_ms real,
-  filename text, owner_id uuid
+  filename text, owner_id uuid, ignored_filters text[]
 );
 
 -- Raises PT400 for a page that nobody gets.
@@ -6109,7 +6295,8 @@ end;
 $$;
 
 -- The hits as rows, in their order.
-create function rag.show(hits rag.hit[], exact boolean, considered integer, vector_ms real, lexical_ms real)
+create function rag.show(hits rag.hit[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  ignored_filters text[] default null)
 returns setof rag.found
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -6120,7 +6307,7 @@ begin
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
     documents.external_id, stood.place, show.vector_ms, show.lexical_ms, documents.filename,
-    documents.owner_id
+    documents.owner_id, show.ignored_filters
   from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
@@ -6181,10 +6368,10 @@ as $$
 $$;
 
 revoke all on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real), rag.widen(rag.hit[], integer)
+  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
   from public, anon, service_role;
 grant execute on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real), rag.widen(rag.hit[], integer)
+  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
   to authenticated;
 
 -- The heart: the chunks nearest to a query vector, among those that the caller may see.
@@ -6434,7 +6621,7 @@ begin
 end;
 $$;
 
--- filters: the fields of rag.filters; other keys are ignored.
+-- filters: the fields of rag.filters; other keys are ignored, and named in the answer (rag.ignored_filters).
 create function public.rag_match(
   query_vector extensions.vector,
   top_k integer default 8,
@@ -6457,7 +6644,8 @@ begin
   started := clock_timestamp();
   near := rag.nearest(rag.needle(query_vector), scope, top_k);
   vector_ms := rag.milliseconds_since(started);
-  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null);
+  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null,
+    scope.ignored_filters);
 end;
 $$;
 
@@ -7092,9 +7280,10 @@ grant execute on function
 -- Search by meaning, by word, or by both, in one call.
 
 -- mode: semantic (needs query_vector), keyword (query_text), hybrid (both) or hierarchical (both: the best
--- documents first, then their best chunks). filters: the fields of rag.filters. expand_context: so many
--- neighbouring chunks join each text, on both sides. half_life_days: older documents are held back; null: not.
--- fusion: mean or rrf. prefer: source types that come first where all else is equal.
+-- documents first, then their best chunks); the latter two are keyword where there is no query_vector. filters: the
+-- fields of rag.filters. expand_context: so many neighbouring chunks join each text, on both sides. half_life_days:
+-- older documents are held back; null: not. fusion: mean or rrf. prefer: source types that come first where all else
+-- is equal.
 create function public.rag_search(
   query_text text default null,
   query_vector extensions.vector default null,
@@ -7120,6 +7309,9 @@ declare
   hits rag.hit[];
 begin
   perform rag.begin_direct_read();
+  if query_vector is null and mode in ('hybrid', 'hierarchical') then
+    mode := 'keyword';
+  end if;
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
   perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
@@ -7145,7 +7337,8 @@ begin
     hits := rag.widen(hits, expand_context);
   end if;
   return query
-  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms);
+  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms,
+    scope.ignored_filters);
 end;
 $$;
 
@@ -7330,7 +7523,8 @@ begin
     exit when cardinality(hits) >= top_k or found.complete;
     wanted := wanted * 4;
   end loop;
-  return query select * from rag.show(hits[:top_k], found.exact, found.considered, vector_ms, lexical_ms);
+  return query select * from rag.show(hits[:top_k], found.exact, found.considered, vector_ms, lexical_ms,
+    scope.ignored_filters);
 end;
 $$;
 
@@ -7481,6 +7675,7 @@ declare
   wanted rag.new_document[];
 begin
   perform rag.begin_write();
+  perform rag.check_json('documents', rag_put_documents.documents);
   if rag_put_documents.only_present then
     home := rag.require_collection(rag_put_documents.collection);
   else
@@ -7516,10 +7711,12 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
-  facets constant uuid[] := array(
-    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  facets uuid[];
   most_characters constant integer := least(coalesce(characters, 100000), 100000);
 begin
+  perform rag.check_json('metadata', rag_list_named.metadata, 65536);
+  facets := array(
+    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
   return (
     with listed as (
       select documents.id, documents.created_at
@@ -7817,7 +8014,7 @@ begin
   elsif coalesce(length(check_load.name), 0) not between 1 and 255 then
     raise exception 'a name has 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
-  perform rag.check_name(check_load.name);
+  perform rag.check_name(check_load.name), rag.check_user_named(org_id, check_load.name);
   select * into present from rag.collection_named(org_id, check_load.name);
   if found and not coalesce(check_load.overwrite, false) then
     raise exception 'there is a collection of that name already'
@@ -7856,8 +8053,13 @@ declare
   is_admitted constant boolean := rag.begin_call();
   home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
   tier constant rag.tiers := rag.tier_of(home_id);
+  fields record;
   made uuid;
 begin
+  perform rag.check_json('collection', rag_begin_load.collection, 100000);
+  select * into fields
+  from jsonb_to_record(rag_begin_load.collection) as given (description text, metadata jsonb, config jsonb);
+  perform rag.check_config(coalesce(fields.config, '{}'), coalesce(fields.config, '{}'));
   if rag_begin_load.documents > tier.documents_per_collection then
     raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
       using errcode = 'PT429', detail = 'document_limit_reached';
@@ -7868,9 +8070,8 @@ begin
     perform rag.require_room_for_a_collection(home_id);
   end if;
   insert into rag.collections (org_id, name, loads, description, metadata, config)
-  select home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
-    coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}')
-  from jsonb_to_record(rag_begin_load.collection) as fields (description text, metadata jsonb, config jsonb)
+  values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
+    coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}'))
   returning id into made;
   return made;
 end;
@@ -7915,9 +8116,11 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_load_documents.collection_id);
-  new rag.new_document[] := rag.new_documents(home, rag_load_documents.documents);
+  new rag.new_document[];
   stored rag.stored[];
 begin
+  perform rag.check_json('documents', rag_load_documents.documents);
+  new := rag.new_documents(home, rag_load_documents.documents);
   for place in 1..coalesce(cardinality(new), 0) loop
     new[place].id := rag.placed_id("first" + place - 1);
     new[place].owner_id := null;
@@ -7955,6 +8158,7 @@ declare
   home constant rag.collections := rag.held_load(rag_load_chunks.collection_id);
   present integer;
 begin
+  perform rag.check_json('chunks', rag_load_chunks.chunks);
   if not exists (
     select from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id
@@ -8425,6 +8629,7 @@ declare
     select from rag.chunks as stored
     where stored.org_id = held.org_id and stored.document_id = held.document_id and stored.ordinal >= behind);
 begin
+  perform rag.check_json('chunks', chunks);
   if first is distinct from held.next_ordinal then
     raise exception 'other chunks are next' using errcode = 'PT409', detail = 'out_of_turn';
   end if;
@@ -9504,7 +9709,7 @@ $$;
 
 -- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
 create function rag.show_joined(shown rag.hit[], by_legs rag.hit[], reached rag.reached[], exact boolean,
-  considered integer, vector_ms real, lexical_ms real)
+  considered integer, vector_ms real, lexical_ms real, ignored_filters text[])
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -9513,7 +9718,7 @@ begin
     select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
       'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
         select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
-    from rag.show(shown, exact, considered, vector_ms, lexical_ms) as row_shown
+    from rag.show(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
     left join lateral (
       select max(found.weight)
       from unnest(reached) as found
@@ -9568,7 +9773,7 @@ $$;
 -- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph
 -- (hybrid's legs), or one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2.
 -- relation_types: the edges that the question asks for, which lead on most surely. Returns {matches, entities, edges,
--- evidence, complete, graph_ms}.
+-- evidence, complete, graph_ms}, and ignored_filters where there are any.
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -9640,7 +9845,9 @@ begin
   end if;
   return rag.show_graph(seeds, reach.neighbours, scope) || jsonb_build_object('complete', reach.complete,
     'graph_ms', graph_ms, 'matches', rag.show_joined(hits, (found.hits)[:top_k], reach.chunks, found.exact,
-      found.considered, found.vector_ms, found.lexical_ms));
+      found.considered, found.vector_ms, found.lexical_ms, scope.ignored_filters))
+    || case when scope.ignored_filters is null then '{}'
+      else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
 end;
 $$;
 
@@ -9662,13 +9869,13 @@ end;
 $$;
 
 revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
+  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
   rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) from public, anon, service_role;
 grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
+  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
   rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
