@@ -14,6 +14,7 @@ from shared.embed import model_of, reads_of
 from shared.errors import InvalidRequest
 from shared.ids import id_of
 from shared.once import Asked, Once
+from shared.rows import readable
 from shared.types import Principal, Scope
 
 ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 503)
@@ -51,7 +52,7 @@ def index(
 ) -> wire.Collections:
     rows, total = collections.listed(core.database, caller, limit, offset, sort_by, order)
     return wire.Collections(
-        data=[_shown(core, row) for row in rows],
+        data=list(readable(rows, partial(_shown, core))),
         pagination=wire.Pagination.of(total, limit, offset),
     )
 

@@ -15,6 +15,7 @@ from shared.errors import about
 from shared.ids import id_of
 from shared.links import LIFETIME_SECONDS, MAX_LIFETIME_SECONDS, link_to, new_link
 from shared.once import Asked, Once
+from shared.rows import readable
 from shared.types import Principal, Scope
 from shared.uploads import Uploads, Wanted
 
@@ -119,7 +120,7 @@ def index(
     collection = id_of(collection_id, "collection")
     rows, total = documents.listed(core.database, caller, collection, limit, offset, status, sort_by, order)
     return wire.Documents(
-        data=[wire.Document.of(row) for row in rows], pagination=wire.Pagination.of(total, limit, offset)
+        data=list(readable(rows, wire.Document.of)), pagination=wire.Pagination.of(total, limit, offset)
     )
 
 

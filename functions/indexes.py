@@ -14,6 +14,7 @@ from shared.documents import MAX_BYTES
 from shared.indexes import Text
 from shared.ingest import Guard
 from shared.measures import measured
+from shared.rows import readable
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -60,7 +61,7 @@ def documents(
     with measured(core.database, caller, "indexes_document"):
         wanted = named.Wanted(limit, offset, max_text_length, wire.filters_of(metadata_filter))
         rows, total = named.documents(core.database, caller, index_name, wanted)
-        shown = [wire.Document.of(row) for row in rows]
+        shown = list(readable(rows, wire.Document.of))
         return wire.Documents(documents=shown, count=len(shown), total_items=total)
 
 

@@ -14,6 +14,7 @@ from shared.dialects.detail import CollectionName, DocumentName
 from shared.documents import MAX_BYTES
 from shared.ingest import Guard
 from shared.knowledge import Asked, Text
+from shared.rows import readable
 from shared.types import Principal, Scope
 
 PREFIX = "/api/v1/knowledge"
@@ -74,7 +75,7 @@ def documents(
     offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> wire.Documents:
     rows, total = knowledge.documents(core, caller, namespace, limit, offset)
-    return wire.Documents(documents=[wire.Document.of(row) for row in rows], total=total)
+    return wire.Documents(documents=list(readable(rows, wire.Document.of)), total=total)
 
 
 @app.delete(PREFIX + "/{namespace:path}/documents/{document_id:path}", status_code=204)

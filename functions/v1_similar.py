@@ -22,7 +22,7 @@ def similar(
     caller: Searcher, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
 ) -> wire.Response:
     wanted = body.wanted(x_workspace_id)
-    return wire.Response.of(alike(core, caller, wanted, body.to_subject(), body.by))
+    return wire.Response.of(body, alike(core, caller, wanted, body.to_subject(), body.by))
 
 
 handler = lambda_handler(app)

@@ -10,6 +10,7 @@ from shared.errors import InvalidRequest, NotFound
 from shared.graph.read import graph_of
 from shared.ids import id_of
 from shared.postgrest import Database
+from shared.rows import object_of, readable
 from shared.searched import Contents, Document, Kind, Part, Place
 from shared.types import Acting
 
@@ -52,10 +53,10 @@ def hydrate(
         "chunks": chunks,
     }
     found = database.call(caller, "rag_contents", arguments, again=True)
-    documents = tuple(map(_document, found["documents"]))
+    documents = readable(found["documents"], _document)
     if documents and hops is not None:
         documents = _with_graphs(database, caller, documents, arguments, hops)
-    parts = tuple(map(_part, found["chunks"]))
+    parts = readable(found["chunks"], _part)
     there = {("document", one.document_id) for one in documents} | {("chunk", one.chunk_id) for one in parts}
     missing = (written[1] for written in ids if (written[0], known.get(written)) not in there)
     return Contents(documents, parts, tuple(dict.fromkeys(missing)))
@@ -100,7 +101,7 @@ def _document(row: dict[str, Any]) -> Document:
         state=row["state"],
         labels=tuple(row["labels"]),
         occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
-        metadata=row["metadata"],
+        metadata=object_of(row["metadata"]),
         text=row["text"],
         chunks=None if row["chunks"] is None else tuple(map(_part, row["chunks"])),
         truncated=row["truncated"],

@@ -19,6 +19,7 @@ from shared.graph.rows import is_graphed, names_of
 from shared.outline import Outline
 from shared.passages import passages_of, rows_of
 from shared.postgrest import Database
+from shared.sizes import configured
 from shared.splitting.plan import Plan
 from shared.splitting.split import headings
 from shared.types import Acting, Principal
@@ -84,8 +85,9 @@ class Cut:
     @classmethod
     def of_home(cls, home: Mapping[str, Any] | None) -> "Cut":
         """As the collection says; of one that is new nobody has said anything."""
-        config = home["config"] if home else {}
-        return cls(config.get("chunk_size"), config.get("chunk_overlap"), is_graphed(config))
+        if home is None:
+            return cls()
+        return cls(*configured(home["config"], home["id"]), is_graphed(home["config"]))
 
 
 UNSAID = Cut()
@@ -227,7 +229,6 @@ class _Prepared:
             "labels": document.labels,
             "metadata": document.metadata,
             "content": text,
-            "content_hash": content_hash(text),
             "embedding_model": embedder.model,
         }
         named = names_of(title, [item.text for item in chunks]) if cut.graphed else None

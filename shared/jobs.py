@@ -157,8 +157,9 @@ class Outcome:
             # Somebody else does it, or nobody needs it.
             return True
         is_attempt = not isinstance(error, DatabaseBusy)
-        # A fault of the document stays; a fault of a service may pass.
-        pause = BUSY_PAUSE if not is_attempt else None if error.status < 500 else self._job.pause
+        # A fault of the document stays; a fault of a service, or of the settings in the database, may pass.
+        may_pass = error.status >= 500 or error.code == "unknown_embedding_model"
+        pause = BUSY_PAUSE if not is_attempt else self._job.pause if may_pass else None
         self.became = Done(failed=1) if pause is None else Done(postponed=1)
         self._jobs.give_up(self._job, error.code, str(error), pause, is_attempt)
         return True

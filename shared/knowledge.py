@@ -19,6 +19,7 @@ from shared.measures import Measure
 from shared.named import Row
 from shared.pipeline import Pipeline
 from shared.policy import snippet
+from shared.rows import object_of, readable
 from shared.types import Acting, Draft, Filters, Match, Mode, Passage, Principal, Query, Source
 
 # Metadata keys that a document's title may be made of.
@@ -106,14 +107,16 @@ def documents(
         if missing.code != "collection_not_found":
             raise
         return [], 0
-    return [
-        {
+
+    def shown(row: Row) -> Row:
+        metadata = _without(denied, object_of(row["metadata"]))
+        return {
             **row,
-            "metadata": _without(denied, row["metadata"]),
+            "metadata": metadata,
             "title": first_words(row["content"]) if untitled else row["title"],
         }
-        for row in page
-    ], total
+
+    return list(readable(page, shown)), total
 
 
 def delete(core: Pipeline, caller: Principal, namespace: str, name: str) -> None:

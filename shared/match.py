@@ -10,6 +10,7 @@ from shared.errors import about
 from shared.graph.asked import relations_asked
 from shared.graph.read import graph_of
 from shared.postgrest import Database
+from shared.rows import object_of, readable
 from shared.types import Match, Mode, Page, Principal, Query, Result, Subject
 
 # One word with a digit in it, or with what joins the parts of paths, addresses and names.
@@ -119,7 +120,7 @@ def _page(rows: Sequence[dict[str, Any]]) -> Page:
         return Page((), exact=True, considered=0)
     first = rows[0]
     return Page(
-        matches=tuple(map(_match, rows)),
+        matches=readable(rows, _match),
         exact=first["exact"],
         considered=first["considered"],
         vector_ms=first["vector_ms"] or 0,
@@ -146,14 +147,15 @@ def _match(row: dict[str, Any]) -> Match:
         uri=row["uri"],
         lang=row["lang"],
         occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
-        metadata=row["metadata"],
+        metadata=object_of(row["metadata"]),
         collection_id=row["collection_id"],
         origin=row["origin"],
         author=row["author"],
         state=row["state"],
         labels=tuple(row["labels"]),
         document_name=row["external_id"] or row["document_id"],
-        place=row["place"],
+        place=object_of(row["place"]),
+        created_by=row["created_by"],
         graph_sourced=row.get("graph_sourced", False),
         filename=row.get("filename"),
         owner_id=row.get("owner_id"),

@@ -13,6 +13,7 @@ from postgrest.exceptions import APIError
 
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
 from shared.patience import patient_client, pause_again, within
+from shared.rows import Answer
 from shared.types import Acting, Principal
 
 PATIENCE_SECONDS = 70.0
@@ -72,6 +73,7 @@ class Database:
         self._transport = patient_client(
             PATIENCE_SECONDS, httpx.Limits(max_connections=64, max_keepalive_connections=32)
         )
+        self._transport.event_hooks = {"response": [_as_answer]}
 
     def call(
         self,
@@ -173,6 +175,11 @@ class Database:
 
     def close(self) -> None:
         self._transport.close()
+
+
+def _as_answer(response: httpx.Response) -> None:
+    """The client of PostgREST calls its json method."""
+    response.__class__ = Answer
 
 
 def _reach_by(code: str, status: int) -> Reach:

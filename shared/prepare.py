@@ -21,6 +21,7 @@ from shared.kinds import language_of_file
 from shared.networks import Networks
 from shared.outline import Outline
 from shared.passages import passages_of
+from shared.sizes import configured
 from shared.splitting.plan import Plan
 from shared.splitting.split import headings
 from shared.storage import Storage
@@ -71,6 +72,7 @@ class Preparer:
         if converted.title and not said.get("has_title"):
             said["title"] = converted.title
         config = opened["config"]
+        size, overlap = configured(config, job.id)
         language = language_of_file(said.get("filename")) if converted.kind == "code" else None
         metadata = said.get("metadata") or {}
         plan = Plan.of(metadata, converted.text, converted.kind, said["title"], language)
@@ -79,8 +81,8 @@ class Preparer:
             said["title"],
             converted.text,
             said.get("lang"),
-            size=config.get("chunk_size"),
-            overlap=config.get("chunk_overlap"),
+            size=size,
+            overlap=overlap,
             plan=plan,
         )
         if len(chunks) > MAX_CHUNKS:
@@ -120,10 +122,9 @@ class Preparer:
             said["bytes"] = base64.b64encode(data).decode()
         else:
             data = base64.b64decode(opened["bytes"])
-        said["content_hash"] = hashlib.sha256(data).hexdigest()
         if is_elsewhere:
             said["size_bytes"] = len(data)
-            self._jobs.call(job, "rag_keep_content", {"content_hash": said["content_hash"]})
+            self._jobs.call(job, "rag_keep_content", {"content_hash": hashlib.sha256(data).hexdigest()})
         self._jobs.report(job, "converting")
         return data
 

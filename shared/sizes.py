@@ -1,6 +1,13 @@
 """How long chunks are: as long as their collection says and what embeds them reads, or as that likes best."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from shared.rows import warn
+
+# The bounds of a collection's chunk_size and chunk_overlap, which SQL has as well (rag.is_config).
+LEAST_SIZE, MOST_SIZE, MOST_OVERLAP = 32, 8000, 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +40,20 @@ class Sizes:
     def within(self, room: int) -> "Sizes":
         size = min(self.size, room)
         return Sizes(size, min(self.overlap, size // 2))
+
+
+def configured(config: object, row_id: str) -> tuple[int | None, int | None]:
+    """chunk_size and chunk_overlap of a collection's config. One that cannot be used is None, as if it were
+    not there, and the log has the row's id."""
+    if not isinstance(config, Mapping):
+        warn(row_id, "its config is no object")
+        return None, None
+    size = _bounded(config.get("chunk_size"), LEAST_SIZE, MOST_SIZE, row_id)
+    return size, _bounded(config.get("chunk_overlap"), 0, MOST_OVERLAP, row_id)
+
+
+def _bounded(value: Any, least: int, most: int, row_id: str) -> int | None:
+    if value is None or (type(value) is int and least <= value <= most):
+        return value
+    warn(row_id, "a size of chunks that cannot be")
+    return None

@@ -33,17 +33,60 @@ as $$
     || '\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]');
 $$;
 
--- Whether this may be somebody's metadata: an object that readers in other languages can represent, neither
--- larger nor deeper than they like, nor with numbers longer than they know.
+-- Whether readers in other languages can represent each number in the value: at most 300 digits on either side of the
+-- point. Numbers are compared, never rendered as text: 1e131071 takes eight bytes here and 131,072 as text.
+create function rag.has_readable_numbers(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select not exists (
+    -- As an array: jsonb_path_query takes time that grows with the square of what it finds.
+    select from jsonb_array_elements(
+      jsonb_path_query_array(value, 'strict $.** ? (@.type() == "number")')) as found (number)
+    where abs(found.number::numeric) >= 1e300 or scale(found.number::numeric) > 300);
+$$;
+
+-- Whether the value may be metadata: an object of at most 64 KB and 32 levels, with readable numbers.
 create function rag.is_metadata(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
-  select jsonb_typeof(value) = 'object'
-    and pg_column_size(value) <= 65536
-    and not jsonb_path_exists(value, '$.**{32}')
-    and value::text !~ '[0-9]{250}';
+  select case
+    when jsonb_typeof(value) <> 'object' or pg_column_size(value) > 65536 or jsonb_path_exists(value, '$.**{32}')
+      then false
+    else rag.has_readable_numbers(value)
+  end;
 $$;
 
-revoke all on function rag.shows_only(text), rag.is_metadata(jsonb) from public, anon, service_role;
-grant execute on function rag.shows_only(text), rag.is_metadata(jsonb) to authenticated;
+-- Whether the value is a whole number within these bounds. Null, the value of an absent key, is.
+create function rag.is_whole(value jsonb, lowest integer, highest integer)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select case coalesce(jsonb_typeof(value), '')
+    when '' then true
+    when 'number' then scale(value::numeric) = 0 and value::numeric between lowest and highest
+    else false
+  end;
+$$;
+
+-- Raises PT400 for JSON that no caller may supply: of more than so many bytes, where a number of them is given, or with
+-- unreadable numbers. Each exposed function that takes JSON calls it first, because every conversion renders numbers.
+create function rag.check_json(name text, value jsonb, bytes integer default null)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if pg_column_size(value) > bytes then
+    raise exception '% must have at most % bytes', name, bytes using errcode = 'PT400', detail = 'json_too_large';
+  elsif not rag.has_readable_numbers(value) then
+    raise exception '%: a number has at most 300 digits on either side of the point', name
+      using errcode = 'PT400', detail = 'number_out_of_range';
+  end if;
+end;
+$$;
+
+revoke all on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
+  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) from public, anon, service_role;
+grant execute on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
+  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) to authenticated;

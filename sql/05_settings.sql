@@ -5,9 +5,11 @@
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
-  -- The model that rag_match assumes when filters.model does not say.
+  -- The model of the functions: rag_match assumes it when filters.model does not say.
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
+  -- Further models that chunks may be stored of, while a deployment changes its model.
+  other_embedding_models text[] not null default '{}',
   -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search), for an org of half the table;
@@ -55,3 +57,26 @@ create policy "signed-in callers read the settings" on rag.settings
 grant select on rag.settings to authenticated;
 
 insert into rag.settings default values;
+
+-- Raises PT400 for models that are none of the deployment's. The deployer, in SQL, may store chunks of any.
+create function rag.check_models(models text[])
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  unknown text;
+begin
+  select asked.model into unknown
+  from unnest(models) as asked (model)
+  cross join rag.settings
+  where asked.model <> all (settings.embedding_model || settings.other_embedding_models)
+  limit 1;
+  if found and auth.uid() is not null then
+    raise exception '% is not an embedding model of this deployment', left(unknown, 100)
+      using errcode = 'PT400', detail = 'unknown_embedding_model';
+  end if;
+end;
+$$;
+
+revoke all on function rag.check_models(text[]) from public, anon, service_role;
+grant execute on function rag.check_models(text[]) to authenticated;

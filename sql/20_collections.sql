@@ -3,17 +3,40 @@
 -- functions (57_manage_collections.sql); a collection also comes into being with the first document that names
 -- it.
 
+-- Whether the value may be a collection's config: the keys that are known have the types and bounds that their readers
+-- rely on. An overlap takes the functions' 512 tokens where no size is given.
+create function rag.is_config(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select case
+    when pg_column_size(value) > 2000 or not rag.is_metadata(value)
+      or not rag.is_whole(value -> 'chunk_size', 32, 8000) or not rag.is_whole(value -> 'chunk_overlap', 0, 4000)
+      then false
+    else coalesce((value -> 'chunk_overlap')::integer < coalesce((value -> 'chunk_size')::integer, 512), true)
+      and coalesce(jsonb_typeof(value -> 'embedding_model') = 'string', true)
+      and coalesce(length(value ->> 'embedding_model') between 1 and 100, true)
+      and coalesce(jsonb_typeof(value -> 'enable_hybrid_search') = 'boolean', true)
+      and coalesce(jsonb_typeof(value -> 'enable_knowledge_graph') = 'boolean', true)
+  end;
+$$;
+
+revoke all on function rag.is_config(jsonb) from public, anon, service_role;
+grant execute on function rag.is_config(jsonb) to authenticated;
+
 create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
+  -- Who created it. This grants nothing.
+  created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
   description text check (length(description) <= 2000 and rag.shows_only(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
   -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
   -- deployment's to choose.
-  config jsonb not null default '{}' check (jsonb_typeof(config) = 'object' and pg_column_size(config) <= 2000),
+  config jsonb not null default '{}' check (rag.is_config(config)),
   -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
   -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
@@ -64,7 +87,11 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.collections to authenticated;
+grant select, delete on rag.collections to authenticated;
+-- All columns but created_by, which keeps its default.
+grant insert (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at),
+  update (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at)
+  on rag.collections to authenticated;
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
 -- no user: every other name is the org's to use.
@@ -86,6 +113,21 @@ begin
   then
     raise exception 'this name belongs to another user' using errcode = 'PT403', detail = 'another_users_name';
   end if;
+end;
+$$;
+
+-- The owner of a new collection of that name: the user whom the name says, null where it says none. Raises what
+-- rag.check_user_named raises, and PT400 for a name that ends in no user's id.
+create function rag.owner_named(org_id uuid, name text)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_user_named(owner_named.org_id, owner_named.name);
+  if owner_named.name ~ ':u:[^:]*$' and rag.user_named(owner_named.name) is null then
+    raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  return rag.user_named(owner_named.name);
 end;
 $$;
 
@@ -120,20 +162,18 @@ begin
   for attempt in 1..2 loop
     select * into home from rag.collection_named(ensure_collection.org_id, ensure_collection.name);
     exit when found;
-    if ensure_collection.name ~ ':u:[^:]*$' and rag.user_named(ensure_collection.name) is null then
-      raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
-    end if;
     perform rag.require_room_for_a_collection(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
     insert into rag.collections (org_id, owner_id, name)
-    values (ensure_collection.org_id, rag.user_named(ensure_collection.name), ensure_collection.name)
+    values (ensure_collection.org_id, rag.owner_named(ensure_collection.org_id, ensure_collection.name),
+      ensure_collection.name)
     on conflict do nothing;
   end loop;
   return home;
 end;
 $$;
 
-revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
-  rag.ensure_collection(uuid, text) from public, anon, service_role;
-grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
-  rag.ensure_collection(uuid, text) to authenticated;
+revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
+  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) from public, anon, service_role;
+grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
+  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) to authenticated;

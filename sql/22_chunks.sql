@@ -3,6 +3,20 @@
 -- leakproof operators (= on uuid and text, < on timestamptz), reach an index. Only rag_put_document writes
 -- chunks, from the document row itself, so the copies cannot disagree.
 
+-- Whether the value may say where in its document a chunk stands: page_number, page_end and section have the types that
+-- their readers rely on.
+create function rag.is_place(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select pg_column_size(value) <= 4000 and rag.is_metadata(value)
+    and rag.is_whole(value -> 'page_number', 0, 2147483647) and rag.is_whole(value -> 'page_end', 0, 2147483647)
+    and coalesce(jsonb_typeof(value -> 'section') = 'string', true);
+$$;
+
+revoke all on function rag.is_place(jsonb) from public, anon, service_role;
+grant execute on function rag.is_place(jsonb) to authenticated;
+
 create table rag.chunks (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -10,6 +24,7 @@ create table rag.chunks (
   collection_id uuid not null,
   owner_id uuid,
   ordinal integer not null check (ordinal >= 0),
+  -- The text of its span: rag.texts_of.
   content text not null check (length(content) <= 100000 and rag.shows_only(content)),
   -- Characters [span_start, span_end) of the document's content.
   span_start integer not null check (span_start >= 0),
@@ -22,9 +37,10 @@ create table rag.chunks (
   -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   -- Where in the document it stands: page_number, page_end, section.
-  metadata jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object' and pg_column_size(metadata) <= 4000),
+  metadata jsonb not null default '{}' check (rag.is_place(metadata)),
   primary key (org_id, id),
-  unique (org_id, document_id, ordinal),
+  -- With what a document's count of tokens needs.
+  unique (org_id, document_id, ordinal) include (token_count),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check (span_end > span_start)
 );
@@ -71,3 +87,58 @@ create policy "a bound key stays in its collection" on rag.chunks
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 grant select, insert, update, delete on rag.chunks to authenticated;
+
+-- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
+-- that is not within the text. Postgres finds a character of a text by counting from its beginning: for every chunk of a
+-- long text, that takes quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from the
+-- blocks that hold it.
+create function rag.texts_of(content text, chunks jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  bytes constant bytea := convert_to(content, 'UTF8');
+  size constant integer := length(bytes);
+  -- Of each block the first byte and the first character, both counted from 0; and where the text ends.
+  first_bytes integer[] := array[0];
+  first_characters integer[] := array[0];
+  next_byte integer := 0;
+  characters integer := 0;
+  texts text[];
+begin
+  for block in 1..(size + 4095) / 4096 loop
+    next_byte := least(block * 4096, size);
+    -- A character's bytes after its first begin with the bits 10.
+    while next_byte < size and get_byte(bytes, next_byte) & 192 = 128 loop
+      next_byte := next_byte + 1;
+    end loop;
+    characters := characters + length(convert_from(
+      substring(bytes from first_bytes[block] + 1 for next_byte - first_bytes[block]), 'UTF8'));
+    first_bytes[block + 1] := next_byte;
+    first_characters[block + 1] := characters;
+  end loop;
+  texts := array(
+    select case when span.first >= 0 and span.last > span.first and span.last <= characters then substr(
+      convert_from(substring(bytes from first_bytes[held.first] + 1
+        for first_bytes[held.last + 1] - first_bytes[held.first]), 'UTF8'),
+      span.first - first_characters[held.first] + 1, span.last - span.first) end
+    from jsonb_array_elements(chunks) with ordinality as item (body, place)
+    cross join lateral (
+      select (item.body ->> 'span_start')::integer as first, (item.body ->> 'span_end')::integer as last
+      offset 0
+    ) as span
+    cross join lateral (
+      select width_bucket(span.first, first_characters) as first,
+        width_bucket(span.last - 1, first_characters) as last
+      offset 0
+    ) as held
+    order by item.place);
+  if array_position(texts, null) > 0 then
+    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
+  end if;
+  return texts;
+end;
+$$;
+
+revoke all on function rag.texts_of(text, jsonb) from public, anon, service_role;
+grant execute on function rag.texts_of(text, jsonb) to authenticated;

@@ -44,10 +44,12 @@ grant select, insert, update on rag.measures to authenticated;
 -- hide the others'.
 create function public.rag_measure(measures jsonb)
 returns void
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  perform rag.check_json('measures', rag_measure.measures, 10000);
   with measured as (
     select fields.name, coalesce(fields.label, '') as label,
       case when fields.value between 0 and 1000000 then fields.value end as value
@@ -70,6 +72,7 @@ as $$
       select had + added
       from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, place)
       order by place);
+end;
 $$;
 
 revoke all on function rag.bounds_of(text), public.rag_measure(jsonb) from public, anon, service_role;

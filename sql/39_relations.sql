@@ -132,8 +132,8 @@ returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select said.surface
-  from (select value #>> '{}') as said (surface)
-  where jsonb_typeof(value) = 'string' and length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
+  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as said (surface)
+  where length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
 $$;
 
 -- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
@@ -141,7 +141,7 @@ create function rag.share_in(value jsonb)
 returns real
 language sql immutable security invoker set search_path = ''
 as $$
-  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::text::numeric)), 6)::real end;
+  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::numeric)), 6)::real end;
 $$;
 
 -- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them

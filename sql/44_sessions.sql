@@ -263,7 +263,7 @@ declare
 begin
   perform rag.begin_call();
   perform rag.require_chat_scope();
-  perform rag.check_messages(messages);
+  perform rag.check_json('messages', messages), rag.check_messages(messages);
   said := jsonb_array_length(messages);
   if session_id is null then
     home.org_id := rag.org_meant(org_id);

@@ -13,7 +13,9 @@ create table rag.jobs (
   -- In whose name it is done: who brought the document.
   user_id uuid not null,
   -- What was said of the document when it was brought, and becomes true of it with the job's end.
-  document jsonb not null check (jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000),
+  document jsonb not null check (
+    jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.has_readable_numbers(document)
+  ),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
   -- Not before this. While it runs: when its lease ends, and anybody may claim it again.
@@ -198,6 +200,6 @@ end;
 $$;
 
 revoke all on function public.rag_claim_jobs(integer, integer) from public, anon, authenticated, service_role;
--- The last two for the checks of the rows that it changes.
-grant execute on function public.rag_claim_jobs(integer, integer), rag.shows_only(text), rag.is_metadata(jsonb)
-  to rag_worker;
+-- All but the first for the checks of the rows that it changes.
+grant execute on function public.rag_claim_jobs(integer, integer), rag.shows_only(text), rag.is_metadata(jsonb),
+  rag.has_readable_numbers(jsonb) to rag_worker;

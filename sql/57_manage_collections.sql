@@ -3,7 +3,7 @@
 
 -- What a list shows of a collection.
 create type rag.collection as (
-  id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb,
+  id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
   document_count bigint, created_at timestamptz, updated_at timestamptz
 );
 
@@ -11,8 +11,8 @@ create function rag.shown(collection rag.collections)
 returns rag.collection
 language sql stable security invoker set search_path = ''
 as $$
-  select collection.id, collection.org_id, collection.owner_id, collection.name, collection.description,
-    collection.metadata, collection.config,
+  select collection.id, collection.org_id, collection.owner_id, collection.created_by, collection.name,
+    collection.description, collection.metadata, collection.config,
     (select count(*) from rag.documents
       where documents.org_id = collection.org_id and documents.collection_id = collection.id),
     collection.created_at, collection.updated_at;
@@ -48,14 +48,18 @@ as $$
 #variable_conflict use_variable
 declare
   made rag.collections;
+  owner_id uuid;
 begin
   perform rag.begin_call();
+  perform rag.check_json('metadata', metadata, 65536);
+  config := jsonb_strip_nulls(coalesce(config, '{}'));
+  perform rag.check_config(config, config);
   org_id := rag.org_meant(org_id);
   perform rag.check_name(name);
+  owner_id := coalesce(rag.owner_named(org_id, name), case when private then auth.uid() end);
   perform rag.require_room_for_a_collection(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
-  values (org_id, case when private then auth.uid() end, name, description, coalesce(metadata, '{}'),
-    coalesce(config, '{}'))
+  values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
   on conflict do nothing
   returning * into made;
   if made.id is null then
@@ -63,6 +67,22 @@ begin
       using errcode = 'PT409', detail = 'duplicate_collection';
   end if;
   return next rag.shown(made);
+end;
+$$;
+
+-- Raises PT400 for what cannot be a config (rag.is_config), and where the changes that make it what it is choose an
+-- embedding model that is none of the deployment's.
+create function rag.check_config(config jsonb, changes jsonb)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.is_config(config) then
+    raise exception 'config: chunk_size is 32 to 8000, chunk_overlap 0 to 4000 and less than chunk_size, '
+      'embedding_model a text, enable_hybrid_search and enable_knowledge_graph are booleans; 2000 bytes in all'
+      using errcode = 'PT400', detail = 'invalid_config';
+  end if;
+  perform rag.check_models(array[changes ->> 'embedding_model']);
 end;
 $$;
 
@@ -182,7 +202,12 @@ declare
   was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
   changed rag.collections;
 begin
-  perform rag.check_name(name);
+  perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
+  perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
+  if rag.owner_named(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
+    raise exception 'a collection of others cannot take the name of a user''s own'
+      using errcode = 'PT400', detail = 'invalid_name';
+  end if;
   if config ? 'embedding_model'
     and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
     and (rag.shown(present)).document_count > 0
@@ -262,13 +287,15 @@ as $$
 $$;
 
 revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
+  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
+  rag.check_page(integer, integer, text, text, text[]),
   public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
   public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
   public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
   from public, anon, service_role;
 grant execute on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
+  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
+  rag.check_page(integer, integer, text, text, text[]),
   public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
   public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
   public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)

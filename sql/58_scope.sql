@@ -15,8 +15,34 @@ create type rag.filters as (
 -- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
 create type rag.scope as (
   org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
-  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid
+  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
+  ignored_filters text[]
 );
+
+-- The keys of the filters that no search knows, of which a response tells: the caller may have misspelt one, and finds
+-- more than it asked for. Null where there are none; at most twenty, without what no header may have. In a header as
+-- well, since an empty result has no row that could tell.
+create function rag.ignored_filters(filters jsonb, known jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  ignored constant text[] := array(
+    select regexp_replace(left(key, 100), '[^A-Za-z0-9_.-]', '?', 'g')
+    from jsonb_object_keys(filters) as key
+    where not known ? key
+    order by key
+    limit 20);
+begin
+  if ignored = '{}' then
+    return null;
+  end if;
+  perform set_config('response.headers', jsonb_build_array(
+    jsonb_build_object('X-Rag-Ignored-Filters', array_to_string(ignored, ', ')),
+    jsonb_build_object('Access-Control-Expose-Headers', 'X-Rag-Ignored-Filters'))::text, true);
+  return ignored;
+end;
+$$;
 
 -- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
 -- what rag.require_collection raises.
@@ -31,11 +57,14 @@ declare
   facets uuid[];
 begin
   perform rag.require_scope('retrievals:read', 'chat:read');
+  -- Somewhat more than the largest body of a search.
+  perform rag.check_json('filters', filters, 300000);
   if jsonb_typeof(coalesce(filters, '{}')) <> 'object'
     or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
   wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+  scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(wanted));
 
   scope.org_ids := array(
     select ids.id from rag.current_org_ids() as ids (id)
@@ -153,10 +182,10 @@ as $$
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;
 
-revoke all on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
+revoke all on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
   rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
   rag.chunk_conditions(rag.scope)
   from public, anon, service_role;
-grant execute on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
+grant execute on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
   rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
   rag.chunk_conditions(rag.scope) to authenticated;

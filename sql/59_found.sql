@@ -12,13 +12,14 @@ create type rag.hit as (
 -- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
 -- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
 -- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
+-- ignored_filters: the keys of the filters that no search knows, the same in each row; null where there are none.
 create type rag.found as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
   exact boolean, considered integer, external_id text, place jsonb, vector_ms real, lexical_ms real,
-  filename text, owner_id uuid
+  filename text, owner_id uuid, created_by uuid, ignored_filters text[]
 );
 
 -- Raises PT400 for a page that nobody gets.
@@ -56,7 +57,8 @@ end;
 $$;
 
 -- The hits as rows, in their order.
-create function rag.show(hits rag.hit[], exact boolean, considered integer, vector_ms real, lexical_ms real)
+create function rag.show(hits rag.hit[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  ignored_filters text[] default null)
 returns setof rag.found
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -67,7 +69,7 @@ begin
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
     documents.external_id, stood.place, show.vector_ms, show.lexical_ms, documents.filename,
-    documents.owner_id
+    documents.owner_id, documents.created_by, show.ignored_filters
   from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
@@ -128,8 +130,8 @@ as $$
 $$;
 
 revoke all on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real), rag.widen(rag.hit[], integer)
+  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
   from public, anon, service_role;
 grant execute on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real), rag.widen(rag.hit[], integer)
+  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
   to authenticated;

@@ -245,7 +245,7 @@ begin
 end;
 $$;
 
--- filters: the fields of rag.filters; other keys are ignored.
+-- filters: the fields of rag.filters; other keys are ignored, and named in the answer (rag.ignored_filters).
 create function public.rag_match(
   query_vector extensions.vector,
   top_k integer default 8,
@@ -268,7 +268,8 @@ begin
   started := clock_timestamp();
   near := rag.nearest(rag.needle(query_vector), scope, top_k);
   vector_ms := rag.milliseconds_since(started);
-  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null);
+  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null,
+    scope.ignored_filters);
 end;
 $$;
 

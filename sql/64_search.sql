@@ -1,9 +1,10 @@
 -- Search by meaning, by word, or by both, in one call.
 
 -- mode: semantic (needs query_vector), keyword (query_text), hybrid (both) or hierarchical (both: the best
--- documents first, then their best chunks). filters: the fields of rag.filters. expand_context: so many
--- neighbouring chunks join each text, on both sides. half_life_days: older documents are held back; null: not.
--- fusion: mean or rrf. prefer: source types that come first where all else is equal.
+-- documents first, then their best chunks); the latter two are keyword where there is no query_vector. filters: the
+-- fields of rag.filters. expand_context: so many neighbouring chunks join each text, on both sides. half_life_days:
+-- older documents are held back; null: not. fusion: mean or rrf. prefer: source types that come first where all else
+-- is equal.
 create function public.rag_search(
   query_text text default null,
   query_vector extensions.vector default null,
@@ -29,6 +30,9 @@ declare
   hits rag.hit[];
 begin
   perform rag.begin_direct_read();
+  if query_vector is null and mode in ('hybrid', 'hierarchical') then
+    mode := 'keyword';
+  end if;
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
   perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
@@ -54,7 +58,8 @@ begin
     hits := rag.widen(hits, expand_context);
   end if;
   return query
-  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms);
+  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms,
+    scope.ignored_filters);
 end;
 $$;
 

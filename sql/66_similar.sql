@@ -108,7 +108,8 @@ begin
     exit when cardinality(hits) >= top_k or found.complete;
     wanted := wanted * 4;
   end loop;
-  return query select * from rag.show(hits[:top_k], found.exact, found.considered, vector_ms, lexical_ms);
+  return query select * from rag.show(hits[:top_k], found.exact, found.considered, vector_ms, lexical_ms,
+    scope.ignored_filters);
 end;
 $$;
 

@@ -116,6 +116,7 @@ declare
   wanted rag.new_document[];
 begin
   perform rag.begin_write();
+  perform rag.check_json('documents', rag_put_documents.documents);
   if rag_put_documents.only_present then
     home := rag.require_collection(rag_put_documents.collection);
   else
@@ -151,10 +152,12 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
-  facets constant uuid[] := array(
-    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  facets uuid[];
   most_characters constant integer := least(coalesce(characters, 100000), 100000);
 begin
+  perform rag.check_json('metadata', rag_list_named.metadata, 65536);
+  facets := array(
+    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
   return (
     with listed as (
       select documents.id, documents.created_at

@@ -61,14 +61,14 @@ begin
 end;
 $$;
 
--- A chunk as a snapshot has it. The embedding: its values in half precision, high byte first, as base64, without the
--- zeros at its end.
+-- A chunk as a snapshot has it; its text is part of the document's. The embedding: its values in half precision, high
+-- byte first, as base64, without the zeros at its end.
 create function rag.persisted(chunk rag.chunks)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select jsonb_build_object('content', chunk.content, 'span_start', chunk.span_start, 'span_end', chunk.span_end,
-    'token_count', chunk.token_count, 'metadata', chunk.metadata, 'embedding', translate(encode(
+  select jsonb_build_object('span_start', chunk.span_start, 'span_end', chunk.span_end, 'token_count', chunk.token_count,
+    'metadata', chunk.metadata, 'embedding', translate(encode(
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
@@ -111,7 +111,7 @@ as $$
     'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
     'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
     'content', substr(documents.content, first_character + 1, 1000000), 'length', length(documents.content),
-    'content_hash', documents.content_hash, 'filename', documents.filename,
+    'filename', documents.filename,
     'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
     'processing_info', documents.processing_info, 'created_at', documents.created_at,
     'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,

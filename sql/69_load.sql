@@ -17,7 +17,7 @@ begin
   elsif coalesce(length(check_load.name), 0) not between 1 and 255 then
     raise exception 'a name has 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
-  perform rag.check_name(check_load.name);
+  perform rag.check_name(check_load.name), rag.check_user_named(org_id, check_load.name);
   select * into present from rag.collection_named(org_id, check_load.name);
   if found and not coalesce(check_load.overwrite, false) then
     raise exception 'there is a collection of that name already'
@@ -56,8 +56,13 @@ declare
   is_admitted constant boolean := rag.begin_call();
   home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
   tier constant rag.tiers := rag.tier_of(home_id);
+  fields record;
   made uuid;
 begin
+  perform rag.check_json('collection', rag_begin_load.collection, 100000);
+  select * into fields
+  from jsonb_to_record(rag_begin_load.collection) as given (description text, metadata jsonb, config jsonb);
+  perform rag.check_config(coalesce(fields.config, '{}'), coalesce(fields.config, '{}'));
   if rag_begin_load.documents > tier.documents_per_collection then
     raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
       using errcode = 'PT429', detail = 'document_limit_reached';
@@ -68,9 +73,8 @@ begin
     perform rag.require_room_for_a_collection(home_id);
   end if;
   insert into rag.collections (org_id, name, loads, description, metadata, config)
-  select home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
-    coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}')
-  from jsonb_to_record(rag_begin_load.collection) as fields (description text, metadata jsonb, config jsonb)
+  values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
+    coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}'))
   returning id into made;
   return made;
 end;
@@ -115,9 +119,11 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_load_documents.collection_id);
-  new rag.new_document[] := rag.new_documents(home, rag_load_documents.documents);
+  new rag.new_document[];
   stored rag.stored[];
 begin
+  perform rag.check_json('documents', rag_load_documents.documents);
+  new := rag.new_documents(home, rag_load_documents.documents);
   for place in 1..coalesce(cardinality(new), 0) loop
     new[place].id := rag.placed_id("first" + place - 1);
     new[place].owner_id := null;
@@ -155,6 +161,7 @@ declare
   home constant rag.collections := rag.held_load(rag_load_chunks.collection_id);
   present integer;
 begin
+  perform rag.check_json('chunks', rag_load_chunks.chunks);
   if not exists (
     select from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id

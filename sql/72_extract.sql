@@ -221,6 +221,7 @@ declare
     select from rag.chunks as stored
     where stored.org_id = held.org_id and stored.document_id = held.document_id and stored.ordinal >= behind);
 begin
+  perform rag.check_json('chunks', chunks);
   if first is distinct from held.next_ordinal then
     raise exception 'other chunks are next' using errcode = 'PT409', detail = 'out_of_turn';
   end if;

@@ -26,7 +26,7 @@ $$;
 
 -- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
 create function rag.show_joined(shown rag.hit[], by_legs rag.hit[], reached rag.reached[], exact boolean,
-  considered integer, vector_ms real, lexical_ms real)
+  considered integer, vector_ms real, lexical_ms real, ignored_filters text[])
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -35,7 +35,7 @@ begin
     select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
       'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
         select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
-    from rag.show(shown, exact, considered, vector_ms, lexical_ms) as row_shown
+    from rag.show(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
     left join lateral (
       select max(found.weight)
       from unnest(reached) as found
@@ -90,7 +90,7 @@ $$;
 -- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph
 -- (hybrid's legs), or one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2.
 -- relation_types: the edges that the question asks for, which lead on most surely. Returns {matches, entities, edges,
--- evidence, complete, graph_ms}.
+-- evidence, complete, graph_ms}, and ignored_filters where there are any.
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -162,7 +162,9 @@ begin
   end if;
   return rag.show_graph(seeds, reach.neighbours, scope) || jsonb_build_object('complete', reach.complete,
     'graph_ms', graph_ms, 'matches', rag.show_joined(hits, (found.hits)[:top_k], reach.chunks, found.exact,
-      found.considered, found.vector_ms, found.lexical_ms));
+      found.considered, found.vector_ms, found.lexical_ms, scope.ignored_filters))
+    || case when scope.ignored_filters is null then '{}'
+      else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
 end;
 $$;
 
@@ -184,13 +186,13 @@ end;
 $$;
 
 revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
+  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
   rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) from public, anon, service_role;
 grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
+  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
   rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,

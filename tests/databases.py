@@ -25,6 +25,8 @@ RUNNING_SERVER = os.environ.get("RAG_TEST_SERVER")
 TEMPLATE = "template"
 RUNS = DEFAULT_FOLDER / "tests"
 SEED = ROOT / "supabase" / "seed.sql"
+# The models that tests store chunks of.
+MODELS = ("all-MiniLM-L6-v2", "text-embedding-3-small", "another", "another model", "another-model", "m")
 # Schemas whose tables tests write to.
 TEST_SCHEMAS = ("rag", "auth", "storage")
 
@@ -89,6 +91,9 @@ class Run:
                 server.postgres_only()
                 migrations.make_database(server.postgres, TEMPLATE)
                 migrations.apply_migrations(server, TEMPLATE)
+                with psycopg.connect(server.postgres.url(TEMPLATE)) as connection:
+                    statement = "update rag.settings set other_embedding_models = %s"
+                    connection.execute(statement, [list(MODELS)])
                 ready.touch()
         return Stack(folder)
 

@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.responses import Response as HttpResponse
 
 from shared.dialects import v1
+from shared.dialects.ignored import IgnoredFilters, ignored_in
 from shared.dialects.search import Mode
 from shared.dialects.v1 import ErrorBody, Flag, Sent, Wire, error_body
 from shared.errors import RagError
@@ -167,6 +168,7 @@ class Response(Wire):
     retrieval: Retrieval
     generation: Generation
     usage: v1.Usage
+    ignored_filters: IgnoredFilters
     request_id: str
 
     @classmethod
@@ -188,6 +190,7 @@ class Response(Wire):
                 completion_tokens=done.usage.completion_tokens,
             ),
             usage=v1.Usage.of(begun.retrieved, done.milliseconds),
+            ignored_filters=ignored_in(request.constraints),
             request_id=v1.request_id(),
         )
 

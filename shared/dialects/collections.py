@@ -16,7 +16,7 @@ from shared.dialects.platform import (
     WithoutNul,
     error_body,
 )
-from shared.sizes import Reads, Sizes
+from shared.sizes import LEAST_SIZE, MOST_OVERLAP, MOST_SIZE, Reads, Sizes, configured
 
 __all__ = ["ErrorBody", "Limit", "Offset", "Order", "Pagination", "error_body"]
 
@@ -32,8 +32,8 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    chunk_size: Annotated[int, Field(strict=True, ge=32, le=8000)] | None = None
-    chunk_overlap: Annotated[int, Field(strict=True, ge=0, le=4000)] | None = None
+    chunk_size: Annotated[int, Field(strict=True, ge=LEAST_SIZE, le=MOST_SIZE)] | None = None
+    chunk_overlap: Annotated[int, Field(strict=True, ge=0, le=MOST_OVERLAP)] | None = None
     embedding_model: Name | None = None
     enable_hybrid_search: Annotated[bool, Field(strict=True)] | None = None
     enable_knowledge_graph: Annotated[bool, Field(strict=True)] | None = None
@@ -91,8 +91,9 @@ DEFAULTS = {
 class Collection(BaseModel):
     id: str
     org_id: str
-    # Whose it is alone; null is the whole org's.
-    user_id: str | None
+    # Who created it; and the one user whose collection it is, null where it is the whole org's.
+    user_id: str
+    owner_id: str | None
     name: str
     description: str | None
     metadata: dict[str, Any]
@@ -106,10 +107,10 @@ class Collection(BaseModel):
         """`model`: what embeds here, unless the collection says otherwise, and how much it reads."""
         said = row["config"]
         # What the worker does, whatever is wished for.
-        sizes = Sizes.of(reads, said.get("chunk_size"), said.get("chunk_overlap"))
+        sizes = Sizes.of(reads, *configured(said, row["id"]))
         done = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
         config = {**DEFAULTS, "embedding_model": model, **said, **done}
-        return cls(**{**row, "user_id": row["owner_id"], "config": config})
+        return cls(**{**row, "user_id": row["created_by"], "config": config})
 
 
 class Collections(BaseModel):

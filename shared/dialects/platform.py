@@ -2,6 +2,7 @@
 metadata may be."""
 
 import json
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, field_validator, model_validator
@@ -56,18 +57,27 @@ def error_body(error: RagError) -> dict[str, Any]:
 
 
 def small(metadata: Any) -> Any:
-    """Metadata that JSON and the database know, of at most 10 KB. Raises ValueError."""
+    """Metadata that JSON and the database know, of at most 10 KB. Raises ValueError, as SQL does
+    (rag.check_json)."""
     try:
         # Python reads NaN, 1e400 and half characters as if they were JSON, and Postgres stores no NUL.
         text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
         size = len(text.encode())
     except (ValueError, RecursionError):
         raise ValueError("must be JSON, with finite numbers and valid Unicode") from None
+    # The numbers as they will be sent.
+    json.loads(text, parse_int=_number, parse_float=_number)
     if "\\u0000" in text.replace("\\\\", ""):
         raise ValueError("must be without NUL characters")
     if size > MAX_METADATA_BYTES:
         raise ValueError("at most 10 KB")
     return metadata
+
+
+def _number(text: str) -> None:
+    digits = Decimal(text)
+    if digits.copy_abs() >= Decimal("1e300") or -int(digits.as_tuple().exponent) > 300:
+        raise ValueError("numbers have at most 300 digits on either side of the point")
 
 
 def share(value: float) -> float:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from shared.dialects.ignored import IgnoredFilters, NotesIgnored, ignored_in
 from shared.dialects.moments import Beginning, End
 from shared.errors import RagError
 from shared.policy import snippet
@@ -38,8 +39,8 @@ def _uuid(value: Any) -> str:
         raise ValueError("must be a UUID") from None
 
 
-class RequestFilters(BaseModel):
-    """Unknown keys are ignored."""
+class RequestFilters(NotesIgnored):
+    """Unknown keys are ignored, and named in the response."""
 
     source_type: SourceType | None = None
     lang: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=35)] | None = None
@@ -104,6 +105,7 @@ class SearchResponse(BaseModel):
     results: list[Result]
     total_found: int
     processing_time_ms: int
+    ignored_filters: IgnoredFilters
 
     @classmethod
     def of(cls, request: Request, found: Found) -> Self:
@@ -112,6 +114,7 @@ class SearchResponse(BaseModel):
             results=[Result.of(match, rank) for rank, match in enumerate(found.matches, start=1)],
             total_found=len(found.matches),
             processing_time_ms=found.milliseconds,
+            ignored_filters=ignored_in(request.filters),
         )
 
 
@@ -166,6 +169,7 @@ class AnswerResponse(BaseModel):
     citations: list[AnswerCitation]
     context_used: ContextUsed
     processing_time_ms: int
+    ignored_filters: IgnoredFilters
 
     @classmethod
     def of(cls, request: Request, answer: Answer) -> Self:
@@ -189,6 +193,7 @@ class AnswerResponse(BaseModel):
                 ),
             ),
             processing_time_ms=answer.milliseconds,
+            ignored_filters=ignored_in(request.filters),
         )
 
 

@@ -6,6 +6,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from shared.dialects import v1
+from shared.dialects.ignored import IgnoredFilters, ignored_in
 from shared.dialects.v1 import ErrorBody, Flag, Sent, Wire, error_body
 from shared.searched import Retrieved, Wanted
 
@@ -44,6 +45,7 @@ class Response(Wire):
     rationale: v1.Rationale | None = None
     context: str | None = None
     usage: v1.Usage
+    ignored_filters: IgnoredFilters
     request_id: str
 
     @classmethod
@@ -54,5 +56,6 @@ class Response(Wire):
             rationale=v1.Rationale.of(retrieved) if include.rationale else None,
             context=retrieved.context,
             usage=v1.Usage.of(retrieved, retrieved.milliseconds),
+            ignored_filters=ignored_in(request.filters),
             request_id=v1.request_id(),
         )

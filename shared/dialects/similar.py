@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from shared.dialects import v1
+from shared.dialects.ignored import IgnoredFilters, ignored_in
 from shared.dialects.v1 import ErrorBody, Sent, Wire, error_body
 from shared.routing.ways import Reach
 from shared.searched import Retrieved, Wanted
@@ -62,10 +63,11 @@ class Response(Wire):
 
     matches: list[v1.Result]
     usage: Usage
+    ignored_filters: IgnoredFilters
     request_id: str
 
     @classmethod
-    def of(cls, retrieved: Retrieved) -> Self:
+    def of(cls, request: Request, retrieved: Retrieved) -> Self:
         return cls(
             matches=v1.results(retrieved),
             usage=Usage(
@@ -74,5 +76,6 @@ class Response(Wire):
                 stages=retrieved.stages,
                 embedding_version=retrieved.model,
             ),
+            ignored_filters=ignored_in(request.filters),
             request_id=v1.request_id(),
         )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
+from shared.dialects.ignored import NotesIgnored
 from shared.dialects.moments import Beginning, End
 from shared.dialects.platform import NullIsUnsaid, WithoutNul, share
 from shared.errors import InvalidRequest, RagError
@@ -97,8 +98,8 @@ Values = Annotated[list[Value], Field(max_length=100), AfterValidator(_named_onc
 Kinds = Annotated[list[Kind], Field(max_length=100), AfterValidator(_named_once)]
 
 
-class RetrievalFilters(Sent):
-    """Of a list one suffices. Unknown keys are ignored."""
+class RetrievalFilters(Sent, NotesIgnored):
+    """Of a list one suffices. Unknown keys are ignored, and named in the response."""
 
     sources: Values | None = None
     types: Kinds | None = None

@@ -33,20 +33,63 @@ as $$
     || '\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]');
 $$;
 
--- Whether this may be somebody's metadata: an object that readers in other languages can represent, neither
--- larger nor deeper than they like, nor with numbers longer than they know.
+-- Whether readers in other languages can represent each number in the value: at most 300 digits on either side of the
+-- point. Numbers are compared, never rendered as text: 1e131071 takes eight bytes here and 131,072 as text.
+create function rag.has_readable_numbers(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select not exists (
+    -- As an array: jsonb_path_query takes time that grows with the square of what it finds.
+    select from jsonb_array_elements(
+      jsonb_path_query_array(value, 'strict $.** ? (@.type() == "number")')) as found (number)
+    where abs(found.number::numeric) >= 1e300 or scale(found.number::numeric) > 300);
+$$;
+
+-- Whether the value may be metadata: an object of at most 64 KB and 32 levels, with readable numbers.
 create function rag.is_metadata(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
-  select jsonb_typeof(value) = 'object'
-    and pg_column_size(value) <= 65536
-    and not jsonb_path_exists(value, '$.**{32}')
-    and value::text !~ '[0-9]{250}';
+  select case
+    when jsonb_typeof(value) <> 'object' or pg_column_size(value) > 65536 or jsonb_path_exists(value, '$.**{32}')
+      then false
+    else rag.has_readable_numbers(value)
+  end;
 $$;
 
-revoke all on function rag.shows_only(text), rag.is_metadata(jsonb) from public, anon, service_role;
-grant execute on function rag.shows_only(text), rag.is_metadata(jsonb) to authenticated;
+-- Whether the value is a whole number within these bounds. Null, the value of an absent key, is.
+create function rag.is_whole(value jsonb, lowest integer, highest integer)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select case coalesce(jsonb_typeof(value), '')
+    when '' then true
+    when 'number' then scale(value::numeric) = 0 and value::numeric between lowest and highest
+    else false
+  end;
+$$;
+
+-- Raises PT400 for JSON that no caller may supply: of more than so many bytes, where a number of them is given, or with
+-- unreadable numbers. Each exposed function that takes JSON calls it first, because every conversion renders numbers.
+create function rag.check_json(name text, value jsonb, bytes integer default null)
+returns void
+language plpgsql immutable security invoker set search_path = ''
+as $$
+begin
+  if pg_column_size(value) > bytes then
+    raise exception '% must have at most % bytes', name, bytes using errcode = 'PT400', detail = 'json_too_large';
+  elsif not rag.has_readable_numbers(value) then
+    raise exception '%: a number has at most 300 digits on either side of the point', name
+      using errcode = 'PT400', detail = 'number_out_of_range';
+  end if;
+end;
+$$;
+
+revoke all on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
+  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) from public, anon, service_role;
+grant execute on function rag.shows_only(text), rag.has_readable_numbers(jsonb), rag.is_metadata(jsonb),
+  rag.is_whole(jsonb, integer, integer), rag.check_json(text, jsonb, integer) to authenticated;
 
 -- What one deployment decides once, as data: which embedding model its vectors come from, when a match is
 -- exact, how words are ranked. Written by the deployer in SQL, read by every signed-in caller inside the
@@ -55,9 +98,11 @@ grant execute on function rag.shows_only(text), rag.is_metadata(jsonb) to authen
 
 create table rag.settings (
   singleton boolean primary key default true check (singleton),
-  -- The model that rag_match assumes when filters.model does not say.
+  -- The model of the functions: rag_match assumes it when filters.model does not say.
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
+  -- Further models that chunks may be stored of, while a deployment changes its model.
+  other_embedding_models text[] not null default '{}',
   -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
   exact_rows integer not null default 12000 check (exact_rows >= 0),
   -- How many candidates the HNSW index keeps in sight (pgvector's hnsw.ef_search), for an org of half the table;
@@ -105,6 +150,29 @@ create policy "signed-in callers read the settings" on rag.settings
 grant select on rag.settings to authenticated;
 
 insert into rag.settings default values;
+
+-- Raises PT400 for models that are none of the deployment's. The deployer, in SQL, may store chunks of any.
+create function rag.check_models(models text[])
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  unknown text;
+begin
+  select asked.model into unknown
+  from unnest(models) as asked (model)
+  cross join rag.settings
+  where asked.model <> all (settings.embedding_model || settings.other_embedding_models)
+  limit 1;
+  if found and auth.uid() is not null then
+    raise exception '% is not an embedding model of this deployment', left(unknown, 100)
+      using errcode = 'PT400', detail = 'unknown_embedding_model';
+  end if;
+end;
+$$;
+
+revoke all on function rag.check_models(text[]) from public, anon, service_role;
+grant execute on function rag.check_models(text[]) to authenticated;
 
 -- How much each org may ask, as data: a tier's requests a day for each of its people, and, where it says
 -- so, other limits a minute than the deployment's own. Written by the deployer, read by every signed-in
@@ -203,6 +271,16 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
+-- Who creates what the request creates: the user; the nil UUID for the anonymous caller of the index API, whose token
+-- is that of a member (shared/sign.py), and for a database session without a token.
+create function rag.creator_id()
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then auth.uid() end,
+    '00000000-0000-0000-0000-000000000000');
+$$;
+
 -- Two claims of tokens without a user, which widen nothing but these: the hash of the API key that is
 -- looked up, and the leave to read the sums of /metrics.
 create function rag.sought_hash()
@@ -227,10 +305,10 @@ as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
 
-revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
-  rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
-  rag.held_lease(), rag.reads_metrics() to authenticated;
+revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
+  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
+grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
+  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;
 
 -- Who may call an exposed function. Browsers call a short list of readers with the user's token alone. Every
 -- other exposed function also requires a secret header, which only our own functions send: the secret shows where
@@ -544,17 +622,40 @@ grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_or
 -- functions (57_manage_collections.sql); a collection also comes into being with the first document that names
 -- it.
 
+-- Whether the value may be a collection's config: the keys that are known have the types and bounds that their readers
+-- rely on. An overlap takes the functions' 512 tokens where no size is given.
+create function rag.is_config(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select case
+    when pg_column_size(value) > 2000 or not rag.is_metadata(value)
+      or not rag.is_whole(value -> 'chunk_size', 32, 8000) or not rag.is_whole(value -> 'chunk_overlap', 0, 4000)
+      then false
+    else coalesce((value -> 'chunk_overlap')::integer < coalesce((value -> 'chunk_size')::integer, 512), true)
+      and coalesce(jsonb_typeof(value -> 'embedding_model') = 'string', true)
+      and coalesce(length(value ->> 'embedding_model') between 1 and 100, true)
+      and coalesce(jsonb_typeof(value -> 'enable_hybrid_search') = 'boolean', true)
+      and coalesce(jsonb_typeof(value -> 'enable_knowledge_graph') = 'boolean', true)
+  end;
+$$;
+
+revoke all on function rag.is_config(jsonb) from public, anon, service_role;
+grant execute on function rag.is_config(jsonb) to authenticated;
+
 create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
+  -- Who created it. This grants nothing.
+  created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
   description text check (length(description) <= 2000 and rag.shows_only(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   -- How its documents are cut and embedded, and how they are searched where a request does not say: chunk_size,
   -- chunk_overlap, embedding_model, enable_hybrid_search, enable_knowledge_graph. What is not there is the
   -- deployment's to choose.
-  config jsonb not null default '{}' check (jsonb_typeof(config) = 'object' and pg_column_size(config) <= 2000),
+  config jsonb not null default '{}' check (rag.is_config(config)),
   -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
   -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
@@ -605,7 +706,11 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.collections to authenticated;
+grant select, delete on rag.collections to authenticated;
+-- All columns but created_by, which keeps its default.
+grant insert (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at),
+  update (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at)
+  on rag.collections to authenticated;
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
 -- no user: every other name is the org's to use.
@@ -627,6 +732,21 @@ begin
   then
     raise exception 'this name belongs to another user' using errcode = 'PT403', detail = 'another_users_name';
   end if;
+end;
+$$;
+
+-- The owner of a new collection of that name: the user whom the name says, null where it says none. Raises what
+-- rag.check_user_named raises, and PT400 for a name that ends in no user's id.
+create function rag.owner_named(org_id uuid, name text)
+returns uuid
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  perform rag.check_user_named(owner_named.org_id, owner_named.name);
+  if owner_named.name ~ ':u:[^:]*$' and rag.user_named(owner_named.name) is null then
+    raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
+  end if;
+  return rag.user_named(owner_named.name);
 end;
 $$;
 
@@ -661,23 +781,21 @@ begin
   for attempt in 1..2 loop
     select * into home from rag.collection_named(ensure_collection.org_id, ensure_collection.name);
     exit when found;
-    if ensure_collection.name ~ ':u:[^:]*$' and rag.user_named(ensure_collection.name) is null then
-      raise exception 'the name ends in no user''s id' using errcode = 'PT400', detail = 'invalid_name';
-    end if;
     perform rag.require_room_for_a_collection(ensure_collection.org_id);
     -- Two writers may meet here: the second inserts nothing and reads what the first made.
     insert into rag.collections (org_id, owner_id, name)
-    values (ensure_collection.org_id, rag.user_named(ensure_collection.name), ensure_collection.name)
+    values (ensure_collection.org_id, rag.owner_named(ensure_collection.org_id, ensure_collection.name),
+      ensure_collection.name)
     on conflict do nothing;
   end loop;
   return home;
 end;
 $$;
 
-revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
-  rag.ensure_collection(uuid, text) from public, anon, service_role;
-grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
-  rag.ensure_collection(uuid, text) to authenticated;
+revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
+  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) from public, anon, service_role;
+grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.owner_named(uuid, text),
+  rag.collection_named(uuid, text, boolean), rag.ensure_collection(uuid, text) to authenticated;
 
 -- A document is what a person brought: a call, a mail, a page. It keeps its converted text, so that every
 -- chunk's span can be checked against it, and the fields that searches filter by. Written and replaced by
@@ -688,6 +806,8 @@ create table rag.documents (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
+  -- Who created it. This grants nothing.
+  created_by uuid not null default rag.creator_id(),
   -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
   source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
@@ -708,6 +828,7 @@ create table rag.documents (
   ),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   content text not null check (length(content) <= 20000000 and rag.shows_only(content)),
+  -- SHA-256 of the text; of a document with an original (28_originals.sql), of the original's bytes.
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
   status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),
@@ -719,7 +840,7 @@ create table rag.documents (
   content_type text check (length(content_type) between 1 and 255 and rag.shows_only(content_type)),
   size_bytes bigint check (size_bytes >= 0),
   processing_info jsonb not null default '{}' check (
-    jsonb_typeof(processing_info) = 'object' and pg_column_size(processing_info) <= 4000
+    pg_column_size(processing_info) <= 4000 and rag.is_metadata(processing_info)
   ),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -775,7 +896,15 @@ create policy "a bound key stays in its collection" on rag.documents
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.documents to authenticated;
+grant select, delete on rag.documents to authenticated;
+-- All columns but created_by, which keeps its default.
+grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at),
+  update (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at)
+  on rag.documents to authenticated;
 
 -- A collection that a member deleted. Documents of its own visibility do not count: the policy asks row security.
 create policy "a deleted collection is seen by those who see documents in it" on rag.collections
@@ -855,6 +984,20 @@ grant execute on function rag.deleted_collection(), rag.delete_documents_of_coll
 -- leakproof operators (= on uuid and text, < on timestamptz), reach an index. Only rag_put_document writes
 -- chunks, from the document row itself, so the copies cannot disagree.
 
+-- Whether the value may say where in its document a chunk stands: page_number, page_end and section have the types that
+-- their readers rely on.
+create function rag.is_place(value jsonb)
+returns boolean
+language sql immutable security invoker set search_path = ''
+as $$
+  select pg_column_size(value) <= 4000 and rag.is_metadata(value)
+    and rag.is_whole(value -> 'page_number', 0, 2147483647) and rag.is_whole(value -> 'page_end', 0, 2147483647)
+    and coalesce(jsonb_typeof(value -> 'section') = 'string', true);
+$$;
+
+revoke all on function rag.is_place(jsonb) from public, anon, service_role;
+grant execute on function rag.is_place(jsonb) to authenticated;
+
 create table rag.chunks (
   org_id uuid not null,
   id uuid not null default gen_random_uuid(),
@@ -862,6 +1005,7 @@ create table rag.chunks (
   collection_id uuid not null,
   owner_id uuid,
   ordinal integer not null check (ordinal >= 0),
+  -- The text of its span: rag.texts_of.
   content text not null check (length(content) <= 100000 and rag.shows_only(content)),
   -- Characters [span_start, span_end) of the document's content.
   span_start integer not null check (span_start >= 0),
@@ -874,9 +1018,10 @@ create table rag.chunks (
   -- Shorter embeddings are padded with zeros, which leaves every cosine as it was.
   embedding extensions.halfvec(1536) not null check (extensions.l2_norm(embedding) > 0),
   -- Where in the document it stands: page_number, page_end, section.
-  metadata jsonb not null default '{}' check (jsonb_typeof(metadata) = 'object' and pg_column_size(metadata) <= 4000),
+  metadata jsonb not null default '{}' check (rag.is_place(metadata)),
   primary key (org_id, id),
-  unique (org_id, document_id, ordinal),
+  -- With what a document's count of tokens needs.
+  unique (org_id, document_id, ordinal) include (token_count),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check (span_end > span_start)
 );
@@ -923,6 +1068,61 @@ create policy "a bound key stays in its collection" on rag.chunks
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 grant select, insert, update, delete on rag.chunks to authenticated;
+
+-- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
+-- that is not within the text. Postgres finds a character of a text by counting from its beginning: for every chunk of a
+-- long text, that takes quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from the
+-- blocks that hold it.
+create function rag.texts_of(content text, chunks jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  bytes constant bytea := convert_to(content, 'UTF8');
+  size constant integer := length(bytes);
+  -- Of each block the first byte and the first character, both counted from 0; and where the text ends.
+  first_bytes integer[] := array[0];
+  first_characters integer[] := array[0];
+  next_byte integer := 0;
+  characters integer := 0;
+  texts text[];
+begin
+  for block in 1..(size + 4095) / 4096 loop
+    next_byte := least(block * 4096, size);
+    -- A character's bytes after its first begin with the bits 10.
+    while next_byte < size and get_byte(bytes, next_byte) & 192 = 128 loop
+      next_byte := next_byte + 1;
+    end loop;
+    characters := characters + length(convert_from(
+      substring(bytes from first_bytes[block] + 1 for next_byte - first_bytes[block]), 'UTF8'));
+    first_bytes[block + 1] := next_byte;
+    first_characters[block + 1] := characters;
+  end loop;
+  texts := array(
+    select case when span.first >= 0 and span.last > span.first and span.last <= characters then substr(
+      convert_from(substring(bytes from first_bytes[held.first] + 1
+        for first_bytes[held.last + 1] - first_bytes[held.first]), 'UTF8'),
+      span.first - first_characters[held.first] + 1, span.last - span.first) end
+    from jsonb_array_elements(chunks) with ordinality as item (body, place)
+    cross join lateral (
+      select (item.body ->> 'span_start')::integer as first, (item.body ->> 'span_end')::integer as last
+      offset 0
+    ) as span
+    cross join lateral (
+      select width_bucket(span.first, first_characters) as first,
+        width_bucket(span.last - 1, first_characters) as last
+      offset 0
+    ) as held
+    order by item.place);
+  if array_position(texts, null) > 0 then
+    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
+  end if;
+  return texts;
+end;
+$$;
+
+revoke all on function rag.texts_of(text, jsonb) from public, anon, service_role;
+grant execute on function rag.texts_of(text, jsonb) to authenticated;
 
 -- What a text is made of for keyword search: the stems of its words, in its own language, and its
 -- identifiers, which are found whole (INC-4821, a/b, mail addresses, v1.2.3). Documents and questions go
@@ -2269,10 +2469,12 @@ grant select, insert, update on rag.measures to authenticated;
 -- hide the others'.
 create function public.rag_measure(measures jsonb)
 returns void
-language sql volatile security invoker set search_path = ''
+language plpgsql volatile security invoker set search_path = ''
 as $$
-  select rag.begin_call();
-
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  perform rag.check_json('measures', rag_measure.measures, 10000);
   with measured as (
     select fields.name, coalesce(fields.label, '') as label,
       case when fields.value between 0 and 1000000 then fields.value end as value
@@ -2295,6 +2497,7 @@ as $$
       select had + added
       from unnest(present.buckets, excluded.buckets) with ordinality as counted (had, added, place)
       order by place);
+end;
 $$;
 
 revoke all on function rag.bounds_of(text), public.rag_measure(jsonb) from public, anon, service_role;
@@ -2737,8 +2940,8 @@ returns text
 language sql immutable security invoker set search_path = ''
 as $$
   select said.surface
-  from (select value #>> '{}') as said (surface)
-  where jsonb_typeof(value) = 'string' and length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
+  from (select case jsonb_typeof(value) when 'string' then value #>> '{}' end) as said (surface)
+  where length(said.surface) between 1 and 200 and rag.shows_only(said.surface);
 $$;
 
 -- A number in a list's entry, no more than 1 and no less than 0; null for what is no number.
@@ -2746,7 +2949,7 @@ create function rag.share_in(value jsonb)
 returns real
 language sql immutable security invoker set search_path = ''
 as $$
-  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::text::numeric)), 6)::real end;
+  select case jsonb_typeof(value) when 'number' then round(least(1, greatest(0, value::numeric)), 6)::real end;
 $$;
 
 -- Store what each chunk of a document names and relates: chunks as rag_put_document takes them, the first of them
@@ -3718,7 +3921,7 @@ declare
 begin
   perform rag.begin_call();
   perform rag.require_chat_scope();
-  perform rag.check_messages(messages);
+  perform rag.check_json('messages', messages), rag.check_messages(messages);
   said := jsonb_array_length(messages);
   if session_id is null then
     home.org_id := rag.org_meant(org_id);
@@ -4038,7 +4241,9 @@ create table rag.jobs (
   -- In whose name it is done: who brought the document.
   user_id uuid not null,
   -- What was said of the document when it was brought, and becomes true of it with the job's end.
-  document jsonb not null check (jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000),
+  document jsonb not null check (
+    jsonb_typeof(document) = 'object' and pg_column_size(document) <= 100000 and rag.has_readable_numbers(document)
+  ),
   state text not null default 'waiting' check (state in ('waiting', 'running', 'done', 'failed')),
   attempts integer not null default 0,
   -- Not before this. While it runs: when its lease ends, and anybody may claim it again.
@@ -4223,9 +4428,9 @@ end;
 $$;
 
 revoke all on function public.rag_claim_jobs(integer, integer) from public, anon, authenticated, service_role;
--- The last two for the checks of the rows that it changes.
-grant execute on function public.rag_claim_jobs(integer, integer), rag.shows_only(text), rag.is_metadata(jsonb)
-  to rag_worker;
+-- All but the first for the checks of the rows that it changes.
+grant execute on function public.rag_claim_jobs(integer, integer), rag.shows_only(text), rag.is_metadata(jsonb),
+  rag.has_readable_numbers(jsonb) to rag_worker;
 
 -- What the worker does with the outbox of webhooks: it claims what is due, sends it, and says what came of it. All of
 -- it under the worker's own role, in no user's name.
@@ -4649,19 +4854,20 @@ grant execute on function rag.webhook_of(uuid), public.rag_list_webhooks(uuid),
 
 -- What a list shows of a document.
 create type rag.document as (
-  id uuid, org_id uuid, collection_id uuid, owner_id uuid, external_id text, title text, source_type text,
+  id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text, source_type text,
   uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
   status text, error_code text, error_message text, processing_info jsonb, chunk_count bigint,
-  step text, attempts integer, created_at timestamptz, updated_at timestamptz
+  total_tokens bigint, step text, attempts integer, created_at timestamptz, updated_at timestamptz,
+  processed_at timestamptz
 );
 
 create function rag.shown(document rag.documents)
 returns rag.document
 language sql stable security invoker set search_path = ''
 as $$
-  select document.id, document.org_id, document.collection_id, document.owner_id, document.external_id,
-    document.title, document.source_type, document.uri, document.lang, document.metadata, document.filename,
-    document.content_type, document.size_bytes,
+  select document.id, document.org_id, document.collection_id, document.owner_id, document.created_by,
+    document.external_id, document.title, document.source_type, document.uri, document.lang, document.metadata,
+    document.filename, document.content_type, document.size_bytes,
     -- Of one that failed: the hash of what could not be read, although an earlier version may still be found.
     coalesce(
       case when document.status = 'failed' then (
@@ -4671,13 +4877,17 @@ as $$
     document.status,
     -- While it is worked on: why it did not work at once.
     coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
-    document.processing_info,
-    (select count(*) from rag.chunks
-      where chunks.org_id = document.org_id and chunks.document_id = document.id),
-    job.step, job.attempts, document.created_at, document.updated_at
-  from (select document.id) as one
+    document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,
+    document.updated_at,
+    -- Without a job: when it was stored, or changed last.
+    case when document.status <> 'processing' then coalesce(job.finished_at, document.updated_at) end
+  from (
+    select count(*) as chunks, coalesce(sum(chunks.token_count), 0) as tokens
+    from rag.chunks
+    where chunks.org_id = document.org_id and chunks.document_id = document.id
+  ) as counted
   left join lateral (
-    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message
+    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message, jobs.finished_at
     from rag.jobs
     where jobs.org_id = document.org_id and jobs.document_id = document.id
     order by jobs.created_at desc
@@ -4703,8 +4913,7 @@ begin
 end;
 $$;
 
--- Bring a document: its row, its original and its job, all or none. document: title, content_hash (of the bytes; not
--- of an address); optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
+-- Bring a document: its row, its original and its job, all or none. document: title; optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
 -- labels, metadata, filename, content_type, size_bytes, and bytes in base64, url, or the path of an object that the
 -- caller has uploaded (rag_begin_upload), which again is the same document. One of the same external_id takes
 -- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
@@ -4720,14 +4929,19 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
-  sent constant bytea := decode(document ->> 'bytes', 'base64');
+  sent bytea;
+  -- Unknown for an object or an address until the worker has read it (rag_keep_content).
+  hash text;
   input record;
   stored rag.documents;
 begin
+  perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
+  sent := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
+  hash := encode(sha256(sent), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-    filename text, content_type text, size_bytes bigint, content_hash text, url text, path text);
+    filename text, content_type text, size_bytes bigint, url text, path text);
   if home.deleted_at is not null then
     raise exception 'the collection was deleted; it takes no more documents'
       using errcode = 'PT409', detail = 'collection_deleted';
@@ -4757,21 +4971,21 @@ begin
     input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
-    coalesce(input.content_hash, repeat('0', 64)), 'processing')
+    coalesce(hash, repeat('0', 64)), 'processing')
   -- Only that it is being worked on: what is found of it stays as it was until the job is done.
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
 
-  perform rag.remove_failed_twin(stored, input.content_hash);
+  perform rag.remove_failed_twin(stored, hash);
   perform rag.require_room_for_a_document(home);
-  perform rag.require_no_twin(stored, input.content_hash);
+  perform rag.require_no_twin(stored, hash);
 
   begin
     insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
       content_hash)
     values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, sent,
-      input.url, input.path, input.content_hash)
+      input.url, input.path, hash)
     on conflict (org_id, document_id)
     -- Until an address is fetched anew, what it gave before is kept.
     do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
@@ -4907,11 +5121,13 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   present rag.documents := rag.document_of(document_id);
-  wanted rag.documents := jsonb_populate_record(present, (
+  wanted rag.documents;
+begin
+  perform rag.check_json('changes', changes, 100000);
+  wanted := jsonb_populate_record(present, (
     select coalesce(jsonb_object_agg(change.key, change.value), '{}')
     from jsonb_each(changes) as change
     where change.value <> 'null' or (changes ? 'metadata' and change.key <> 'title')));
-begin
   update rag.documents as renewed
   set title = wanted.title, metadata = wanted.metadata, source_type = coalesce(wanted.source_type, 'doc'), uri = wanted.uri,
     lang = wanted.lang, occurred_at = wanted.occurred_at, origin = wanted.origin, author = wanted.author,
@@ -5051,7 +5267,7 @@ end;
 $$;
 
 -- The document as it was read, in place of what was there before: found from now on. document: title, content,
--- content_hash, embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search
+-- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search
 -- filters by, where they are known; bytes, in base64, that an address gave. chunks: as rag_put_document takes them.
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
@@ -5068,10 +5284,11 @@ declare
     from rag.documents
     where documents.org_id = held.org_id and documents.id = held.document_id);
 begin
+  perform rag.check_json('document', rag_complete_job.document), rag.check_json('chunks', rag_complete_job.chunks);
   select * into input from jsonb_to_record(rag_complete_job.document) as fields (
     source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
     state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
-    content text, content_hash text, embedding_model text, processing_info jsonb, bytes text);
+    content text, embedding_model text, processing_info jsonb, bytes text);
 
   if not changed then
     update rag.documents as renewed
@@ -5082,9 +5299,12 @@ begin
   end if;
   update rag.documents as renewed
   set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
-    content = input.content, content_hash = input.content_hash, status = 'completed', error_code = null,
-    error_message = null, processing_info = coalesce(input.processing_info, '{}'),
-    updated_at = clock_timestamp()
+    content = input.content, content_hash = coalesce((
+      select originals.content_hash
+      from rag.originals
+      where originals.org_id = held.org_id and originals.document_id = held.document_id), renewed.content_hash),
+    status = 'completed', error_code = null, error_message = null,
+    processing_info = coalesce(input.processing_info, '{}'), updated_at = clock_timestamp()
   where renewed.org_id = held.org_id and renewed.id = held.document_id;
 
   if input.bytes is not null then
@@ -5153,12 +5373,12 @@ create type rag.new_document as (
 -- What became of it.
 create type rag.stored as (place integer, document_id uuid, replaced boolean, chunk_count integer);
 
--- The chunks that a document is to have, as an array of {content, span_start, span_end, token_count, embedding,
--- metadata, names, relations} in reading order. names: what it names, {name, kind, said, weight}; relations: how these
+-- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
+-- relations} in reading order. The texts are those of the spans. names: what it names, {name, kind, said, weight}; relations: how these
 -- are related, {subject, type, object, confidence}. Without names nobody has looked, and the worker will.
 create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
 
--- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
+-- document: org_id, title, content and embedding_model; optionally external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
 -- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
 -- of one external_id are two documents: to make one private, put it as private and delete the shared one.
@@ -5170,10 +5390,12 @@ language plpgsql volatile security invoker set search_path = ''
 set statement_timeout = '60s'
 as $$
 declare
-  org_id constant uuid := rag_put_document.document ->> 'org_id';
+  org_id uuid;
   home rag.collections;
 begin
   perform rag.begin_write();
+  perform rag.check_json('document', rag_put_document.document), rag.check_json('chunks', rag_put_document.chunks);
+  org_id := rag_put_document.document ->> 'org_id';
   -- Row security would refuse the rows as well, but with an error that reads like a fault of ours.
   if org_id is null or org_id not in (select rag.current_org_ids()) then
     raise exception 'no such org' using errcode = 'PT404', detail = 'org_not_found';
@@ -5197,11 +5419,11 @@ as $$
     case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
     coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
     fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
-    fields.content_hash, fields.embedding_model, item.body -> 'chunks')::rag.new_document order by item.place)
+    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model, item.body -> 'chunks')::rag.new_document order by item.place)
   from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
     jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
       uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
-      metadata jsonb, content text, content_hash text, embedding_model text);
+      metadata jsonb, content text, embedding_model text);
 $$;
 
 -- Store them, each in the place of the one of its name and owner; no two have the same. only_present: of those that
@@ -5358,34 +5580,31 @@ begin
 end;
 $$;
 
--- Documents' chunks, numbered from `first` on. It repeats the document's row in them.
+-- Documents' chunks, numbered from `first` on, with the texts of their spans. Each repeats its document's row.
 create function rag.insert_chunks(org_id uuid, documents rag.chunked[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  if exists (
-    select from unnest(insert_chunks.documents) as chunked
-    join rag.documents as stored
-      on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-    -- Once a document: a long text takes a while to count.
-    where length(stored.content) < (
-      select max((item.body ->> 'span_end')::integer) from jsonb_array_elements(chunked.chunks) as item (body))
-  ) then
-    raise exception 'a chunk ends behind its document' using errcode = 'PT400', detail = 'span_outside';
-  end if;
-
+  perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
     span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
-    fields.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
+    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
     stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
     coalesce(fields.metadata, '{}')
   from unnest(insert_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  cross join jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
-  cross join jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
-    token_count integer, embedding extensions.halfvec(1536), metadata jsonb);
+  cross join lateral (
+    select documents.*
+    from rag.documents
+    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
+    -- Otherwise the chunks may be cut from other documents too, before these are left out.
+    offset 0
+  ) as stored
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.texts_of(stored.content, chunked.chunks)))
+    with ordinality as item (body, content, position)
+  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
+    embedding extensions.halfvec(1536), metadata jsonb);
 
   perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
     rag.note_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
@@ -5618,7 +5837,7 @@ grant execute on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uu
 
 -- What a list shows of a collection.
 create type rag.collection as (
-  id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb,
+  id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
   document_count bigint, created_at timestamptz, updated_at timestamptz
 );
 
@@ -5626,8 +5845,8 @@ create function rag.shown(collection rag.collections)
 returns rag.collection
 language sql stable security invoker set search_path = ''
 as $$
-  select collection.id, collection.org_id, collection.owner_id, collection.name, collection.description,
-    collection.metadata, collection.config,
+  select collection.id, collection.org_id, collection.owner_id, collection.created_by, collection.name,
+    collection.description, collection.metadata, collection.config,
     (select count(*) from rag.documents
       where documents.org_id = collection.org_id and documents.collection_id = collection.id),
     collection.created_at, collection.updated_at;
@@ -5663,14 +5882,18 @@ as $$
 #variable_conflict use_variable
 declare
   made rag.collections;
+  owner_id uuid;
 begin
   perform rag.begin_call();
+  perform rag.check_json('metadata', metadata, 65536);
+  config := jsonb_strip_nulls(coalesce(config, '{}'));
+  perform rag.check_config(config, config);
   org_id := rag.org_meant(org_id);
   perform rag.check_name(name);
+  owner_id := coalesce(rag.owner_named(org_id, name), case when private then auth.uid() end);
   perform rag.require_room_for_a_collection(org_id);
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
-  values (org_id, case when private then auth.uid() end, name, description, coalesce(metadata, '{}'),
-    coalesce(config, '{}'))
+  values (org_id, owner_id, name, description, coalesce(metadata, '{}'), config)
   on conflict do nothing
   returning * into made;
   if made.id is null then
@@ -5678,6 +5901,22 @@ begin
       using errcode = 'PT409', detail = 'duplicate_collection';
   end if;
   return next rag.shown(made);
+end;
+$$;
+
+-- Raises PT400 for what cannot be a config (rag.is_config), and where the changes that make it what it is choose an
+-- embedding model that is none of the deployment's.
+create function rag.check_config(config jsonb, changes jsonb)
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.is_config(config) then
+    raise exception 'config: chunk_size is 32 to 8000, chunk_overlap 0 to 4000 and less than chunk_size, '
+      'embedding_model a text, enable_hybrid_search and enable_knowledge_graph are booleans; 2000 bytes in all'
+      using errcode = 'PT400', detail = 'invalid_config';
+  end if;
+  perform rag.check_models(array[changes ->> 'embedding_model']);
 end;
 $$;
 
@@ -5797,7 +6036,12 @@ declare
   was_graphed constant boolean := rag.is_graphed(present.org_id, present.id);
   changed rag.collections;
 begin
-  perform rag.check_name(name);
+  perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
+  perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
+  if rag.owner_named(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
+    raise exception 'a collection of others cannot take the name of a user''s own'
+      using errcode = 'PT400', detail = 'invalid_name';
+  end if;
   if config ? 'embedding_model'
     and config -> 'embedding_model' is distinct from present.config -> 'embedding_model'
     and (rag.shown(present)).document_count > 0
@@ -5877,13 +6121,15 @@ as $$
 $$;
 
 revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
+  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
+  rag.check_page(integer, integer, text, text, text[]),
   public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
   public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
   public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
   from public, anon, service_role;
 grant execute on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
-  rag.require_room_for_a_collection(uuid), rag.check_page(integer, integer, text, text, text[]),
+  rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
+  rag.check_page(integer, integer, text, text, text[]),
   public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
   public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
   public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
@@ -5906,8 +6152,34 @@ create type rag.filters as (
 -- The same, resolved: null where nothing is asked. document_ids: the documents with the facets asked for.
 create type rag.scope as (
   org_ids uuid[], model text, collection_ids uuid[], source_types text[], lang text,
-  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid
+  date_from timestamptz, date_to timestamptz, document_ids uuid[], without_document uuid, without_chunk uuid,
+  ignored_filters text[]
 );
+
+-- The keys of the filters that no search knows, of which a response tells: the caller may have misspelt one, and finds
+-- more than it asked for. Null where there are none; at most twenty, without what no header may have. In a header as
+-- well, since an empty result has no row that could tell.
+create function rag.ignored_filters(filters jsonb, known jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  ignored constant text[] := array(
+    select regexp_replace(left(key, 100), '[^A-Za-z0-9_.-]', '?', 'g')
+    from jsonb_object_keys(filters) as key
+    where not known ? key
+    order by key
+    limit 20);
+begin
+  if ignored = '{}' then
+    return null;
+  end if;
+  perform set_config('response.headers', jsonb_build_array(
+    jsonb_build_object('X-Rag-Ignored-Filters', array_to_string(ignored, ', ')),
+    jsonb_build_object('Access-Control-Expose-Headers', 'X-Rag-Ignored-Filters'))::text, true);
+  return ignored;
+end;
+$$;
 
 -- Raises PT400 for filters that are no object, PT403 for a key without a scope that reads, and for a collection by name
 -- what rag.require_collection raises.
@@ -5922,11 +6194,14 @@ declare
   facets uuid[];
 begin
   perform rag.require_scope('retrievals:read', 'chat:read');
+  -- Somewhat more than the largest body of a search.
+  perform rag.check_json('filters', filters, 300000);
   if jsonb_typeof(coalesce(filters, '{}')) <> 'object'
     or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
   wanted := jsonb_populate_record(null::rag.filters, coalesce(filters, '{}'));
+  scope.ignored_filters := rag.ignored_filters(filters, to_jsonb(wanted));
 
   scope.org_ids := array(
     select ids.id from rag.current_org_ids() as ids (id)
@@ -6044,11 +6319,11 @@ as $$
     case when scope.without_chunk is not null then 'id <> ($1).without_chunk' end);
 $$;
 
-revoke all on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
+revoke all on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
   rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
   rag.chunk_conditions(rag.scope)
   from public, anon, service_role;
-grant execute on function rag.scope_of(jsonb), rag.has_no_filters(rag.scope),
+grant execute on function rag.scope_of(jsonb), rag.ignored_filters(jsonb, jsonb), rag.has_no_filters(rag.scope),
   rag.has_one_source_type(rag.scope), rag.filters_documents(rag.scope), rag.conditions(rag.scope, text),
   rag.chunk_conditions(rag.scope) to authenticated;
 
@@ -6066,13 +6341,14 @@ create type rag.hit as (
 -- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
 -- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
 -- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
+-- ignored_filters: the keys of the filters that no search knows, the same in each row; null where there are none.
 create type rag.found as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
   exact boolean, considered integer, external_id text, place jsonb, vector_ms real, lexical_ms real,
-  filename text, owner_id uuid
+  filename text, owner_id uuid, created_by uuid, ignored_filters text[]
 );
 
 -- Raises PT400 for a page that nobody gets.
@@ -6110,7 +6386,8 @@ end;
 $$;
 
 -- The hits as rows, in their order.
-create function rag.show(hits rag.hit[], exact boolean, considered integer, vector_ms real, lexical_ms real)
+create function rag.show(hits rag.hit[], exact boolean, considered integer, vector_ms real, lexical_ms real,
+  ignored_filters text[] default null)
 returns setof rag.found
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -6121,7 +6398,7 @@ begin
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
     documents.external_id, stood.place, show.vector_ms, show.lexical_ms, documents.filename,
-    documents.owner_id
+    documents.owner_id, documents.created_by, show.ignored_filters
   from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
@@ -6182,10 +6459,10 @@ as $$
 $$;
 
 revoke all on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real), rag.widen(rag.hit[], integer)
+  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
   from public, anon, service_role;
 grant execute on function rag.check_top_k(integer), rag.needle(extensions.vector), rag.milliseconds_since(timestamptz),
-  rag.show(rag.hit[], boolean, integer, real, real), rag.widen(rag.hit[], integer)
+  rag.show(rag.hit[], boolean, integer, real, real, text[]), rag.widen(rag.hit[], integer)
   to authenticated;
 
 -- The heart: the chunks nearest to a query vector, among those that the caller may see.
@@ -6435,7 +6712,7 @@ begin
 end;
 $$;
 
--- filters: the fields of rag.filters; other keys are ignored.
+-- filters: the fields of rag.filters; other keys are ignored, and named in the answer (rag.ignored_filters).
 create function public.rag_match(
   query_vector extensions.vector,
   top_k integer default 8,
@@ -6458,7 +6735,8 @@ begin
   started := clock_timestamp();
   near := rag.nearest(rag.needle(query_vector), scope, top_k);
   vector_ms := rag.milliseconds_since(started);
-  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null);
+  return query select * from rag.show(near.hits, near.exact, near.considered, vector_ms, null,
+    scope.ignored_filters);
 end;
 $$;
 
@@ -7093,9 +7371,10 @@ grant execute on function
 -- Search by meaning, by word, or by both, in one call.
 
 -- mode: semantic (needs query_vector), keyword (query_text), hybrid (both) or hierarchical (both: the best
--- documents first, then their best chunks). filters: the fields of rag.filters. expand_context: so many
--- neighbouring chunks join each text, on both sides. half_life_days: older documents are held back; null: not.
--- fusion: mean or rrf. prefer: source types that come first where all else is equal.
+-- documents first, then their best chunks); the latter two are keyword where there is no query_vector. filters: the
+-- fields of rag.filters. expand_context: so many neighbouring chunks join each text, on both sides. half_life_days:
+-- older documents are held back; null: not. fusion: mean or rrf. prefer: source types that come first where all else
+-- is equal.
 create function public.rag_search(
   query_text text default null,
   query_vector extensions.vector default null,
@@ -7121,6 +7400,9 @@ declare
   hits rag.hit[];
 begin
   perform rag.begin_direct_read();
+  if query_vector is null and mode in ('hybrid', 'hierarchical') then
+    mode := 'keyword';
+  end if;
   perform rag.check_search(query_text, query_vector, mode, expand_context, half_life_days, fusion);
   perform rag.check_top_k(top_k);
   scope := rag.scope_of(filters);
@@ -7146,7 +7428,8 @@ begin
     hits := rag.widen(hits, expand_context);
   end if;
   return query
-  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms);
+  select * from rag.show(hits, found.exact, found.considered, found.vector_ms, found.lexical_ms,
+    scope.ignored_filters);
 end;
 $$;
 
@@ -7331,7 +7614,8 @@ begin
     exit when cardinality(hits) >= top_k or found.complete;
     wanted := wanted * 4;
   end loop;
-  return query select * from rag.show(hits[:top_k], found.exact, found.considered, vector_ms, lexical_ms);
+  return query select * from rag.show(hits[:top_k], found.exact, found.considered, vector_ms, lexical_ms,
+    scope.ignored_filters);
 end;
 $$;
 
@@ -7482,6 +7766,7 @@ declare
   wanted rag.new_document[];
 begin
   perform rag.begin_write();
+  perform rag.check_json('documents', rag_put_documents.documents);
   if rag_put_documents.only_present then
     home := rag.require_collection(rag_put_documents.collection);
   else
@@ -7517,10 +7802,12 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
-  facets constant uuid[] := array(
-    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  facets uuid[];
   most_characters constant integer := least(coalesce(characters, 100000), 100000);
 begin
+  perform rag.check_json('metadata', rag_list_named.metadata, 65536);
+  facets := array(
+    select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
   return (
     with listed as (
       select documents.id, documents.created_at
@@ -7660,14 +7947,14 @@ begin
 end;
 $$;
 
--- A chunk as a snapshot has it. The embedding: its values in half precision, high byte first, as base64, without the
--- zeros at its end.
+-- A chunk as a snapshot has it; its text is part of the document's. The embedding: its values in half precision, high
+-- byte first, as base64, without the zeros at its end.
 create function rag.persisted(chunk rag.chunks)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select jsonb_build_object('content', chunk.content, 'span_start', chunk.span_start, 'span_end', chunk.span_end,
-    'token_count', chunk.token_count, 'metadata', chunk.metadata, 'embedding', translate(encode(
+  select jsonb_build_object('span_start', chunk.span_start, 'span_end', chunk.span_end, 'token_count', chunk.token_count,
+    'metadata', chunk.metadata, 'embedding', translate(encode(
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
@@ -7710,7 +7997,7 @@ as $$
     'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
     'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
     'content', substr(documents.content, first_character + 1, 1000000), 'length', length(documents.content),
-    'content_hash', documents.content_hash, 'filename', documents.filename,
+    'filename', documents.filename,
     'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
     'processing_info', documents.processing_info, 'created_at', documents.created_at,
     'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
@@ -7818,7 +8105,7 @@ begin
   elsif coalesce(length(check_load.name), 0) not between 1 and 255 then
     raise exception 'a name has 1 to 255 characters' using errcode = 'PT400', detail = 'invalid_name';
   end if;
-  perform rag.check_name(check_load.name);
+  perform rag.check_name(check_load.name), rag.check_user_named(org_id, check_load.name);
   select * into present from rag.collection_named(org_id, check_load.name);
   if found and not coalesce(check_load.overwrite, false) then
     raise exception 'there is a collection of that name already'
@@ -7857,8 +8144,13 @@ declare
   is_admitted constant boolean := rag.begin_call();
   home_id constant uuid := rag.check_load(rag_begin_load.name, rag_begin_load.overwrite);
   tier constant rag.tiers := rag.tier_of(home_id);
+  fields record;
   made uuid;
 begin
+  perform rag.check_json('collection', rag_begin_load.collection, 100000);
+  select * into fields
+  from jsonb_to_record(rag_begin_load.collection) as given (description text, metadata jsonb, config jsonb);
+  perform rag.check_config(coalesce(fields.config, '{}'), coalesce(fields.config, '{}'));
   if rag_begin_load.documents > tier.documents_per_collection then
     raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
       using errcode = 'PT429', detail = 'document_limit_reached';
@@ -7869,9 +8161,8 @@ begin
     perform rag.require_room_for_a_collection(home_id);
   end if;
   insert into rag.collections (org_id, name, loads, description, metadata, config)
-  select home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
-    coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}')
-  from jsonb_to_record(rag_begin_load.collection) as fields (description text, metadata jsonb, config jsonb)
+  values (home_id, 'loading ' || gen_random_uuid(), rag_begin_load.name, fields.description,
+    coalesce(fields.metadata, '{}'), coalesce(fields.config, '{}'))
   returning id into made;
   return made;
 end;
@@ -7916,9 +8207,11 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.held_load(rag_load_documents.collection_id);
-  new rag.new_document[] := rag.new_documents(home, rag_load_documents.documents);
+  new rag.new_document[];
   stored rag.stored[];
 begin
+  perform rag.check_json('documents', rag_load_documents.documents);
+  new := rag.new_documents(home, rag_load_documents.documents);
   for place in 1..coalesce(cardinality(new), 0) loop
     new[place].id := rag.placed_id("first" + place - 1);
     new[place].owner_id := null;
@@ -7956,6 +8249,7 @@ declare
   home constant rag.collections := rag.held_load(rag_load_chunks.collection_id);
   present integer;
 begin
+  perform rag.check_json('chunks', rag_load_chunks.chunks);
   if not exists (
     select from rag.documents
     where documents.org_id = home.org_id and documents.collection_id = home.id
@@ -8426,6 +8720,7 @@ declare
     select from rag.chunks as stored
     where stored.org_id = held.org_id and stored.document_id = held.document_id and stored.ordinal >= behind);
 begin
+  perform rag.check_json('chunks', chunks);
   if first is distinct from held.next_ordinal then
     raise exception 'other chunks are next' using errcode = 'PT409', detail = 'out_of_turn';
   end if;
@@ -9505,7 +9800,7 @@ $$;
 
 -- The hits as JSON, each with how surely the graph reached it, and whether the legs alone would not have shown it.
 create function rag.show_joined(shown rag.hit[], by_legs rag.hit[], reached rag.reached[], exact boolean,
-  considered integer, vector_ms real, lexical_ms real)
+  considered integer, vector_ms real, lexical_ms real, ignored_filters text[])
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
@@ -9514,7 +9809,7 @@ begin
     select coalesce(jsonb_agg(to_jsonb(row_shown) || jsonb_build_object('graph_score', coalesce(place.weight, 0),
       'graph_sourced', coalesce(place.weight, 0) > 0 and not exists (
         select from unnest(by_legs) as hit where hit.chunk_id = row_shown.chunk_id))), '[]')
-    from rag.show(shown, exact, considered, vector_ms, lexical_ms) as row_shown
+    from rag.show(shown, exact, considered, vector_ms, lexical_ms, ignored_filters) as row_shown
     left join lateral (
       select max(found.weight)
       from unnest(reached) as found
@@ -9569,7 +9864,7 @@ $$;
 -- query_text, query_vector, filters, expand_context, half_life_days and prefer as rag_search takes them. mode: graph
 -- (hybrid's legs), or one of rag_search's, which the graph then enhances. hops: how far it goes, 1 or 2.
 -- relation_types: the edges that the question asks for, which lead on most surely. Returns {matches, entities, edges,
--- evidence, complete, graph_ms}.
+-- evidence, complete, graph_ms}, and ignored_filters where there are any.
 create function public.rag_graph_search(
   query_text text,
   query_vector extensions.vector default null,
@@ -9641,7 +9936,9 @@ begin
   end if;
   return rag.show_graph(seeds, reach.neighbours, scope) || jsonb_build_object('complete', reach.complete,
     'graph_ms', graph_ms, 'matches', rag.show_joined(hits, (found.hits)[:top_k], reach.chunks, found.exact,
-      found.considered, found.vector_ms, found.lexical_ms));
+      found.considered, found.vector_ms, found.lexical_ms, scope.ignored_filters))
+    || case when scope.ignored_filters is null then '{}'
+      else jsonb_build_object('ignored_filters', scope.ignored_filters) end;
 end;
 $$;
 
@@ -9663,13 +9960,13 @@ end;
 $$;
 
 revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
+  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
   rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
     text[]) from public, anon, service_role;
 grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
-  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real),
+  rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
   rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
   rag.check_graph(text, integer, integer, text[]),
   public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,

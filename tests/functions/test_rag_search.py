@@ -279,3 +279,12 @@ def test_an_invalid_request_is_counted_and_says_so_in_its_headers(people: People
 def test_an_unknown_path_is_404(people: People):
     answer = people.ann.post("/api/rag/other", {})
     assert answer.status_code == 404
+
+
+def test_a_filter_that_the_contract_does_not_know_is_named(people: People):
+    """Ignored as before, by both endpoints of the contract, but not without a word."""
+    filters = {"orgid": people.bolt.id, "lang": "en", "\u00e9": None}
+    for post in (people.ann.search, people.ann.answer):
+        body = post("kiln", filters=filters).json()
+        assert body["ignored_filters"] == ["orgid", "\u00e9"]
+        assert "ignored_filters" not in post("kiln", filters={"lang": "en"}).json()

@@ -9,7 +9,7 @@ from functions import v1_search
 from shared.config import Settings
 from shared.pipeline import Pipeline
 from tests import graphing
-from tests.actors import NOBODYS, World
+from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
 from tests.functions.searching import NOW, OUTAGE, Row, Workspace, at, ok, put, refused, workspace_id
 from tests.functions.serving import made, served
@@ -477,3 +477,19 @@ def test_what_cannot_be_moderated_is_not_shown(
             ):
                 answer = client.post("/v1/search", json=body, headers=home.actor.headers())
             assert refused(answer, 500, "INTERNAL")["details"]["reason"] == "moderation_failed"
+
+
+def test_a_filter_that_the_contract_does_not_know_is_named(people: People):
+    """By each endpoint of the contract that takes filters."""
+    people.ann.put([vector(1)])
+    where = {"scope": "org", "organizationId": people.acme.id}
+    known = {"sources": ["x"], "after": None}
+    for path, body, field in (
+        ("/v1/search", {"q": "kiln"}, "filters"),
+        ("/v1/similar", {"subject": {"kind": "text", "text": "kiln"}}, "filters"),
+        ("/v1/answer", {"question": "kiln"}, "constraints"),
+    ):
+        answer = people.ann.post(path, {**where, **body, field: {**known, "workspace": "x", "Labels": ["a"]}})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["ignoredFilters"] == ["Labels", "workspace"]
+        assert "ignoredFilters" not in people.ann.post(path, {**where, **body, field: known}).json()

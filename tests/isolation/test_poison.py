@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.actors import put_arguments, vector
+from tests.actors import World, put_arguments, vector
 from tests.conftest import People
 
 
@@ -63,3 +63,81 @@ def test_a_narrowing_claim_may_be_written_in_capitals(people: People):
     token = people.ann.token(rag={"org": people.acme.id.upper()})
     arguments = {"query_vector": vector(1), "top_k": 5}
     assert len(people.ann.rpc("rag_match", arguments, token=token).json()) == 1
+
+
+# What SQL refuses, as a row that has come past its constraints: table, constraint, what is set.
+PLANTED = [
+    ("chunks", "chunks_metadata_check", "metadata = '{\"page_number\": 1e5000}'"),
+    ("chunks", "chunks_metadata_check", "metadata = '[]'"),
+    ("documents", "documents_metadata_check", 'metadata = \'{"x": [1e5000], "page": 1e5000}\''),
+    ("documents", "documents_metadata_check", "metadata = '[]'"),
+    ("documents", "documents_processing_info_check", "processing_info = '{\"x\": 1e5000}'"),
+    ("documents", "documents_occurred_at_check", "occurred_at = 'infinity'"),
+    ("collections", "collections_config_check", 'config = \'{"chunk_size": "x", "chunk_overlap": -1}\''),
+    ("collections", "collections_config_check", "config = '{\"chunk_size\": -1}'"),
+    ("collections", "collections_config_check", "config = '[]'"),
+    ("collections", "collections_metadata_check", "metadata = '{\"x\": 1e5000}'"),
+]
+
+
+def plant(world: World, table: str, constraint: str, change: str, collection: str) -> None:
+    """Change the collection, or what is in it, past a constraint, which stays for all other rows."""
+    ((rule,),) = world.sql(
+        "select pg_get_constraintdef(oid) from pg_constraint where conname = %s", constraint
+    )
+    column = "id" if table == "collections" else "collection_id"
+    world.sql(
+        f"begin; alter table rag.{table} disable trigger user, drop constraint {constraint};"
+        f"update rag.{table} set {change} where {column} = '{collection}';"
+        f"alter table rag.{table} enable trigger user, add constraint {constraint} {rule} not valid; commit"
+    )
+
+
+def test_a_row_that_came_past_its_constraints_costs_no_other_row(
+    people: People, world: World, subtests: pytest.Subtests
+):
+    """Ann, and kim, who belongs to both orgs, still find, list and bring everything else."""
+    text = "Kilns need clay."
+    homes = [f"bad {number}" for number in range(len(PLANTED))]
+    for name in (*homes, "good"):
+        document = {"text": text, "document_id": name, "title": name}
+        answer = people.ann.post(f"/api/v1/knowledge/{name}/documents", {"documents": [document]})
+        assert answer.status_code == 201, answer.text
+    ids = dict(world.sql("select name, id::text from rag.collections where org_id = %s", people.acme.id))
+    for name, (table, constraint, change) in zip(homes, PLANTED, strict=True):
+        plant(world, table, constraint, change, ids[name])
+
+    whole_org = {"q": text, "scope": "org", "organizationId": people.acme.id, "topK": 50}
+    searches: list[tuple[str, dict[str, Any]]] = [
+        ("/api/rag/search", {"query_text": text, "top_k": 50}),
+        ("/v1/search", whole_org),
+        ("/v1/search", {**whole_org, "mode": "keyword"}),
+        ("/api/v1/retrievals", {"query": text, "mode": "graph", "top_k": 50}),
+    ]
+    for actor in (people.ann, people.kim):
+        for path, body in searches:
+            with subtests.test(path=path, actor=actor.email):
+                answer = actor.post(path, body)
+                assert answer.status_code == 200, answer.text
+                assert '"good"' in answer.text
+    for name in homes[2:6]:
+        for path in (
+            f"/api/v1/documents?collection_id={ids[name]}",
+            f"/api/v1/knowledge/{name}/documents",
+            f"/indexes/{name}/documents",
+        ):
+            with subtests.test(path=path):
+                answer = people.ann.request("GET", path)
+                assert answer.status_code == 200, answer.text
+    for name in homes[6:]:
+        with subtests.test(change=name):
+            more = {"documents": [{"text": "More clay.", "document_id": "more"}]}
+            assert people.ann.post(f"/api/v1/knowledge/{name}/documents", more).status_code == 201
+    listed = people.ann.request("GET", "/api/v1/collections?limit=100")
+    assert listed.status_code == 200, listed.text
+    assert {"good", "bad 0", "bad 7"} <= {row["name"] for row in listed.json()["data"]}
+    # The log of the stack's functions names the rows.
+    ((chunk,),) = world.sql("select id::text from rag.chunks where metadata ? 'page_number'")
+    log = (people.ann.stack.folder / "logs" / "gateway.log").read_text()
+    for row in (chunk, ids[homes[6]], ids[homes[7]]):
+        assert f"row {row} cannot be read" in log

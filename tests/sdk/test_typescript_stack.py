@@ -58,7 +58,7 @@ def test_a_member_keeps_collections(typescript: Package, people: People):
     )
     home: str = made["value"]["id"]
     assert (made["value"]["metadata"], made["value"]["config"]["chunkSize"]) == ({"a_b": {"cD": 1}}, 64)
-    assert other["value"]["userId"] == people.ann.id
+    assert (other["value"]["userId"], other["value"]["ownerId"]) == (people.ann.id, people.ann.id)
     got, listed, changed, again, gone, missing = typescript.results(
         client,
         step("collections.get", home),

@@ -25,6 +25,7 @@ from shared.work import Worker
 from tests.actors import LEASED, Actor, World
 from tests.conftest import People
 from tests.shared import files
+from tests.sql import passages
 from tests.stand_in import Reply, StandIn
 
 Row = dict[str, Any]
@@ -706,3 +707,16 @@ def test_work_is_done_in_the_name_of_who_brought_it(
 def test_pauses_double_and_end():
     pauses = [Job("j", "o", "u", "l", attempt).pause for attempt in range(1, ATTEMPTS + 1)]
     assert pauses == [4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600, None]
+
+
+def test_a_model_that_the_settings_do_not_have_postpones_a_document(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    """The deployer has to change something, not whoever brought it: it is stored once that is done."""
+    brought = bring(core, people.ann, home, "The kiln is hot.")
+    with passages.deployed_with(world, embedding_model="former", other_embedding_models=[]):
+        assert worker.work() == Done(claimed=1, postponed=1)
+    waiting = seen(core, people.ann, brought)
+    assert (waiting["status"], waiting["error_code"]) == ("processing", "unknown_embedding_model")
+    world.sql("update rag.jobs set due_at = now()")
+    assert worker.work() == Done(claimed=1, completed=1)

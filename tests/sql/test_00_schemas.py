@@ -85,7 +85,7 @@ INTERNAL = {
     "rag.read_again(uuid,uuid)",
     "rag.read_collection(rag.collections,boolean)",
     "rag.show_graph(rag.seed[],rag.neighbour[],rag.scope)",
-    "rag.show_joined(rag.hit[],rag.hit[],rag.reached[],boolean,integer,real,real)",
+    "rag.show_joined(rag.hit[],rag.hit[],rag.reached[],boolean,integer,real,real,text[])",
     "rag.sound(text)",
     "rag.within(rag.reached[],rag.scope)",
     "rag.admin_org_ids()",
@@ -117,6 +117,8 @@ INTERNAL = {
     "rag.best_documents(rag.hit[],integer)",
     "rag.bound_collection()",
     "rag.caller_id()",
+    "rag.creator_id()",
+    "rag.texts_of(text,jsonb)",
     "rag.check_name(text)",
     "rag.check_page(integer,integer,text,text,text[])",
     "rag.are_words_wanted(rag.scope)",
@@ -154,6 +156,15 @@ INTERNAL = {
     "rag.index_words(uuid,uuid[])",
     "rag.is_awaited(uuid,uuid,text)",
     "rag.is_metadata(jsonb)",
+    "rag.check_config(jsonb,jsonb)",
+    "rag.check_json(text,jsonb,integer)",
+    "rag.check_models(text[])",
+    "rag.has_readable_numbers(jsonb)",
+    "rag.ignored_filters(jsonb,jsonb)",
+    "rag.is_config(jsonb)",
+    "rag.is_place(jsonb)",
+    "rag.is_whole(jsonb,integer,integer)",
+    "rag.owner_named(uuid,text)",
     "rag.delete_documents_of_collection()",
     "rag.require_undeleted_collection()",
     "rag.keep_old_secret()",
@@ -192,7 +203,7 @@ INTERNAL = {
     "rag.subject_of(uuid,uuid)",
     "rag.milliseconds_since(timestamp with time zone)",
     "rag.prefer(rag.hit[],text[])",
-    "rag.show(rag.hit[],boolean,integer,real,real)",
+    "rag.show(rag.hit[],boolean,integer,real,real,text[])",
     "rag.shown(rag.api_keys)",
     "rag.shown(rag.collections)",
     "rag.shown(rag.documents)",
@@ -219,8 +230,8 @@ GRANTS = {
     "tiers": {"SELECT"},
     "orgs": {"SELECT"},
     "members": {"SELECT"},
-    "collections": {"SELECT", "INSERT", "UPDATE", "DELETE"},
-    "documents": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "collections": {"SELECT", "DELETE"},
+    "documents": {"SELECT", "DELETE"},
     "chunks": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "postings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "term_counts": {"SELECT", "INSERT", "UPDATE", "DELETE"},
@@ -250,8 +261,21 @@ GRANTS = {
 }
 # What is told, by whoever makes it happen; when, and what becomes of it, is not theirs to say.
 TOLD = {"org_id", "webhook_id", "collection_id", "owner_id", "event_id", "event", "object"}
+# All columns but created_by.
+OF_COLLECTIONS = {
+    "org_id", "id", "owner_id", "name", "description", "metadata", "config", "loads", "created_at",
+    "updated_at",
+}  # fmt: skip
+OF_DOCUMENTS = {
+    "org_id", "id", "collection_id", "owner_id", "external_id", "source_type", "title", "uri", "lang",
+    "occurred_at", "origin", "author", "state", "labels", "metadata", "content", "content_hash", "status",
+    "error_code", "error_message", "filename", "content_type", "size_bytes", "processing_info", "created_at",
+    "updated_at",
+}  # fmt: skip
 # Of these a signed-in user may write single columns. What a key may do never changes once it is made.
 COLUMN_GRANTS = {
+    "collections": {"INSERT": OF_COLLECTIONS, "UPDATE": OF_COLLECTIONS},
+    "documents": {"INSERT": OF_DOCUMENTS, "UPDATE": OF_DOCUMENTS},
     "api_keys": {
         "INSERT": {"org_id", "owner_id", "name", "prefix", "hash", "scopes", "collection_id", "expires_at",
                    "requests_per_minute"},
@@ -298,6 +322,7 @@ WORKER_HELPERS = {
     "rag.queues(uuid[])",
     "rag.version()",
     "rag.is_awaited(uuid,uuid,text)",
+    "rag.has_readable_numbers(jsonb)",
     "rag.is_metadata(jsonb)",
     "rag.shows_only(text)",
     "rag.tell(uuid,uuid,uuid,text,jsonb)",

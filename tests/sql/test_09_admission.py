@@ -11,12 +11,15 @@ import httpx
 import psycopg
 import pytest
 
+from shared.config import Settings
 from shared.errors import DatabaseBusy
+from shared.health import check
 from shared.pipeline import Pipeline
 from shared.postgrest import SECRET_HEADER
 from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
 from tests.conftest import People
 from tests.faults import wait_for_waiters
+from tests.functions.serving import made
 from tests.sql.test_00_schemas import CALLERS
 
 READERS: dict[str, dict[str, Any]] = {
@@ -109,14 +112,14 @@ def test_the_secret_opens_nothing_that_the_token_does_not(people: People, world:
     assert world.sql("select count(*) from rag.documents where id = %s", document) == [(1,)]
 
 
-def test_a_secret_that_is_not_set_is_reported(people: People, settings_row: World):
+def test_a_secret_that_is_not_set_is_reported(people: People, settings_row: World, settings: Settings):
     settings_row.sql("update rag.settings set functions_secret_hashes = '{}'")
     assert refusal(people.ann, settings_row, "rag_list_names") == (403, "functions_secret_unset")
     assert people.ann.rpc("rag_health").json()[0]["functions_secret"] == "unset"
     answer = people.ann.request("GET", "/api/v1/collections")
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "functions_secret_unset")
-    health = people.ann.request("GET", "/api/v1/health")
-    assert health.json()["services"]["database"] == "unhealthy"
+    with made(settings) as new_process:
+        assert check(new_process, None).services["database"] == "unhealthy"
 
 
 def test_health_reports_a_secret_that_is_right_or_wrong(people: People):

@@ -203,6 +203,54 @@ def test_a_member_makes_no_collection_in_anothers_name(people: People, world: Wo
         run(people.alf, statement, org=people.acme.id, ann=people.ann.id)
 
 
+def test_a_name_that_says_a_user_is_that_user_s(people: People, world: World, subtests: pytest.Subtests):
+    """Whichever function names the collection: made, renamed, loaded, or made by a document."""
+    ann, bob, alf = people.ann.id, people.bob.id, people.alf.id
+    cases: list[tuple[Actor, str, int, str | None]] = [
+        (people.ann, f"x:u:{alf}", 403, "another_users_name"),
+        (people.ann, f"x:u:{alf.upper()}", 403, "another_users_name"),
+        (people.ann, f"x:u:{bob}", 403, "another_users_name"),
+        (people.ann, "x:u:al", 403, "another_users_name"),
+        (people.ada, "x:u:al", 400, "invalid_name"),
+        (people.ann, f"x:u:{ann}", 200, None),
+        (people.ada, f"x:u:{alf}", 200, None),
+    ]
+    for actor, name, status, detail in cases:
+        with subtests.test(name=name, actor=actor.email):
+            for private in (False, True):
+                world.sql("delete from rag.collections where org_id = %s", people.acme.id)
+                answer = actor.rpc("rag_create_collection", {"name": name, "private": private})
+                assert answer.status_code == status, answer.text
+                if status == 200:
+                    owner = name.rpartition(":")[2]
+                    assert collections(world, people.acme) == [(name, owner)]
+                else:
+                    assert answer.json()["details"] == detail
+            begun = {"name": name, "overwrite": False, "documents": 1, "collection": {}}
+            answer = actor.rpc("rag_begin_load", begun)
+            if status == 403:
+                assert (answer.status_code, answer.json()["details"]) == (403, detail)
+            else:
+                assert answer.status_code in (400, 409)
+
+
+def test_a_renamed_collection_takes_no_other_user_s_name(people: People, world: World):
+    """Nor does one of the org take a user's: that user would not find it by its name."""
+    shared = people.ann.rpc("rag_create_collection", {"name": "shared"}).json()[0]["id"]
+    own = people.ann.rpc("rag_create_collection", {"name": f"a:u:{people.ann.id}"}).json()[0]["id"]
+
+    def renamed(actor: Actor, collection: str, name: str) -> tuple[int, str | None]:
+        answer = actor.rpc("rag_update_collection", {"collection_id": collection, "name": name})
+        return answer.status_code, answer.json().get("details") if answer.status_code != 200 else None
+
+    assert renamed(people.ann, shared, f"x:u:{people.alf.id}") == (403, "another_users_name")
+    assert renamed(people.ann, shared, f"x:u:{people.ann.id}") == (400, "invalid_name")
+    assert renamed(people.ada, shared, f"x:u:{people.alf.id}") == (400, "invalid_name")
+    assert renamed(people.ada, own, f"x:u:{people.alf.id}") == (400, "invalid_name")
+    assert renamed(people.ann, own, f"b:u:{people.ann.id}") == (200, None)
+    assert renamed(people.ann, own, "plain") == (200, None)
+
+
 INSERT = (
     "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
     "select org_id, id, 'on its way', '', repeat('0', 64) from rag.collections where name = 'busy'"

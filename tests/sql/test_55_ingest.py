@@ -13,6 +13,7 @@ import pytest
 
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
+from tests.sql import passages
 from tests.sql.direct import become
 
 
@@ -189,7 +190,6 @@ MALFORMED: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "no token count": broken(token_count=None),
     "a token count beyond an integer": broken(token_count=2**31),
     "a token count in words": broken(token_count="many"),
-    "no text": broken(content=None),
     "no embedding": broken(embedding=None),
     "an empty embedding": broken(embedding=[]),
     "too few dimensions": broken(embedding=[0.1] * 384),
@@ -407,3 +407,36 @@ def test_reading_methods_write_nothing(people: People, world: World):
     )
     assert answer.status_code == 405
     assert rows_of(world, people.acme) == (1, 1)
+
+
+def test_only_chunks_of_the_deployment_s_models_are_stored(people: People, world: World):
+    """Whichever function stores them. The deployer names the models, and is not bound to them."""
+
+    def refused(answer: httpx.Response) -> bool:
+        return (answer.status_code, answer.json().get("details")) == (400, "unknown_embedding_model")
+
+    unknown = put_arguments(people.acme, [vector(1)], embedding_model="unknown", external_id="x")
+    assert refused(people.ann.rpc("rag_put_document", unknown))
+    documents = [{**unknown["document"], "chunks": unknown["chunks"]}]
+    assert refused(people.ann.rpc("rag_put_documents", {"collection": "a", "documents": documents}))
+    begun = {"name": "i", "overwrite": False, "documents": 1, "collection": {}}
+    load = people.ann.rpc("rag_begin_load", begun).json()
+    arguments = {"collection_id": load, "documents": documents, "first": 0}
+    assert refused(people.ann.rpc("rag_load_documents", arguments))
+    config = {"embedding_model": "unknown"}
+    assert refused(people.ann.rpc("rag_create_collection", {"name": "b", "config": config}))
+    assert refused(people.ann.rpc("rag_begin_load", {**begun, "name": "j", "collection": {"config": config}}))
+    made = people.ann.rpc("rag_create_collection", {"name": "c"}).json()[0]["id"]
+    assert refused(people.ann.rpc("rag_update_collection", {"collection_id": made, "config": config}))
+    assert rows_of(world, people.acme) == (0, 0)
+
+    with passages.deployed_with(world, other_embedding_models=["unknown"]):
+        assert people.ann.rpc("rag_put_document", unknown).status_code == 200
+        # Where chunks are replaced, they are of the models of now.
+        changed = {"collection_id": made, "config": config}
+        assert people.ann.rpc("rag_update_collection", changed).status_code == 200
+    assert refused(people.ann.rpc("rag_put_document", unknown))
+    world.sql("update rag.chunks set embedding_model = 'any' where org_id = %s", people.acme.id)
+    # A config that names a former model is changed in other respects.
+    renamed = {"collection_id": made, "name": "d", "config": {"chunk_size": 64}}
+    assert people.ann.rpc("rag_update_collection", renamed).status_code == 200

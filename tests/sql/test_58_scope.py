@@ -136,3 +136,44 @@ def test_metadata_deeper_than_any_document_s_finds_nothing(shelf: Actor):
     for _ in range(900):
         deep = [deep]
     assert shelf.match(vector(1), metadata={"n": deep}) == []
+
+
+def test_filters_that_no_search_knows_are_named(shelf: Actor, subtests: pytest.Subtests):
+    """In each row, and in a header, which an empty result has as well; browsers may read it."""
+    direct = shelf.direct()
+    unknown = {
+        "orgid": shelf.org and shelf.org.id,
+        "b\r\nX-Evil: 1": None,
+        "Source Type": "doc",
+        "z" * 200: 1,
+    }
+    names = ["Source?Type", "b??X-Evil??1", "orgid", "z" * 100]
+    by_text = {"query_text": "x", "query_vector": vector(1)}
+    for function, arguments in (
+        ("rag_match", {"query_vector": vector(1)}),
+        ("rag_search", by_text),
+        ("rag_similar", by_text),
+        ("rag_graph_search", by_text),
+    ):
+        for known, is_empty in (({}, False), ({"source_type": "none"}, True)):
+            with subtests.test(function=function, is_empty=is_empty):
+                answer = direct.rpc(function, {**arguments, "filters": {**known, **unknown}})
+                assert answer.status_code == 200, answer.text
+                assert answer.headers["x-rag-ignored-filters"].split(", ") == names
+                assert "x-evil" not in answer.headers
+                exposed = answer.headers["access-control-expose-headers"].lower()
+                assert "x-rag-ignored-filters" in exposed
+                body = answer.json()
+                if function == "rag_graph_search":
+                    assert body["ignored_filters"] == names
+                rows = body["matches"] if isinstance(body, dict) else body
+                assert bool(rows) is not is_empty
+                assert all(row["ignored_filters"] == names for row in rows)
+            with subtests.test(function=function, known=known):
+                answer = direct.rpc(function, {**arguments, "filters": known})
+                assert "x-rag-ignored-filters" not in answer.headers
+                rows = answer.json()
+                if isinstance(rows, dict):
+                    assert "ignored_filters" not in rows
+                else:
+                    assert all(row["ignored_filters"] is None for row in rows)

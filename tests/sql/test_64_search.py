@@ -147,10 +147,7 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"mode": "fuzzy"}, "invalid_mode"),
     ({"mode": None}, "invalid_mode"),
     *(({"top_k": top_k}, "invalid_top_k") for top_k in (0, 301, None)),
-    *(
-        ({"mode": mode, "query_vector": None}, "missing_vector")
-        for mode in ("semantic", "hybrid", "hierarchical")
-    ),
+    ({"mode": "semantic", "query_vector": None}, "missing_vector"),
     *(
         ({"mode": mode, "query_text": text}, "missing_text")
         for mode in ("keyword", "hybrid")
@@ -213,3 +210,16 @@ def test_collections_without_hybrid_search_are_searched_by_meaning(world: World,
     # By word, when that is asked for, all the same.
     filters = {"model": MODEL, "collection_id": home}
     assert passages.search(world, people.ann, "pump", mode="keyword", filters=filters)
+
+
+def test_without_a_vector_a_search_is_by_word(world: World, people: People, subtests: pytest.Subtests):
+    """Also in the default mode, which is hybrid."""
+    passages.put(world, people.ann, "zebra", "zebra crossing", "pump")
+    arguments = {"query_text": "zebra", "filters": {"model": MODEL}}
+    expected = passages.search(world, people.ann, "zebra")
+    assert len(expected) == 2
+    for mode in ({}, {"mode": "hybrid"}, {"mode": "hierarchical"}, {"mode": "keyword"}):
+        with subtests.test(mode=mode):
+            answer = people.ann.direct().rpc("rag_search", arguments | mode)
+            assert answer.status_code == 200, answer.text
+            assert passages.untimed(answer.json()) == passages.untimed(expected)
