@@ -1,4 +1,4 @@
-"""administration: the platform's health, for anybody, and its figures, for admins of an org."""
+"""administration: health; figures and audit events for admins of an org; the caller's orgs."""
 
 from typing import Annotated, Any
 
@@ -8,14 +8,17 @@ from shared.app import create_app, lambda_handler
 from shared.callers import Core, Visitor, with_scope
 from shared.dialects import administration as wire
 from shared.health import check
+from shared.orgs import listed
 from shared.probes import State
+from shared.stats import events as events_of
 from shared.stats import stats as stats_of
 from shared.types import Principal, Scope
 
 # (It starts without what embeds and answers: that they do not is what health is to say.)
-app = create_app(wire, "administration", searches=False, errors=(401, 403, 429, 500, 503))
+app = create_app(wire, "administration", searches=False, errors=(400, 401, 403, 429, 500, 503))
 
 Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
+Anyone = Annotated[Principal, with_scope(*Scope)]
 GONE: dict[int | str, dict[str, Any]] = {
     503: {"model": wire.Health, "description": "The same report, of a database that is gone"}
 }
@@ -34,6 +37,28 @@ def health(caller: Visitor, core: Core) -> Response:
 @app.get("/v1/stats")
 def stats(caller: Admin, core: Core) -> wire.Stats:
     return wire.Stats.of(stats_of(core, caller))
+
+
+@app.get("/api/v1/orgs")
+@app.get("/v1/orgs")
+def orgs(caller: Anyone, core: Core) -> wire.Orgs:
+    return wire.Orgs.of(listed(core.database, caller))
+
+
+@app.get("/api/v1/events")
+@app.get("/v1/events")
+def events(
+    caller: Admin,
+    core: Core,
+    limit: wire.Limit = 20,
+    offset: wire.Offset = 0,
+    namespace: wire.Namespace | None = None,
+    event: wire.EventName | None = None,
+) -> wire.Events:
+    rows, total = events_of(core, caller, limit, offset, namespace, event)
+    return wire.Events(
+        data=[wire.Event(**row) for row in rows], pagination=wire.Pagination.of(total, limit, offset)
+    )
 
 
 handler = lambda_handler(app)

@@ -1,4 +1,5 @@
-"""chat-completions: OpenAI's chat completions, over an index where the request names one."""
+"""chat-completions: OpenAI's chat completions, over documents where the request names an index or the model
+rag; and the models that it takes."""
 
 from functools import partial
 from typing import Annotated
@@ -8,6 +9,7 @@ from starlette.responses import Response
 from shared.app import create_app, lambda_handler
 from shared.callers import Core, Renewed, require_scope, with_scope
 from shared.chat import complete as completions
+from shared.chat import models as listed
 from shared.dialects import chat as wire
 from shared.sse import DESCRIBED, EventStream, events
 from shared.types import Principal, Scope
@@ -37,6 +39,11 @@ async def complete(caller: Asker, renewed: Renewed, core: Core, body: wire.Compl
         return EventStream(events(streamed.parts, said, wire.broken, wire.DONE), streamed.until)
     completed = await completions.complete(core, renewed, asked)
     return Response(wire.answer(completed.answer, completed.matches), media_type="application/json")
+
+
+@app.get("/v1/models")
+def models(caller: Asker, core: Core) -> wire.Models:
+    return wire.Models(data=[wire.Model(**model) for model in listed.models(core, caller)])
 
 
 handler = lambda_handler(app)

@@ -21,6 +21,7 @@ app = create_app(wire, "collections", searches=False, errors=ERRORS, headers=["i
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.COLLECTIONS_MANAGE)]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE)]
+Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE)]
 
 
 async def _id_of_path(collection_id: str) -> str:
@@ -73,6 +74,13 @@ def update(caller: Manager, core: Core, collection: Id, body: wire.CollectionCha
 def delete(caller: Manager, core: Core, collection: Id, cascade: bool = False) -> Response:
     collections.delete(core.database, caller, collection, cascade=cascade)
     return Response(status_code=204)
+
+
+@app.post("/api/v1/collections/{collection_id}/graph", status_code=202)
+@app.post("/v1/collections/{collection_id}/graph", status_code=202)
+def build_graph(caller: Writer, core: Core, collection: Id, body: wire.GraphBuild) -> wire.GraphQueued:
+    queued = collections.build_graph(core.database, caller, collection, again=body.again)
+    return wire.GraphQueued(collection_id=collection, queued=queued)
 
 
 def _create(core: Core, caller: Principal, body: wire.NewCollection) -> wire.Collection:

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from shared import documents
 from shared.app import create_app, lambda_handler
-from shared.callers import Core, Linked, with_scope
+from shared.callers import Core, Linked, PublicUrl, with_scope
 from shared.dialects import documents as wire
 from shared.documents import Brought, Page
 from shared.errors import about
@@ -138,15 +138,19 @@ def status(caller: Reader, core: Core, document: Id) -> wire.DocumentStatus:
 @app.get("/api/v1/documents/{document_id}/url")
 @app.get("/v1/documents/{document_id}/url")
 def url(
-    caller: Reader, core: Core, document: Id, request: Request, expires_in: Lifetime = LIFETIME_SECONDS
+    caller: Reader,
+    core: Core,
+    document: Id,
+    request: Request,
+    public_url: PublicUrl,
+    expires_in: Lifetime = LIFETIME_SECONDS,
 ) -> wire.DocumentUrl:
     row = documents.get(core.database, caller, document)
     link = new_link(caller, row, expires_in)
-    path = request.url.path.removesuffix("/url").rpartition("/")[0] + f"/{document}/original"
-    query = f"token={link_to(core.require_signer(), link)}"
-    url = str(request.url.replace(path=path, query=query))
+    folder = request.url.path.removesuffix("/url").rpartition("/")[0]
+    token = link_to(core.require_signer(), link)
     return wire.DocumentUrl(
-        url=url,
+        url=f"{public_url}{folder}/{document}/original?token={token}",
         expires_in=expires_in,
         expires_at=datetime.fromtimestamp(link.expires, UTC),
         filename=row["filename"],

@@ -7,11 +7,12 @@ from starlette.responses import JSONResponse
 
 from shared import indexes, named
 from shared.app import create_app, lambda_handler
-from shared.callers import Core, Renewed, with_scope
+from shared.callers import Core, Renewed, guard_from, in_authorization, with_scope
 from shared.dialects import index as wire
 from shared.dialects.detail import CollectionName
 from shared.documents import MAX_BYTES
 from shared.indexes import Text
+from shared.ingest import Guard
 from shared.measures import measured
 from shared.types import Principal, Scope
 
@@ -26,16 +27,17 @@ app = create_app(
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE, anonymous=True)]
 Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE, anonymous=True)]
+Guarded = Annotated[Guard, guard_from(in_authorization)]
 Name = Annotated[CollectionName, Path()]
 # A hundred documents are ten megabytes then.
 MaxTextLength = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @app.post("/index", response_model=list[wire.Document])
-def create(caller: Writer, renewed: Renewed, core: Core, body: wire.Indexing) -> Any:
+def create(caller: Writer, renewed: Renewed, core: Core, guard: Guarded, body: wire.Indexing) -> Any:
     with measured(core.database, renewed, "index"):
         texts = [Text.new(document.text, document.metadata) for document in body.documents]
-        rows = indexes.add(core.database, core.embedder, renewed, body.index_name, texts)
+        rows = indexes.add(core.database, core.embedder, renewed, body.index_name, texts, guard)
         return JSONResponse([wire.Document.of(row).model_dump() for row in rows])
 
 
@@ -64,12 +66,12 @@ def documents(
 
 @app.post("/indexes/{index_name:path}/documents")
 def change(
-    caller: Writer, renewed: Renewed, core: Core, index_name: Name, body: wire.Changes
+    caller: Writer, renewed: Renewed, core: Core, guard: Guarded, index_name: Name, body: wire.Changes
 ) -> wire.Changed:
     with measured(core.database, renewed, "indexes_update_document"):
         texts = [Text(document.doc_id or "", document.text, document.metadata) for document in body.documents]
         named = [text for text in texts if text.name]
-        changed = indexes.change(core.database, core.embedder, renewed, index_name, named)
+        changed = indexes.change(core.database, core.embedder, renewed, index_name, named, guard)
         absent = [*changed.absent, *(text.row() for text in texts if not text.name)]
         return wire.Changed(
             updated_documents=[wire.Document.of(row) for row in changed.updated],

@@ -19,7 +19,7 @@ from shared.dialects import platform as wire
 from shared.dialects.webhooks import message_of
 from shared.graph.build import Builder
 from shared.jobs import Done, Jobs
-from shared.removals import remove_due
+from shared.removals import remove_deleted_collections, remove_due
 from shared.work import Worker
 
 # How long a call goes on claiming; what it has claimed then, it finishes.
@@ -64,6 +64,7 @@ def _work(core: Core) -> Report:
             finished.set()
         sent = delivering.result()
         read, all_read = reading.result()
+    remove_deleted_collections(core.database, signer)
     if core.storage:
         remove_due(core.database, signer, core.storage)
     return Report(

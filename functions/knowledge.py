@@ -8,10 +8,11 @@ from starlette.responses import JSONResponse, Response
 
 from shared import knowledge, named
 from shared.app import create_app, lambda_handler
-from shared.callers import Core, in_either_header, renewed_from, with_scope
+from shared.callers import Core, guard_from, in_either_header, renewed_from, with_scope
 from shared.dialects import knowledge as wire
 from shared.dialects.detail import CollectionName, DocumentName
 from shared.documents import MAX_BYTES
+from shared.ingest import Guard
 from shared.knowledge import Asked, Text
 from shared.types import Principal, Scope
 
@@ -32,6 +33,7 @@ Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, credential=in_ei
 Retriever = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_either_header)]
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, credential=in_either_header)]
 Renewed = Annotated[Callable[[], Principal], renewed_from(in_either_header)]
+Guarded = Annotated[Guard, guard_from(in_either_header)]
 Namespace = Annotated[CollectionName, Path()]
 
 
@@ -54,13 +56,13 @@ def namespaces(caller: Reader, core: Core) -> wire.Namespaces:
 
 @app.post(PREFIX + "/{namespace:path}/documents", status_code=201)
 def ingest(
-    caller: Writer, renewed: Renewed, core: Core, namespace: Namespace, body: wire.Ingestion
+    caller: Writer, renewed: Renewed, core: Core, guard: Guarded, namespace: Namespace, body: wire.Ingestion
 ) -> wire.Ingested:
     texts = [
         Text(document.document_id, document.text, document.metadata, document.source, document.title)
         for document in body.documents
     ]
-    return wire.Ingested.of(knowledge.ingest(core, renewed, namespace, texts))
+    return wire.Ingested.of(knowledge.ingest(core, renewed, namespace, texts, guard))
 
 
 @app.get(PREFIX + "/{namespace:path}/documents")

@@ -4,7 +4,7 @@ from shared.app import create_app, lambda_handler
 from shared.callers import Caller, Core
 from shared.dialects import rag
 
-app = create_app(rag, "rag-search", errors=(400, 401, 413, 429, 500))
+app = create_app(rag, "rag-search", errors=(400, 401, 413, 429, 500, 503))
 
 
 @app.post("/api/rag/search")

@@ -4,6 +4,7 @@ RAG_FUNCTIONS chooses them; only the chosen are imported, and health is always a
 file of this folder that holds an `app`.
 """
 
+import json
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterable
@@ -11,12 +12,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from threading import Lock
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
+from shared import reference
 from shared.app import create_app
 from shared.config import read_frame
 from shared.dialects import rag
@@ -36,12 +40,17 @@ KEEP_ALIVE_SECONDS = 75
 
 
 class Functions:
-    """An ASGI app that hands each request to the function that has a route for its path."""
+    """An ASGI app that hands each request to the function that has a route for its path, and serves the
+    reference of all of them."""
 
     def __init__(self, slugs: Iterable[str]) -> None:
         self.apps: list[FastAPI] = [import_module(SLUGS[slug]).app for slug in slugs]
-        # Without routes: it has only the frame's answer to a path that nobody serves.
-        self._nobody = create_app(rag, "server", errors=(404,))
+        self._lock = Lock()
+        self._written: tuple[bytes, bytes] | None = None
+        # It also answers for paths that no function serves.
+        self._own = create_app(rag, "server", errors=(404,))
+        self._own.add_api_route("/openapi.json", self._document, include_in_schema=False)
+        self._own.add_api_route("/docs", self._page, include_in_schema=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         for app in self.apps:
@@ -49,7 +58,21 @@ class Functions:
             if any(route.matches(scope)[0] is not Match.NONE for route in app.routes):
                 await app(scope, receive, send)
                 return
-        await self._nobody(scope, receive, send)
+        await self._own(scope, receive, send)
+
+    def _document(self) -> Response:
+        return Response(self._reference()[0], media_type="application/json")
+
+    def _page(self) -> Response:
+        return HTMLResponse(self._reference()[1], headers=reference.HEADERS)
+
+    def _reference(self) -> tuple[bytes, bytes]:
+        """The OpenAPI document of all functions, and its page: written once, which takes a second."""
+        with self._lock:
+            if self._written is None:
+                document = reference.merged(self.apps)
+                self._written = json.dumps(document).encode(), reference.page(document).encode()
+            return self._written
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:

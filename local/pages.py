@@ -1,12 +1,13 @@
-"""The playground as the local gateway serves it: static files under a strict policy, and, for whoever has the
-address that `serve` printed, the demo's people with a token each.
+"""The playground as the local gateway serves it: static files under a strict policy, and, for those who have
+the address that `serve` printed, the demo's users with a token and sample questions each.
 
-Deployed, the folder playground/ is put behind any web server as it is; there nobody is offered.
+Deployed, the folder playground/ is put behind any web server as it is; there no user is offered.
 """
 
 import hmac
 import json
 import os
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from starlette.routing import Route
 from local import tokens
 
 FOLDER = Path(__file__).parent / "playground"
+QUESTIONS = Path(__file__).parent / "questions.toml"
 # As supabase/seed.sql has them.
 PEOPLE = (
     ("00000000-0000-4000-8000-000000000102", "tomas@halden.example", "member of Halden Instruments"),
@@ -59,11 +61,26 @@ async def people(request: Request) -> Response:
     if not hmac.compare_digest(given.encode(), os.environ["LOCAL_DOOR"].encode()):
         return JSONResponse({"message": "open the address that `serve` printed"}, status_code=403)
     key, url = json.loads(os.environ["LOCAL_SIGNING_KEY"]), os.environ["SUPABASE_URL"]
+    questions = samples()
     offered = [
-        {"email": email, "about": about, "token": tokens.user_token(key, url, user_id, email)}
+        {
+            "email": email,
+            "about": about,
+            "token": tokens.user_token(key, url, user_id, email),
+            "questions": questions.get(email, []),
+        }
         for user_id, email, about in PEOPLE
     ]
     return JSONResponse(offered, headers={"Cache-Control": "no-store"})
+
+
+def samples() -> dict[str, list[str]]:
+    """By user the demo's questions that the user's documents answer without a filter."""
+    questions: dict[str, list[str]] = {}
+    for question in tomllib.loads(QUESTIONS.read_text())["question"]:
+        if "expects" in question and "filters" not in question:
+            questions.setdefault(question["asker"], []).append(question["text"])
+    return questions
 
 
 def routes() -> Sequence[Route]:

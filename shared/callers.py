@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any
 
+from anyio import from_thread
 from fastapi import Depends, Header, Request
 from limits import parse
 from pydantic import SecretStr
@@ -18,6 +19,7 @@ from shared.auth import bearer
 from shared.config import read_settings
 from shared.errors import (
     ApiKeysOff,
+    ClientLeft,
     DatabaseFailed,
     DatabaseTimedOut,
     Forbidden,
@@ -26,10 +28,11 @@ from shared.errors import (
     Unauthorized,
 )
 from shared.ids import id_of
+from shared.ingest import Guard
 from shared.keyring import KeyRing
 from shared.keys import is_key
-from shared.limit import Spending, spend
-from shared.links import principal_of
+from shared.limit import Spending, spend, spend_text
+from shared.links import principal_of, public_url
 from shared.pipeline import Pipeline
 from shared.trace import step
 from shared.types import Principal, Scope
@@ -133,6 +136,28 @@ def renewed_from(credential: Any) -> Any:
 Renewed = Annotated[Callable[[], Principal], renewed_from(in_authorization)]
 
 
+def guard_from(credential: Any) -> Any:
+    """For a handler, not async, that stores texts before it answers: `Annotated[Guard, guard_from(...)]`."""
+
+    async def guard(
+        request: Request,
+        core: Core,
+        renewed: Annotated[Callable[[], Principal], renewed_from(credential)],
+    ) -> Guard:
+        def admit(text_bytes: int) -> None:
+            function, limit = request.app.state.function, core.settings.rag_ingest_bytes_per_minute
+            spend_text(core.database, renewed, function, text_bytes, limit)
+
+        def require_client() -> None:
+            # On Lambda no disconnection is ever reported.
+            if from_thread.run(request.is_disconnected):
+                raise ClientLeft
+
+        return Guard(admit, require_client)
+
+    return Depends(guard)
+
+
 def _visitor(core: Core, authorization: Authorization = None) -> Principal | None:
     if authorization is None:
         return None
@@ -159,6 +184,17 @@ def _by_link(request: Request, core: Core, document_id: str, token: str) -> Prin
 
 # Whoever has a link to the original of the path's document (links.py). Raises Unauthorized, RateLimited.
 Linked = Annotated[Principal, Depends(_by_link)]
+
+
+async def _public_url(request: Request, core: Core) -> str:
+    # As Mangum hands on what API Gateway, or a function URL, says itself.
+    context = request.scope.get("aws.event", {}).get("requestContext", {})
+    host = request.headers.get("host", "")
+    return public_url(core.settings, request.url.scheme, host, context.get("domainName"))
+
+
+# The address that links begin with. Raises PublicUrlUnset.
+PublicUrl = Annotated[str, Depends(_public_url)]
 
 
 def _operator(core: Core, authorization: Authorization = None) -> None:

@@ -48,8 +48,18 @@ def update(database: Database, caller: Principal, collection: str, changes: Row)
 
 
 def delete(database: Database, caller: Principal, collection: str, *, cascade: bool) -> None:
-    """Raises NotFound; Conflict for one that has documents, unless they go with it; Forbidden where some of
-    those are other people's own."""
+    """Without `cascade`, raises Conflict for a collection that has documents. Private documents of others do
+    not count, and stay: the collection is then visible to their owners alone. Raises NotFound too."""
     with about(collection_id=collection):
         arguments = {"collection_id": collection, "cascade": cascade}
         database.call(caller, "rag_delete_collection", arguments, patient=True)
+
+
+def build_graph(database: Database, caller: Principal, collection: str, *, again: bool) -> int:
+    """Queue the collection's documents for the worker, which extracts names and relations: those that were
+    never read or were given up, with `again` all of them. Returns how many were queued. Documents that the
+    caller does not see are neither queued nor counted. Raises NotFound; Conflict for a collection that is not
+    in the graph."""
+    with about(collection_id=collection):
+        arguments = {"collection_id": collection, "again": again}
+        return int(database.call(caller, "rag_build_graph", arguments, patient=True))

@@ -216,11 +216,15 @@ class Settings(FrameSettings):
     # Callers.
     rag_rate_limit: Rate = "60/minute"
     rag_api_rate_limit: Rate = "600/minute"
+    # Text that a user may have embedded in a minute by APIs that store it before they answer.
+    rag_ingest_bytes_per_minute: Annotated[int, Field(ge=1024, le=2**30)] = 4 * 1024 * 1024
     # What signs the tokens of API keys; only functions that take keys are given it.
     rag_signing_key: Annotated[SecretStr, AfterValidator(_signing_key)] | None = None
     rag_metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None
     # Shows the database that a call comes from these functions; its SHA-256 is in rag.settings.
     rag_functions_secret: Annotated[SecretStr, AfterValidator(_functions_secret)] | None = None
+    # The address that clients use, which links begin with.
+    rag_public_url: Address | None = None
     # What a schedule calls the worker with over HTTP.
     rag_worker_token: Annotated[SecretStr, Field(min_length=16)] | None = None
     # How often the schedule calls it. Health reports a queue whose work has been due for three intervals.

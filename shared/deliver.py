@@ -94,16 +94,13 @@ class Courier:
         rows: list[Row] = self._call("rag_claim_deliveries", arguments)
         if not rows:
             return Sent()
-        with (
-            patient_client(SECONDS, admits=self._networks.require) as client,
-            ThreadPoolExecutor(CLAIMED) as pool,
-        ):
-            delivered = sum(pool.map(lambda row: self._deliver(client, row), rows))
+        with ThreadPoolExecutor(CLAIMED) as pool:
+            delivered = sum(pool.map(self._deliver, rows))
         return Sent(len(rows), delivered)
 
-    def _deliver(self, client: httpx.Client, row: Row) -> bool:
+    def _deliver(self, row: Row) -> bool:
         try:
-            answer = self._send(client, row)
+            answer = self._send(row)
         except Exception as unforeseen:
             # Whatever one of them is, the others are sent, and it comes to its end.
             log.warning("delivery %s: %s", row["delivery_id"], type(unforeseen).__name__)
@@ -124,7 +121,7 @@ class Courier:
             log.warning("delivery %s: its end could not be written (%s)", row["delivery_id"], error.because)
         return answer.error is None
 
-    def _send(self, client: httpx.Client, row: Row) -> _Answer:
+    def _send(self, row: Row) -> _Answer:
         message = self._message_of(row)
         headers = {
             "Content-Type": "application/json",
@@ -132,11 +129,14 @@ class Courier:
             **signed(message, datetime.now(UTC), row["secret"], row["old_secret"]),
         }
         try:
-            with within(SECONDS):
-                address = self._networks.require_url(row["url"])
-                # What it answers beyond the status is nobody's to read.
-                with client.stream("POST", address, content=message.body, headers=headers) as answer:
-                    status = answer.status_code
+            address = self._networks.require_url(row["url"])
+            with (
+                within(SECONDS),
+                patient_client(SECONDS, admits=self._networks.require, org_id=row["org_id"]) as client,
+                # Of the response only the status is read.
+                client.stream("POST", address, content=message.body, headers=headers) as answer,
+            ):
+                status = answer.status_code
         except AddressRefused:
             return _Answer(error="address_refused")
         except httpx.TimeoutException:

@@ -4,6 +4,7 @@ import re
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -53,6 +54,10 @@ class Edge:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
+                location = urlsplit(headers.get("Location", ""))
+                if location.netloc and location.netloc == Headers(scope=scope).get("host"):
+                    # Starlette's redirect to the path without a slash, to whatever host the request names.
+                    headers["Location"] = urlunsplit(("", "", location.path, location.query, ""))
                 if (spending := state.get("spending")) is not None:
                     headers.update(spending.headers())
             await send(message)

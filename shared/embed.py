@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from shared.minilm import MiniLM
 
 DIMENSIONS = 1536
+# How many passages of an ingestion are embedded before its lease or client is checked again: a few seconds of
+# the local model.
+EMBEDDED_AT_ONCE = 64
 # Only these models can be asked for so many; others have their own.
 SIZED = "text-embedding-3"
 # Before a busy or broken endpoint is tried again, in seconds, unless it says how long.

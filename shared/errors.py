@@ -3,9 +3,12 @@ the envelope. A class's docstring is its default message and is read by callers:
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+# After which a caller tries again that met a lock, or that has as many writes under way as it may have.
+BUSY_SECONDS = "3"
 
 
 class ConfigurationError(Exception):
@@ -99,6 +102,13 @@ class MethodNotAllowed(RagError):
     code = "method_not_allowed"
 
 
+class PublicUrlUnset(RagError):
+    """Links cannot be made for this host. Set RAG_PUBLIC_URL to the address that clients use."""
+
+    status = 503
+    code = "public_url_unset"
+
+
 class Conflict(RagError):
     """What is already here does not allow that."""
 
@@ -174,6 +184,14 @@ class BodyTooLarge(RagError):
     code = "body_too_large"
 
 
+class ClientLeft(RagError):
+    """The client has left: the work is stopped, and nothing is stored."""
+
+    # As nginx logs it. The response reaches no client.
+    status = 499
+    code = "client_left"
+
+
 class RateLimited(RagError):
     """Too many requests. Please wait."""
 
@@ -204,6 +222,16 @@ class DatabaseTimedOut(RagError):
     """The database took too long. Please ask for less at once, or try again."""
 
     code = "database_timeout"
+
+
+class DatabaseBusy(RagError):
+    """The database is busy with other changes. Please try again in a few seconds."""
+
+    status = 503
+    code = "database_busy"
+
+    def __init__(self, message: str | None = None, **more: Any) -> None:
+        super().__init__(message, headers={"Retry-After": BUSY_SECONDS}, **more)
 
 
 class ApiKeysOff(RagError):
@@ -252,7 +280,7 @@ class ReadingBusy(RagError):
 
 
 class NoModel(RagError):
-    """No model is configured here. With an index_name, answers are sentences extracted from its documents."""
+    """No model is configured here. With an index_name or the model rag, answers are extracted sentences."""
 
     status = 503
     code = "no_model"
@@ -287,6 +315,18 @@ def about(**details: Any) -> Iterator[None]:
         raise
 
 
+# What our SQL functions raise.
+RAISED: Mapping[str, Callable[..., RagError]] = {
+    "PT400": InvalidRequest,
+    "PT403": Forbidden,
+    "PT404": NotFound,
+    "PT409": Conflict,
+    "PT413": BodyTooLarge,
+    "PT429": RateLimited,
+    "PT503": DatabaseBusy,
+}
+
+
 def error_from_sql(code: str | None, message: str | None, detail: object) -> RagError:
     """The noun for an error that PostgREST reported.
 
@@ -295,23 +335,16 @@ def error_from_sql(code: str | None, message: str | None, detail: object) -> Rag
     """
     because = f"SQL {code}"
     machine = detail if isinstance(detail, str) and re.fullmatch(r"[a-z_]{1,40}", detail) else None
+    if raised := RAISED.get(code or ""):
+        return raised(message, code=machine, because=because)
     match code or "":
-        case "PT404":
-            return NotFound(message, code=machine, because=because)
-        case "PT403":
-            return Forbidden(message, code=machine, because=because)
-        case "PT400":
-            return InvalidRequest(message, code=machine, because=because)
-        case "PT409":
-            return Conflict(message, code=machine, because=because)
-        case "PT413":
-            return BodyTooLarge(message, code=machine, because=because)
-        case "PT429":
-            return RateLimited(message, code=machine, because=because)
         case "PGRST301" | "PGRST302" | "PGRST303":
             return Unauthorized("The token is not valid or has expired.")
         case "42501":
             return Forbidden(because=because)
+        # A lock that was not free within the lock time-out (rag.begin_call).
+        case "55P03":
+            return DatabaseBusy(because=because)
         # A statement that took too long; a pool that had no connection free in time.
         case "57014" | "PGRST003":
             return DatabaseTimedOut(because=because)

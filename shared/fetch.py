@@ -41,12 +41,15 @@ class Fetched:
     filename: str | None
 
 
-def fetch(url: str, networks: Networks, max_bytes: int | None = None) -> Fetched:
-    """At most so many bytes, and never more than 25 MB.
+def fetch(url: str, networks: Networks, max_bytes: int | None = None, org_id: str = "") -> Fetched:
+    """At most so many bytes, and never more than 25 MB, from an address that the org gave.
 
     Raises AddressRefused for what nobody is to fetch, UnreadableDocument for what is not there, too large,
     or too slow, FetchFailed for what may be there another time."""
-    with within(SECONDS), patient_client(SILENCE_SECONDS, admits=networks.require) as client:
+    with (
+        within(SECONDS),
+        patient_client(SILENCE_SECONDS, admits=networks.require, org_id=org_id) as client,
+    ):
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 with client.stream("GET", networks.require_url(url), headers=HEADERS) as answer:

@@ -12,7 +12,7 @@ from shared.clean import clean
 from shared.documents import first_words, title_of
 from shared.embed import Embedder
 from shared.errors import about
-from shared.ingest import Cut, NewDocument, content_hash, ingest_many
+from shared.ingest import UNGUARDED, Cut, Guard, NewDocument, content_hash, ingest_many
 from shared.named import Row, find, find_or_none, present
 from shared.postgrest import Database
 from shared.types import Acting, Principal
@@ -50,7 +50,12 @@ class Changed:
 
 
 def add(
-    database: Database, embedder: Embedder, caller: Acting, index: str, texts: Sequence[Text]
+    database: Database,
+    embedder: Embedder,
+    caller: Acting,
+    index: str,
+    texts: Sequence[Text],
+    guard: Guard = UNGUARDED,
 ) -> list[Row]:
     """The documents as they are now, in order. The index is created when it is new and there is a document. A
     text that is there stays as it is; one whose document says something else by now takes its place again.
@@ -63,13 +68,18 @@ def add(
     rows = {name: text.row() for name, text in wanted.items()}
     same = {name: row for name, row in there.items() if _says(row, rows[name])}
     new = [text for name, text in wanted.items() if name not in same]
-    ingest_many(database, embedder, caller, index, _documents(new), cut=Cut.of_home(home))
+    ingest_many(database, embedder, caller, index, _documents(new), cut=Cut.of_home(home), guard=guard)
     kept = {name: {**rows[name], "metadata": row["metadata"]} for name, row in same.items()}
     return [kept.get(text.name) or rows[text.name] for text in texts]
 
 
 def change(
-    database: Database, embedder: Embedder, caller: Acting, index: str, texts: Iterable[Text]
+    database: Database,
+    embedder: Embedder,
+    caller: Acting,
+    index: str,
+    texts: Iterable[Text],
+    guard: Guard = UNGUARDED,
 ) -> Changed:
     """Give documents other texts and metadata; those that are not there stay so. Of several changes of one
     document the last counts. Raises NotFound for the index, and as ingest."""
@@ -84,7 +94,14 @@ def change(
     ]
     other = [wanted[name] for name in there if name not in same]
     stored = ingest_many(
-        database, embedder, caller, index, _documents(other), cut=Cut.of_home(home), only_present=True
+        database,
+        embedder,
+        caller,
+        index,
+        _documents(other),
+        cut=Cut.of_home(home),
+        only_present=True,
+        guard=guard,
     )
     # One that was deleted in the meantime is not made anew.
     updated = [text.name for text, kept in zip(other, stored, strict=True) if kept]
@@ -96,7 +113,7 @@ def change(
 
 
 def delete(database: Database, caller: Principal, index: str) -> None:
-    """With all its documents. Raises NotFound, and Forbidden where some are other people's own."""
+    """With its documents, as collections.delete with cascade. Raises NotFound."""
     home = find(database, caller, index)
     with about(name=index):
         collections.delete(database, caller, home["id"], cascade=True)

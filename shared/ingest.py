@@ -4,7 +4,7 @@ Every API that takes documents calls this. It writes as the caller, so row secur
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -12,7 +12,7 @@ from typing import Any
 
 from shared.chunk import Chunk
 from shared.clean import clean, clean_line, shows_nothing
-from shared.embed import Embedder, embed
+from shared.embed import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.errors import InvalidRequest, about
 from shared.fields import Fields
 from shared.graph.rows import is_graphed, names_of
@@ -91,6 +91,18 @@ class Cut:
 UNSAID = Cut()
 
 
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Bounds of an ingestion that a client waits for. `admit` takes bytes of text and raises RateLimited;
+    `require_client` raises ClientLeft. Both before anything is stored."""
+
+    admit: Callable[[int], None]
+    require_client: Callable[[], None]
+
+
+UNGUARDED = Guard(lambda _: None, lambda: None)
+
+
 def ingest(database: Database, embedder: Embedder, caller: Principal, document: NewDocument) -> Stored:
     """Store a document, or replace the one of the same external_id; searchable when this returns.
 
@@ -115,14 +127,28 @@ def ingest_many(
     *,
     cut: Cut = UNSAID,
     only_present: bool = False,
+    guard: Guard = UNGUARDED,
 ) -> list[Stored | None]:
     """The same for many of different external_ids, in the one collection of the caller's only org, or of the
     one that their token says; what became of each, in order. The collection is made when it is new. With
     `only_present` those that are not there yet are passed over, and None; no collection is NotFound.
 
     They are stored by hundreds, each hundred or none of it: after an error the first ones may be in place.
+    The guard raises before anything is stored.
     """
-    rows = prepared(embedder, documents, cut)
+    rows = prepared(embedder, documents, cut, guard)
+    return store_many(database, caller, collection, rows, only_present=only_present)
+
+
+def store_many(
+    database: Database,
+    caller: Acting,
+    collection: str,
+    rows: Sequence[dict[str, Any]],
+    *,
+    only_present: bool = False,
+) -> list[Stored | None]:
+    """The second half of ingest_many, for documents that are prepared."""
     stored: list[Stored | None] = []
     for together in _by_chunks(rows) or [[]]:
         arguments = {"collection": collection, "documents": together, "only_present": only_present}
@@ -133,11 +159,18 @@ def ingest_many(
     return stored
 
 
-def prepared(embedder: Embedder, documents: Sequence[NewDocument], cut: Cut = UNSAID) -> list[dict[str, Any]]:
+def prepared(
+    embedder: Embedder, documents: Sequence[NewDocument], cut: Cut = UNSAID, guard: Guard = UNGUARDED
+) -> list[dict[str, Any]]:
     """The documents as the database takes them, each with its chunks; all of them are embedded together.
-    Raises InvalidRequest, saying which one, and EmbeddingFailed."""
-    made = [_Prepared.of(embedder, document, number, cut) for number, document in enumerate(documents)]
-    vectors = iter(embed(embedder, [passage for one in made for passage in one.passages]))
+    Raises InvalidRequest, saying which one, EmbeddingFailed, and what the guard raises."""
+    guard.admit(sum(len(document.text.encode("utf-8", "surrogatepass")) for document in documents))
+    made = []
+    for number, document in enumerate(documents):
+        guard.require_client()
+        made.append(_Prepared.of(embedder, document, number, cut))
+    passages = [passage for one in made for passage in one.passages]
+    vectors = _embedded(embedder, passages, guard.require_client)
     return [
         {
             **one.row,
@@ -145,6 +178,17 @@ def prepared(embedder: Embedder, documents: Sequence[NewDocument], cut: Cut = UN
         }
         for one in made
     ]
+
+
+def _embedded(
+    embedder: Embedder, passages: Sequence[str], require_client: Callable[[], None]
+) -> Iterator[list[float]]:
+    vectors: list[list[float]] = []
+    for start in range(0, len(passages), EMBEDDED_AT_ONCE):
+        require_client()
+        vectors += embed(embedder, passages[start : start + EMBEDDED_AT_ONCE])
+    require_client()
+    return iter(vectors)
 
 
 @dataclass(frozen=True, slots=True)

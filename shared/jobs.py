@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from shared.errors import Conflict, RagError
+from shared.errors import Conflict, DatabaseBusy, RagError
 from shared.postgrest import Database
 from shared.sign import Signer, the_worker
 from shared.types import Principal
@@ -22,6 +22,8 @@ ATTEMPTS = 12
 # Before the next attempt, in seconds: doubled each time.
 FIRST_PAUSE = 2
 LONGEST_PAUSE = 600
+# Before a job is claimed again that met another transaction's lock, which is no attempt.
+BUSY_PAUSE = 5
 Row = dict[str, Any]
 
 
@@ -94,9 +96,10 @@ class Jobs:
         """What the job is at; its lease lasts from now."""
         self.call(job, "rag_report_job", {"step": step, "lease_seconds": LEASE_SECONDS})
 
-    def give_up(self, job: Job, code: str, message: str, pause: int | None) -> None:
-        """Why it was not done, and in how many seconds somebody tries again: nobody, for None."""
-        arguments = {"code": code, "message": message[:500], "retry_seconds": pause}
+    def give_up(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
+        """Write why the job was not done, and after how many seconds it is due again; never, for None.
+        Without `is_attempt` the attempt does not count."""
+        arguments = {"code": code, "message": message[:500], "retry_seconds": pause, "is_attempt": is_attempt}
         try:
             self.call(job, "rag_fail_job", arguments)
         except RagError as error:
@@ -127,9 +130,11 @@ class Leases:
 
 
 class GivesUp(Protocol):
-    """Notes why a job was not done."""
+    """Writes why a job was not done."""
 
-    def give_up(self, job: Job, code: str, message: str, pause: int | None) -> None: ...
+    def give_up(
+        self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True
+    ) -> None: ...
 
 
 class Outcome:
@@ -151,8 +156,9 @@ class Outcome:
         if isinstance(error, Conflict) and error.code == "lease_lost":
             # Somebody else does it, or nobody needs it.
             return True
-        # What is wrong with a document stays wrong; what is wrong with a service may pass.
-        pause = None if error.status < 500 else self._job.pause
+        is_attempt = not isinstance(error, DatabaseBusy)
+        # A fault of the document stays; a fault of a service may pass.
+        pause = BUSY_PAUSE if not is_attempt else None if error.status < 500 else self._job.pause
         self.became = Done(failed=1) if pause is None else Done(postponed=1)
-        self._jobs.give_up(self._job, error.code, str(error), pause)
+        self._jobs.give_up(self._job, error.code, str(error), pause, is_attempt)
         return True

@@ -14,7 +14,7 @@ from shared.clean import clean_line
 from shared.documents import TITLE_CHARACTERS, first_words, title_of
 from shared.errors import AnswersOff, NotFound, RagError
 from shared.fields import Fields
-from shared.ingest import Cut, NewDocument, ingest_many
+from shared.ingest import UNGUARDED, Cut, Guard, NewDocument, prepared, store_many
 from shared.measures import Measure
 from shared.named import Row
 from shared.pipeline import Pipeline
@@ -58,7 +58,9 @@ class Asked:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def ingest(core: Pipeline, caller: Acting, namespace: str, texts: Sequence[Text]) -> list[str]:
+def ingest(
+    core: Pipeline, caller: Acting, namespace: str, texts: Sequence[Text], guard: Guard = UNGUARDED
+) -> list[str]:
     """Store texts, searchable when this returns; their names, in order, made for those without. One takes the
     place of what has its name, and no two that are named have the same. The namespace is made when it is new.
     Raises Forbidden for another user's own, and as ingest_many."""
@@ -72,16 +74,16 @@ def ingest(core: Pipeline, caller: Acting, namespace: str, texts: Sequence[Text]
 
     def put(names: Sequence[str], *, only_present: bool) -> list[str]:
         """Those that were passed over."""
-        chosen = [documents[name] for name in names]
-        stored = ingest_many(
-            core.database, core.embedder, caller, namespace, chosen, cut=cut, only_present=only_present
-        )
+        chosen = [rows[name] for name in names]
+        stored = store_many(core.database, caller, namespace, chosen, only_present=only_present)
         return [name for name, kept in zip(names, stored, strict=True) if kept is None]
 
     # What came through another API without a name goes by its id, and is replaced by that.
     ids = [text.name for text in texts if home and text.name and _is_id(text.name)]
     there = list(named.present(core.database, caller, namespace, ids)) if ids else []
     with _noted_if_it_fails(core, caller, "knowledge.ingest", namespace):
+        made = prepared(core.embedder, list(documents.values()), cut, guard)
+        rows = dict(zip(documents, made, strict=True))
         gone = put(there, only_present=True) if there else []
         put([name for name in documents if name not in there or name in gone], only_present=False)
     counted = Measure("gateway_knowledge_documents_ingested_total", len(documents))

@@ -6,13 +6,14 @@ storage where each window stands, in questions that know nothing of callers: so 
 in a context variable, and the one answer serves them all.
 """
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import time
 from typing import Any
 
-from limits import RateLimitItem
+from limits import RateLimitItem, RateLimitItemPerMinute
 from limits.storage import Storage
 from slowapi import Limiter
 from slowapi.errors import RateLimitExceeded
@@ -20,7 +21,10 @@ from starlette.requests import Request
 
 from shared.errors import DatabaseFailed, RateLimited
 from shared.postgrest import Database
-from shared.types import Principal
+from shared.types import Acting, Principal
+
+# The unit in which text is counted.
+KILOBYTE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +55,15 @@ class Window:
 
 @dataclass
 class Spending:
-    """One request against its caller's budget, and, once counted, where each window stands."""
+    """One request, or `amount` of them, against its caller's budget, and, once counted, where each window
+    stands."""
 
     database: Database
     caller: Principal
     function: str
     bucket: str
     rate: RateLimitItem
+    amount: int = 1
     windows: dict[int, Window] = field(default_factory=dict)
 
     def count(self) -> None:
@@ -67,6 +73,7 @@ class Spending:
             "bucket": self.bucket,
             "requests": self.rate.amount,
             "window_seconds": self.rate.get_expiry(),
+            "amount": self.amount,
         }
         # Again after a broken connection: a request may then count twice, and none goes uncounted.
         rows = self.database.call(self.caller, "rag_hit", arguments, again=True)
@@ -81,6 +88,11 @@ class Spending:
     def tightest(self) -> Window:
         """The window that refused, or else the one with the least room."""
         return min(self.windows.values(), key=lambda window: window.tightness)
+
+    @property
+    def retry_after(self) -> Mapping[str, str]:
+        """The header of a refusal, in seconds."""
+        return {"Retry-After": str(max(1, self.tightest.resets_at - int(time())))}
 
     def headers(self) -> dict[str, str]:
         """The X-RateLimit headers: whole numbers, the reset as a Unix timestamp in seconds."""
@@ -162,9 +174,25 @@ def spend(request: Request, spending: Spending) -> None:
             # slowapi passes over limits that it cannot read; nobody is let through by that.
             raise DatabaseFailed
     except RateLimitExceeded:
-        wait = max(1, spending.tightest.resets_at - int(time()))
-        raise RateLimited(headers={"Retry-After": str(wait)}) from None
+        raise RateLimited(headers=spending.retry_after) from None
     finally:
         _spending.reset(token)
         if spending.windows:
             request.state.spending = spending
+
+
+def spend_text(
+    database: Database, caller: Acting, function: str, text_bytes: int, bytes_per_minute: int
+) -> None:
+    """Count text in the user's budget, which all of their API keys share. More text than the limit takes the
+    whole of a minute. Raises RateLimited, with Retry-After in seconds."""
+    if text_bytes == 0:
+        return
+    who = caller if isinstance(caller, Principal) else caller()
+    rate = RateLimitItemPerMinute(bytes_per_minute // KILOBYTE)
+    amount = min(-(-text_bytes // KILOBYTE), rate.amount)
+    spending = Spending(database, who, function, "ingest", rate, amount)
+    spending.count()
+    if not spending.tightest.admitted:
+        message = f"More text than {rate.amount} KB a minute. Please wait, or send less at once."
+        raise RateLimited(message, headers=spending.retry_after)

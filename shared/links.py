@@ -2,18 +2,23 @@
 What it carries is no token of the project's: nothing but the route that it leads to takes it.
 """
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
-from shared.errors import Unauthorized
+from shared.config import Settings
+from shared.errors import PublicUrlUnset, Unauthorized
 from shared.seals import Broken, sealed, unsealed
 from shared.sign import CALL_SECONDS, Signer
 from shared.types import Principal, Scope
 
 LIFETIME_SECONDS, MAX_LIFETIME_SECONDS = 900, 24 * 60 * 60
 PURPOSE = "links to originals"
+# Names of this machine, with any port.
+LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,24 @@ class Link:
 def link_to(signer: Signer, link: Link) -> str:
     """What the link carries: anybody can read it, and nobody else can make it."""
     return sealed(signer, PURPOSE, [link.document_id, link.org_id, link.user_id, link.as_admin, link.expires])
+
+
+def public_url(settings: Settings, scheme: str, host: str, lambda_host: str | None = None) -> str:
+    """The address that links begin with: RAG_PUBLIC_URL, or one that the request cannot choose. `scheme` and
+    `host` are the request's; `lambda_host` is the name that AWS says it was received under.
+
+    Raises PublicUrlUnset for a host that is neither SUPABASE_URL's nor this machine's.
+    """
+    if settings.rag_public_url is not None:
+        return settings.rag_public_url
+    if lambda_host:
+        return f"https://{lambda_host}"
+    project = urlsplit(settings.supabase_url)
+    if host.lower() == project.netloc.lower():
+        return f"{project.scheme}://{project.netloc}"
+    if LOOPBACK.fullmatch(host.lower()):
+        return f"{scheme}://{host.lower()}"
+    raise PublicUrlUnset
 
 
 def new_link(

@@ -15,11 +15,11 @@ Row = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which page of a collection's documents: those whose metadata have all the values, with so many
-    characters of their texts (None: all)."""
+    characters of their texts."""
 
     limit: int
     offset: int = 0
-    characters: int | None = None
+    characters: int = 100_000
     metadata: Row | None = None
 
 
@@ -49,16 +49,22 @@ def names(database: Database, caller: Acting) -> list[str]:
 
 def documents(database: Database, caller: Acting, name: str, wanted: Wanted) -> tuple[list[Row], int]:
     """A page of the collection's documents, the oldest first, and how many there are. Raises as find."""
-    arguments = {
-        "collection": name,
-        "limit": wanted.limit,
-        "offset": wanted.offset,
-        "characters": wanted.characters,
-        "metadata": wanted.metadata or {},
-    }
-    with about(name=name):
-        found = database.call(caller, "rag_list_named", arguments, again=True)
-    return found["documents"], found["total"]
+    rows: list[Row] = []
+    while True:
+        arguments = {
+            "collection": name,
+            "limit": wanted.limit - len(rows),
+            "offset": wanted.offset + len(rows),
+            "characters": wanted.characters,
+            "metadata": wanted.metadata or {},
+        }
+        with about(name=name):
+            found = database.call(caller, "rag_list_named", arguments, again=True)
+        rows += found["documents"]
+        # A response has a maximum of bytes, and then fewer documents than the limit.
+        is_last = wanted.offset + len(rows) >= found["total"] or not found["documents"]
+        if is_last or len(rows) >= wanted.limit:
+            return rows, found["total"]
 
 
 def present(database: Database, caller: Acting, name: str, documents: Sequence[str]) -> dict[str, Row]:

@@ -5,11 +5,9 @@ operation is given what is left of the whole.
 """
 
 import math
-import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -18,6 +16,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import httpx
+
+from shared.resolver import Resolver
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -50,17 +50,20 @@ def pause_again(pauses: Iterator[float], at_least: float = 0) -> bool:
 
 
 def patient_client(
-    seconds: float, limits: httpx.Limits | None = None, admits: Callable[[str], None] | None = None
+    seconds: float,
+    limits: httpx.Limits | None = None,
+    admits: Callable[[str], None] | None = None,
+    org_id: str = "",
 ) -> httpx.Client:
     """A client whose single waits take at most `seconds`, and whose requests obey `within`.
 
-    `admits` raises for an IP address that is not to be connected to: it is asked of all that a host's name
-    stands for, between the one look-up and the connection.
+    `admits` is for hosts that users of the org `org_id` chose. It raises for an IP address that must not be
+    connected to, and is called for each address of a host between the one look-up and the connection.
     """
     import httpcore
 
     transport = httpx.HTTPTransport(verify=_trusted(), limits=limits or httpx.Limits())
-    _bind(transport, httpcore, admits)
+    _bind(transport, httpcore, admits, org_id)
     return httpx.Client(transport=transport, timeout=seconds)
 
 
@@ -98,9 +101,9 @@ def gateway_client(key: str, address: str, seconds: float) -> "OpenAI":
 
 
 @cache
-def _resolver(of_strangers: bool) -> ThreadPoolExecutor:
-    """Names that strangers chose hang among themselves."""
-    return ThreadPoolExecutor(8, thread_name_prefix="resolver")
+def _resolver(of_users: bool) -> Resolver:
+    """Names that users chose do not hold up those of the deployment's settings, which belong to no org."""
+    return Resolver(16, for_each_org=2) if of_users else Resolver(8, for_each_org=8)
 
 
 @cache
@@ -109,10 +112,12 @@ def _trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _bind(transport: Any, core: ModuleType, admits: Callable[[str], None] | None = None) -> None:
+def _bind(
+    transport: Any, core: ModuleType, admits: Callable[[str], None] | None = None, org_id: str = ""
+) -> None:
     # There is no public argument for it. That it works is tested with a server that drips.
     pool = transport._pool
-    pool._network_backend = _Backend(pool._network_backend, core, admits)
+    pool._network_backend = _Backend(pool._network_backend, core, admits, org_id)
 
 
 class _Stream:
@@ -150,10 +155,13 @@ class _Stream:
 class _Backend:
     """Opens such connections, of httpcore or of its next generation."""
 
-    def __init__(self, backend: Any, core: ModuleType, admits: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, backend: Any, core: ModuleType, admits: Callable[[str], None] | None, org_id: str
+    ) -> None:
         self._backend = backend
         self._core = core
         self._admits = admits
+        self._org_id = org_id
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> _Stream:
         """To the first of the host's addresses that answers: they share the time, where the operating
@@ -176,18 +184,14 @@ class _Backend:
         raise self._core.ConnectTimeout
 
     def _resolve(self, host: str, port: int, deadline: float) -> list[str]:
-        """The host's addresses. In a thread, since a name server that hangs cannot be told to stop."""
-        left = deadline - time.monotonic()
-        asking = _resolver(self._admits is not None).submit(
-            socket.getaddrinfo, host, port, type=socket.SOCK_STREAM
-        )
+        """The host's addresses."""
+        resolver = _resolver(self._admits is not None)
         try:
-            found = asking.result(None if left == math.inf else max(0.0, left))
+            return resolver.addresses(self._org_id, host, port, deadline - time.monotonic())
         except TimeoutError:
             raise self._core.ConnectTimeout from None
         except (OSError, UnicodeError) as unknown:
             raise self._core.ConnectError(str(unknown)) from unknown
-        return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 def _at_most(timeout: float | None) -> float | None:

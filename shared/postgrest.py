@@ -24,6 +24,8 @@ NO_ANSWER = {None, "502", "503", "504"}
 NOT_DONE = {"PGRST000", "PGRST002", "57P03", "08001"}
 # It was undone for the sake of another transaction, which has what it wanted by now: a deadlock, above all.
 UNDONE = {"40P01", "40001"}
+# The user had as many changes running as one user may have: nothing was done (rag.begin_write).
+TOO_MANY_WRITES = "too_many_writes"
 # What anon hears of each of our functions.
 REFUSED = "42501"
 # PostgREST plans a call with an unknown preference, and refuses to make it. (Before version 12 it makes it.)
@@ -82,10 +84,10 @@ class Database:
     ) -> Any:
         """What the SQL function returns for this caller, whoever that is by now: rows, or its scalar.
 
-        A call that surely was not carried out, because the database is just restarting, is tried again for
-        a second; with `again`, for calls that may be carried out twice, so is one whose connection broke.
-        It all takes at most the time-out of the settings, or with `patient`, for writes, over a minute.
-        Raises a RagError, also for everything SQL raised.
+        A call that surely was not carried out, because the database is just restarting or the user has too
+        many changes running, is tried again for a second; with `again`, for calls that may be carried out
+        twice, so is one whose connection broke. It all takes at most the time-out of the settings, or with
+        `patient`, for writes, over a minute. Raises a RagError, also for everything SQL raised.
         """
         with within(PATIENCE_SECONDS if patient else self._seconds):
             pauses = iter(PAUSES)
@@ -108,8 +110,9 @@ class Database:
             if error.code == "duplicate_document" and refused.hint:
                 # The one error of ours whose hint is for callers: which document it is.
                 error.details["document_id"] = refused.hint
-            if refused.code in NOT_DONE | UNDONE | PERHAPS_DONE | NO_ANSWER:
-                raise _Unavailable(error, begun=refused.code not in NOT_DONE | UNDONE) from None
+            undone = refused.code in NOT_DONE | UNDONE or error.code == TOO_MANY_WRITES
+            if undone or refused.code in PERHAPS_DONE | NO_ANSWER:
+                raise _Unavailable(error, begun=not undone) from None
             raise error from None
         except httpx.ConnectError as broken:
             raise _Unavailable(DatabaseFailed(), begun=False) from broken

@@ -113,7 +113,7 @@ class Preparer:
         if opened["path"]:
             data = self._object(job, opened["path"], opened["file_bytes"])
         elif opened["url"]:
-            fetched = fetch(opened["url"], self._networks, opened["file_bytes"])
+            fetched = fetch(opened["url"], self._networks, opened["file_bytes"], job.org_id)
             data = fetched.data
             # Kept as the original that it was made of.
             said |= {"content_type": fetched.content_type, "filename": fetched.filename}

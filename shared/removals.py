@@ -1,5 +1,8 @@
-"""Objects of Storage that no document has (sql/29_removals.sql) are deleted, each by a token that names it
-and nothing else: whose it was may have left."""
+"""Removal of what no document uses: objects of Storage, and collections that members deleted.
+
+An object (sql/29_removals.sql) is deleted by a token that names it and nothing else: its user may have left.
+A collection that a member deleted stays as long as private documents are in it (sql/21_documents.sql).
+"""
 
 import logging
 import time
@@ -31,6 +34,14 @@ def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
     except RagError as error:
         log.warning("nothing was removed: %s (%s)", error.code, error.because)
     return removed
+
+
+def remove_deleted_collections(database: Database, signer: Signer) -> None:
+    """Remove the deleted collections that have no document. A failure is logged; the next call repeats."""
+    try:
+        database.call(the_worker(signer), "rag_remove_deleted_collections", {}, again=True)
+    except RagError as error:
+        log.warning("deleted collections were not removed: %s (%s)", error.code, error.because)
 
 
 def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: str, path: str) -> bool:

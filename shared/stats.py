@@ -1,4 +1,4 @@
-"""How much an org has, for those who administer it."""
+"""An org's figures and audit events, for its admins."""
 
 from typing import Any
 
@@ -10,3 +10,13 @@ def stats(core: Pipeline, caller: Principal) -> dict[str, Any]:
     """How much there is in the orgs that the caller administers. Raises Forbidden where that is none."""
     (row,) = core.database.call(caller, "rag_stats", {}, again=True)
     return dict(row)
+
+
+def events(
+    core: Pipeline, caller: Principal, limit: int, offset: int, namespace: str | None, event: str | None
+) -> tuple[list[dict[str, Any]], int]:
+    """A page of the audit events of the orgs that the caller administers, the latest first, and how many
+    there are. Raises Forbidden where the caller administers none."""
+    arguments = {"limit": limit, "offset": offset, "namespace": namespace, "event": event}
+    found = core.database.call(caller, "rag_list_events", arguments, again=True)
+    return found["events"], found["total"]

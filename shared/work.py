@@ -8,7 +8,7 @@ The passages of several documents are embedded together.
 import time
 from collections.abc import Iterator, Sequence
 
-from shared.embed import Embedder, embed
+from shared.embed import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.errors import RagError
 from shared.jobs import Done, Job, Jobs, Leases, Outcome
 from shared.networks import Networks
@@ -19,8 +19,6 @@ from shared.transcribe import Transcriber
 
 # After which the rest of a round's documents is left for another: slow ones must not cost the others theirs.
 READING_SECONDS = 60
-# How many passages are embedded between two looks at the clock.
-EMBEDDED_AT_ONCE = 64
 
 
 class Worker:

@@ -38,7 +38,12 @@ create table rag.settings (
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
   -- Whether callers without that secret may call all exposed functions.
-  open_to_direct_callers boolean not null default false
+  open_to_direct_callers boolean not null default false,
+  -- How many calls of one user run at the same time, of those that may take long: reads and writes of direct
+  -- callers, and writes of our functions. Keep the last well below PostgREST's pool of connections (db-pool).
+  direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
+  direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
+  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
 
 alter table rag.settings enable row level security;

@@ -22,6 +22,20 @@ begin
 end;
 $$;
 
+-- Raises PT403 for a key without any of the scopes. It returns true, as rag.begin_call does.
+create function rag.require_scope(variadic scopes text[])
+returns boolean
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.has_scope(variadic scopes) then
+    raise exception 'the key lacks the scope %', array_to_string(scopes, ' or ')
+      using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  return true;
+end;
+$$;
+
 -- The one collection that the token is bound to; null when it is not, no collection's id when it is to
 -- something that is no id.
 create function rag.bound_collection()
@@ -84,7 +98,7 @@ as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
 
-revoke all on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.creator_id(),
-  rag.sought_hash(), rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.creator_id(),
-  rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;
+revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
+  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
+grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
+  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;

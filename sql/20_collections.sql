@@ -18,12 +18,20 @@ create table rag.collections (
   config jsonb not null default '{}' check (jsonb_typeof(config) = 'object' and pg_column_size(config) <= 2000),
   -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
+  -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
+  -- admins, until the last of these documents goes (21_documents.sql).
+  deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
-  primary key (org_id, id),
-  -- Two users may each have a private "notes"; the org has its own.
-  constraint collections_name unique nulls not distinct (org_id, owner_id, name)
+  primary key (org_id, id)
 );
+
+-- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
+create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
+  where deleted_at is null;
+
+-- rag_remove_deleted_collections: collections that members deleted.
+create index collections_deleted on rag.collections (deleted_at) where deleted_at is not null;
 
 alter table rag.collections enable row level security;
 alter table rag.collections force row level security;
@@ -58,10 +66,14 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
-grant select, delete on rag.collections to authenticated;
--- All columns but created_by, which keeps its default.
-grant insert (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at),
-  update (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at)
+-- Except the row that comes back as deleted (21_documents.sql).
+create policy "a collection keeps the name of its creator" on rag.collections
+  as restrictive for insert to authenticated
+  with check (created_by = (select rag.creator_id()) or deleted_at is not null);
+
+grant select, insert, delete on rag.collections to authenticated;
+-- All columns but created_by.
+grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
   on rag.collections to authenticated;
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
@@ -88,19 +100,20 @@ end;
 $$;
 
 -- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
--- says, else the caller's own before the org's. One that is being loaded has no name yet.
-create function rag.collection_named(org_id uuid, name text)
+-- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
+-- collection that the caller still sees has its name as long as no other collection has it.
+create function rag.collection_named(org_id uuid, name text, or_deleted boolean default false)
 returns setof rag.collections
 language sql stable security invoker set search_path = ''
 as $$
   select collections.*
   from rag.collections
   where collections.org_id = collection_named.org_id and collections.name = collection_named.name
-    and collections.loads is null
+    and collections.loads is null and (collections.deleted_at is null or or_deleted)
     and case when rag.user_named(collection_named.name) is null
       then collections.owner_id is null or collections.owner_id = auth.uid()
       else collections.owner_id = rag.user_named(collection_named.name) end
-  order by collections.owner_id nulls last
+  order by collections.deleted_at desc nulls first, collections.owner_id nulls last
   limit 1;
 $$;
 
@@ -130,7 +143,7 @@ begin
 end;
 $$;
 
-revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text),
+revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
   rag.ensure_collection(uuid, text) from public, anon, service_role;
-grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text),
+grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
   rag.ensure_collection(uuid, text) to authenticated;

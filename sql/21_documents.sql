@@ -46,7 +46,8 @@ create table rag.documents (
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (org_id, id),
-  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
+  -- No cascade: the trigger below deletes a collection's documents.
+  foreign key (org_id, collection_id) references rag.collections (org_id, id)
 );
 
 -- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
@@ -71,14 +72,25 @@ create policy "members use their org's documents" on rag.documents
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
+-- The collection that the running statement deletes; null outside of the trigger below. A key that may delete a
+-- collection may delete the documents in it.
+create function rag.deleted_collection()
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select nullif(current_setting('rag.deleted_collection', true), '')::uuid
+  where rag.has_scope('collections:manage');
+$$;
+
 create policy "a key reads and writes with the scopes for it" on rag.documents
   as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read'))
+    or collection_id = (select rag.deleted_collection()))
   with check ((select rag.has_scope('documents:write')));
 
 create policy "a key deletes with documents:write" on rag.documents
   as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
+  using ((select rag.has_scope('documents:write')) or collection_id = (select rag.deleted_collection()));
 
 create policy "a bound key stays in its collection" on rag.documents
   as restrictive for all to authenticated
@@ -95,32 +107,75 @@ grant insert (org_id, id, collection_id, owner_id, external_id, source_type, tit
   size_bytes, processing_info, created_at, updated_at)
   on rag.documents to authenticated;
 
--- A collection's documents go with it, past row security: a cascade runs as the tables' owner, and so do its
--- triggers since Postgres 18. Not when nobody said so (rag.cascade is false, from rag_delete_collection), and not
--- those that the caller could not have deleted one by one. (The deployer, in SQL, is nobody's user.)
-create function rag.keep_documents()
+-- A collection that a member deleted. Documents of its own visibility do not count: the policy asks row security.
+create policy "a deleted collection is seen by those who see documents in it" on rag.collections
+  as restrictive for select to authenticated
+  using (deleted_at is null or exists (
+    select from rag.documents
+    where documents.org_id = collections.org_id and documents.collection_id = collections.id));
+
+-- Deletes the collection's documents that the caller may delete, whatever API or statement deletes the collection.
+-- PT409 where there are some and rag_delete_collection was called without cascade (rag.cascade is false).
+--
+-- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
+-- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
+-- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
+-- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
+-- the deployer is no user and leaves none either. The worker removes deleted collections without documents.
+create function rag.delete_documents_of_collection()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
+declare
+  deleted rag.collections := old;
 begin
-  if current_setting('rag.cascade', true) = 'false' and exists (select from gone) then
+  if current_user = 'rag_worker' then
+    return null;
+  end if;
+  perform set_config('rag.deleted_collection', old.id::text, true);
+  delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
+  if found and current_setting('rag.cascade', true) = 'false' then
     raise exception 'the collection has documents; cascade deletes them with it'
       using errcode = 'PT409', detail = 'collection_not_empty';
-  elsif auth.uid() is not null and exists (
-    select from gone
-    where not coalesce(gone.owner_id is null or gone.owner_id = auth.uid()
-      or gone.org_id = any (array(select rag.admin_org_ids())), false)
-  ) then
-    raise exception 'there are private documents of others in it; an admin may delete those'
-      using errcode = 'PT403', detail = 'private_documents';
+  end if;
+  perform set_config('rag.deleted_collection', '', true);
+  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
+    deleted.deleted_at := coalesce(old.deleted_at, now());
+    insert into rag.collections values (deleted.*);
   end if;
   return null;
 end;
 $$;
 
-create trigger keep_documents after delete on rag.documents
-  referencing old table as gone
-  for each statement execute function rag.keep_documents();
+-- Triggers fire in the order of their names: this one before the check of the foreign key (RI_ConstraintTrigger).
+create trigger "Documents are deleted with their collection" after delete on rag.collections
+  for each row execute function rag.delete_documents_of_collection();
 
-revoke all on function rag.keep_documents() from public, anon, service_role;
-grant execute on function rag.keep_documents() to authenticated;
+-- A collection may be deleted while a document is on its way into it. The error is the foreign key's, as if the row
+-- had not come back.
+create function rag.require_undeleted_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if exists (
+    select from added
+    where not exists (
+      select from rag.collections
+      where collections.org_id = added.org_id and collections.id = added.collection_id
+        and collections.deleted_at is null)
+  ) then
+    raise exception 'the collection was deleted' using errcode = 'foreign_key_violation';
+  end if;
+  return null;
+end;
+$$;
+
+create trigger require_undeleted_collection after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.require_undeleted_collection();
+
+revoke all on function rag.deleted_collection(), rag.delete_documents_of_collection(),
+  rag.require_undeleted_collection() from public, anon, service_role;
+grant execute on function rag.deleted_collection(), rag.delete_documents_of_collection(),
+  rag.require_undeleted_collection() to authenticated;

@@ -29,9 +29,13 @@ begin
       where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
         and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
       return;
-    exception when foreign_key_violation then
-      -- It has gone by now: the next look does not see it.
-      null;
+    exception
+      when foreign_key_violation then
+        -- It has gone by now: the next look does not see it.
+        null;
+      when lock_not_available then
+        -- At the end of the transaction, where the function that was called can catch nothing any more.
+        perform rag.refuse_locked();
     end;
   end loop;
 end;
@@ -49,7 +53,8 @@ declare
     when tg_op = 'INSERT' or old.loads is not null then 'collection.created'
     else 'collection.updated' end;
 begin
-  if collection.loads is not null then
+  -- The deletion of a deleted collection was told already.
+  if collection.loads is not null or collection.deleted_at is not null then
     return null;
   end if;
   if rag.is_awaited(collection.org_id, collection.id, event) then
@@ -96,9 +101,10 @@ begin
       'error_code', document.error_code, 'error_message', document.error_message);
   elsif event = 'document.deleted' and not exists (
     select from rag.collections
-    where collections.org_id = document.org_id and collections.id = document.collection_id)
+    where collections.org_id = document.org_id and collections.id = document.collection_id
+      and collections.deleted_at is null)
   then
-    -- It went with its collection, of which is told.
+    -- It went with its collection or after it, of which is told.
     return null;
   end if;
   perform rag.tell(document.org_id, document.collection_id, document.owner_id, event, object);

@@ -1,6 +1,6 @@
 -- What was done with knowledge, by whom and when: an audit trail that holds counts and a score, and never a text or a
--- question. The functions write it, each request's as its caller and for nobody else; members of the org read it, of a
--- user's own namespace that user and the org's admins. Nobody changes or deletes it: the deployer prunes it, in SQL.
+-- question. The functions write it, each request's as its caller and for nobody else; the org's admins read it: its
+-- counts include private documents. Nobody changes or deletes it: the deployer prunes it, in SQL.
 
 create table rag.events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -46,10 +46,9 @@ create policy "a key notes what its scopes let it do" on rag.events
     then (select rag.has_scope('documents:write'))
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
--- Who asked for what, and how often, is not what a key for retrievals is given out for.
-create policy "a key reads events with admin" on rag.events
+create policy "admins read events" on rag.events
   as restrictive for select to authenticated
-  using ((select rag.has_scope('admin')));
+  using (org_id = any (array(select rag.admin_org_ids())));
 
 -- What a bound key asks for elsewhere is in no collection that it knows of.
 create policy "a bound key stays in its collection" on rag.events
@@ -75,7 +74,7 @@ declare
   home rag.collections;
 begin
   perform rag.check_user_named(org_id, rag_record_event.namespace);
-  select * into home from rag.collection_named(org_id, rag_record_event.namespace);
+  select * into home from rag.collection_named(org_id, rag_record_event.namespace, or_deleted => true);
   insert into rag.events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
@@ -86,28 +85,38 @@ begin
 end;
 $$;
 
--- A page of them, the latest first; of one namespace, or of one kind, where that is said.
+-- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and how
+-- many there are; namespace and event narrow them. PT403 for a caller who administers no org.
 create function public.rag_list_events(
-  "limit" integer default 100, "offset" integer default 0, namespace text default null, event text default null
+  "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
 )
-returns setof rag.events
+returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   perform rag.begin_call();
-  if "limit" is null or "limit" not between 1 and 1000 then
-    raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
-  elsif "offset" is null or "offset" < 0 then
-    raise exception 'offset must be at least 0' using errcode = 'PT400', detail = 'invalid_offset';
+  perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
+  if not exists (select from rag.admin_org_ids()) then
+    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
+      using errcode = 'PT403', detail = 'admin_required';
   end if;
-  return query
-  select events.*
-  from rag.events
-  where events.org_id = any (array(select rag.current_org_ids()))
-    and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
-    and (rag_list_events.event is null or events.event = rag_list_events.event)
-  order by events.created_at desc, events.id
-  limit "limit" offset "offset";
+  return (
+    with listed as (
+      select events.*
+      from rag.events
+      where events.org_id = any (array(select rag.admin_org_ids()))
+        and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
+        and (rag_list_events.event is null or events.event = rag_list_events.event)
+    ), page as (
+      select listed.*
+      from listed
+      order by listed.created_at desc, listed.id
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from listed),
+      'events', coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]'))
+    from page);
 end;
 $$;
 

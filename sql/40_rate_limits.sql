@@ -6,8 +6,9 @@
 create table rag.rate_limits (
   -- A user, or an API key: rag.caller_id().
   caller_id uuid not null,
-  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier.
-  bucket text not null check (bucket in ('rag', 'api', 'day')),
+  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: kilobytes of
+  -- text that a user, with all keys, has had stored by functions that answer when it is stored.
+  bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
   hits bigint not null check (hits >= 0),
@@ -120,8 +121,8 @@ begin
 end;
 $$;
 
--- One request, or `amount` of them, of a function: a row for each limit that the caller stands under, with
--- where its window stands now. Admitted only if all windows have room, and then counted in all, else in
+-- One request, or `amount` of them, of a function, or `amount` kilobytes of the bucket ingest: a row for each
+-- limit that the caller stands under, with where its window stands now. Admitted only if all windows have room, and then counted in all, else in
 -- none: a caller is let through exactly as often as each limit says. One round trip. It returns rows and
 -- never raises for a limit, since raising would roll the count back.
 create function public.rag_hit(
@@ -136,10 +137,17 @@ declare
   paid record;
 begin
   perform rag.begin_call();
-  if auth.uid() is null or coalesce(requests, 0) < 1 or coalesce(amount, 0) not between 1 and 1000 then
+  if auth.uid() is null or coalesce(requests, 0) < 1
+    or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
-  elsif bucket not in ('rag', 'api') or window_seconds not in (1, 60, 3600, 86400) then
+  elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
     raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
+  elsif bucket = 'ingest' then
+    -- No request, but a part of one that has been counted.
+    return query
+    select requests, window_seconds, counted.*
+    from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
+    return;
   end if;
 
   -- The minute before the day, always: two requests lock their rows in the same order.

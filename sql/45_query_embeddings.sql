@@ -33,7 +33,7 @@ create function public.rag_recall_embedding(hash text, max_age_seconds integer)
 returns real[]
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
 
   select remembered.embedding::real[]
   from rag.query_embeddings as remembered
@@ -51,7 +51,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  is_admitted constant boolean := rag.begin_call();
+  is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
   caller constant uuid := auth.uid();
   dimensions constant integer := extensions.vector_dims(embedding);
   needle extensions.halfvec(1536);

@@ -84,18 +84,20 @@ create policy "the worker claims jobs" on rag.jobs
 create policy "the worker leases jobs" on rag.jobs
   for update to rag_worker using (true) with check (state in ('running', 'failed'));
 
-create policy "the worker sees which documents are not done" on rag.documents
-  for select to rag_worker using (status in ('processing', 'failed'));
+-- Ids and states, to give documents up and to find collections without documents.
+create policy "the worker sees which documents there are" on rag.documents
+  for select to rag_worker using (true);
 
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
 grant select, insert, delete on rag.jobs to authenticated;
-grant update (state, due_at, lease, step, error_code, error_message, finished_at) on rag.jobs to authenticated;
+grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+  on rag.jobs to authenticated;
 grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;
-grant select (org_id, id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
+grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 
 -- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
 -- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held

@@ -66,8 +66,8 @@ $$;
 -- labels, metadata, filename, content_type, size_bytes, and bytes in base64, url, or the path of an object that the
 -- caller has uploaded (rag_begin_upload), which again is the same document. One of the same external_id takes
 -- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
--- the id of the document in hint; PT429 for one more than the org's tier allows, PT413 for a larger file, PT404 for
--- an upload that nobody expects.
+-- the id of the document in hint, and for a deleted collection; PT429 for one more than the org's tier allows, PT413
+-- for a larger file, PT404 for an upload that nobody expects.
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -88,7 +88,10 @@ begin
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
     filename text, content_type text, size_bytes bigint, url text, path text);
-  if coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
+  if home.deleted_at is not null then
+    raise exception 'the collection was deleted; it takes no more documents'
+      using errcode = 'PT409', detail = 'collection_deleted';
+  elsif coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
     raise exception 'this org''s tier takes files of at most % bytes', largest
       using errcode = 'PT413', detail = 'file_too_large';
   end if;
@@ -145,6 +148,8 @@ begin
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.shown(stored);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 

@@ -4,19 +4,21 @@
 -- once, or its job is claimed again.
 
 -- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
--- was brought anew or deleted.
-create function rag.held_job()
+-- was brought anew or deleted. with_document: the document is locked too.
+create function rag.held_job(with_document boolean default true)
 returns rag.jobs
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held rag.jobs;
 begin
-  -- The document first, as everybody who deletes or replaces one locks it.
-  perform from rag.documents
-  join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-  where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
-  for update of documents;
+  if with_document then
+    -- The document first: every transaction that deletes or replaces one locks it before its job.
+    perform from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
+    for update of documents;
+  end if;
   select * into held
   from rag.jobs
   where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease() and state = 'running'
@@ -145,14 +147,18 @@ begin
 end;
 $$;
 
--- It did not work, and why. retry_seconds: after which to try again; null: never, and the document says so.
-create function public.rag_fail_job(code text, message text, retry_seconds integer default null)
+-- The job failed, and why. retry_seconds: after which it is due again; null: never, and the document has the error.
+-- is_attempt: false does not count the attempt. A job that is due again leaves its document alone, and does not wait
+-- for the document's lock, which may be the one that the job could not get.
+create function public.rag_fail_job(
+  code text, message text, retry_seconds integer default null, is_attempt boolean default true
+)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.held_job(with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents
@@ -161,6 +167,7 @@ begin
   end if;
   update rag.jobs
   set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
+    attempts = jobs.attempts - case when is_attempt then 0 else 1 end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
     error_code = code, error_message = message,
     finished_at = case when retry_seconds is null then clock_timestamp() end
@@ -168,11 +175,11 @@ begin
 end;
 $$;
 
-revoke all on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+revoke all on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
   public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer)
+  public.rag_fail_job(text, text, integer, boolean)
   from public, anon, service_role;
-grant execute on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+grant execute on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
   public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer)
+  public.rag_fail_job(text, text, integer, boolean)
   to authenticated;

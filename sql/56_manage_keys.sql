@@ -86,7 +86,7 @@ begin
   if collection is not null then
     select named.id into bound
     from rag.collections as named
-    where named.org_id = rag_create_key.org_id and named.name = collection
+    where named.org_id = rag_create_key.org_id and named.name = collection and named.deleted_at is null
       and (named.owner_id is null or named.owner_id = auth.uid())
     order by named.owner_id nulls last
     limit 1;

@@ -56,7 +56,7 @@ begin
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, case when private then auth.uid() end, name, description, coalesce(metadata, '{}'),
     coalesce(config, '{}'))
-  on conflict on constraint collections_name do nothing
+  on conflict do nothing
   returning * into made;
   if made.id is null then
     raise exception 'there is a collection of that name already'
@@ -92,7 +92,9 @@ begin
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.collections ' || org_id::text, 0));
   if allowed <= (
-    select count(*) from rag.collections where collections.org_id = require_room_for_a_collection.org_id
+    select count(*)
+    from rag.collections
+    where collections.org_id = require_room_for_a_collection.org_id and collections.deleted_at is null
   ) then
     raise exception 'this org''s tier has room for % collections', allowed
       using errcode = 'PT429', detail = 'collection_limit_reached';
@@ -109,7 +111,7 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  perform rag.begin_call();
+  perform rag.begin_call(), rag.require_scope('documents:read', 'collections:manage');
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
   return (
     with placed as (
@@ -156,7 +158,8 @@ create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  -- Retrieval checks its collection with retrievals:read.
+  select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
 
   select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
 $$;
@@ -207,11 +210,13 @@ begin
     perform rag.follow_switch(changed, was_graphed);
   end if;
   return next rag.shown(changed);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
--- cascade: with all its documents; without it one that has some stays, PT409. PT403 where there are documents
--- that the caller may not delete: other people's private ones, which only an admin may.
+-- cascade: with its documents; without it one that has some stays, PT409. Private documents of others neither go nor
+-- count, unless the caller is an admin: they keep the collection for their owners (21_documents.sql).
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -221,14 +226,39 @@ declare
   is_admitted constant boolean := rag.begin_write();
   gone rag.collections := rag.collection_of(collection_id);
 begin
-  -- Told to the trigger that sees them go (rag.keep_documents): the caller may not see them all.
+  -- For the trigger that deletes the documents.
   perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
   delete from rag.collections where org_id = gone.org_id and id = gone.id;
   if not found then
     raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   perform set_config('rag.cascade', '', true);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
+$$;
+
+create policy "the worker sees deleted collections" on rag.collections
+  for select to rag_worker using (deleted_at is not null);
+
+create policy "the worker removes deleted collections" on rag.collections
+  for delete to rag_worker using (deleted_at is not null);
+
+grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
+
+-- For the worker: remove the deleted collections that have no document; how many.
+create function public.rag_remove_deleted_collections()
+returns bigint
+language sql volatile security invoker set search_path = ''
+as $$
+  with removed as (
+    delete from rag.collections
+    where collections.deleted_at is not null and not exists (
+      select from rag.documents
+      where documents.org_id = collections.org_id and documents.collection_id = collections.id)
+    returning 1
+  )
+  select count(*) from removed;
 $$;
 
 revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),

@@ -30,9 +30,8 @@ declare
   groups integer[];
   facets uuid[];
 begin
-  if not rag.has_scope('retrievals:read', 'chat:read') then
-    raise exception 'the key lacks the scope retrievals:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif jsonb_typeof(coalesce(filters, '{}')) <> 'object'
+  perform rag.require_scope('retrievals:read', 'chat:read');
+  if jsonb_typeof(coalesce(filters, '{}')) <> 'object'
     or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;

@@ -20,7 +20,7 @@ declare
   home rag.collections;
 begin
   perform rag.check_user_named(org_id, require_collection.name);
-  select * into home from rag.collection_named(org_id, require_collection.name);
+  select * into home from rag.collection_named(org_id, require_collection.name, or_deleted => true);
   if not found then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -70,7 +70,9 @@ create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  -- Whoever writes, deletes or searches by name; lists of documents find the collection themselves.
+  select rag.begin_call(),
+    rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
 
   select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
   from rag.require_collection(rag_find_collection.name) as home;
@@ -81,12 +83,13 @@ create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  select rag.begin_call(), rag.require_scope('documents:read', 'documents:write');
 
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
   where collections.org_id = rag.org_meant(null) and collections.loads is null
-    and collections.id = (select named.id from rag.collection_named(collections.org_id, collections.name) as named);
+    and collections.id = (
+      select named.id from rag.collection_named(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
 
 -- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
@@ -129,12 +132,15 @@ begin
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
 -- {"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, uri,
 -- status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these values,
--- with so many characters of their texts, and how many there are.
+-- with so many characters of their texts (at most 100,000), and how many there are. A page ends early after eight
+-- megabytes: the caller asks again for the rest.
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
   metadata jsonb default '{}'
@@ -147,6 +153,7 @@ declare
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
   facets constant uuid[] := array(
     select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  most_characters constant integer := least(coalesce(characters, 100000), 100000);
 begin
   return (
     with listed as (
@@ -161,22 +168,29 @@ begin
             select from rag.facets as own
             where own.org_id = home.org_id and own.document_id = documents.id and own.facet = asked.facet))
     ), page as (
-      select listed.*
-      from listed
-      order by listed.created_at, listed.id
-      limit least("limit", 1000) offset "offset"
+      select sized.*, sum(sized.bytes) over (order by sized.created_at, sized.id) - sized.bytes as bytes_before
+      from (
+        select listed.*, least(octet_length(documents.content), 4 * most_characters)
+          -- Joined to something, it is not compressed.
+          + pg_column_size(documents.metadata || '{}') as bytes
+        from listed
+        join rag.documents on documents.org_id = home.org_id and documents.id = listed.id
+        order by listed.created_at, listed.id
+        limit least("limit", 1000) offset "offset"
+      ) as sized
     )
     select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
       jsonb_build_object(
         'name', rag.name_of(documents), 'document_id', documents.id,
-        'content', left(documents.content, coalesce(characters, length(documents.content))),
-        'is_truncated', coalesce(length(documents.content) > characters, false),
+        'content', left(documents.content, most_characters),
+        'is_truncated', length(documents.content) > most_characters,
         'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
         'source_type', documents.source_type, 'uri', documents.uri, 'status', documents.status,
         'created_at', documents.created_at, 'updated_at', documents.updated_at)
       order by page.created_at, page.id), '[]'))
     from page
-    join rag.documents on documents.org_id = home.org_id and documents.id = page.id);
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    where page.bytes_before < 8 << 20);
 end;
 $$;
 
@@ -201,6 +215,8 @@ begin
   delete from rag.documents as gone
   where gone.org_id = home.org_id and gone.id = any (present)
   returning rag.name_of(gone);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 

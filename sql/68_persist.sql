@@ -14,7 +14,7 @@ begin
   elsif home.owner_id is not null then
     raise exception 'a private index is not persisted: anybody of the org could load it'
       using errcode = 'PT400', detail = 'private_collection';
-  elsif home.loads is not null then
+  elsif home.loads is not null or home.deleted_at is not null then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
@@ -32,8 +32,8 @@ as $$
   from rag.collection_to_persist((rag.require_collection(rag_begin_persist.name)).id) as home;
 $$;
 
--- [{id, created_at, chunk_count, bytes}]: up to 2,000 documents of the whole org after that one, the oldest first.
--- Those that have never become chunks are left out.
+-- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
+-- become chunks are left out.
 create function public.rag_list_to_persist(
   collection_id uuid, after_created_at timestamptz default null, after_id uuid default null
 )
@@ -46,10 +46,10 @@ declare
   home constant rag.collections := rag.collection_to_persist(rag_list_to_persist.collection_id);
 begin
   return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at,
-      'chunk_count', counted.chunks, 'bytes', page.bytes) order by page.created_at, page.id), '[]')
+    select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at)
+      order by page.created_at, page.id), '[]')
     from (
-      select documents.id, documents.created_at, octet_length(documents.content) as bytes
+      select documents.id, documents.created_at
       from rag.documents
       where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
         and (after_id is null or (documents.created_at, documents.id) > (after_created_at, after_id))
@@ -57,17 +57,12 @@ begin
           select from rag.chunks where chunks.org_id = home.org_id and chunks.document_id = documents.id))
       order by documents.created_at, documents.id
       limit 2000
-    ) as page
-    cross join lateral (
-      select count(*) as chunks
-      from rag.chunks
-      where chunks.org_id = home.org_id and chunks.document_id = page.id
-    ) as counted);
+    ) as page);
 end;
 $$;
 
--- A chunk as a snapshot has it; its text is in the document's. The embedding: its values in half precision, high byte first, as base64, without the
--- zeros at its end.
+-- A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document's. The embedding: its values in half
+-- precision, high byte first, as base64, without the zeros at its end.
 create function rag.persisted(chunk rag.chunks)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -77,9 +72,59 @@ as $$
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
--- Those of the documents that are still there, each with its first 256 chunks and how many it has. Each is whole:
--- as it is at this moment.
-create function public.rag_read_to_persist(collection_id uuid, document_ids uuid[])
+-- A document's chunks from `first` on: at most `most`, and at most four megabytes.
+create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(jsonb_agg(rag.persisted(page.chunk) order by page.ordinal), '[]')
+  from (
+    select stored as chunk, stored.ordinal
+    from rag.chunks as stored
+    where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
+      and stored.ordinal >= persisted_chunks.first
+    order by stored.ordinal
+    limit least(persisted_chunks.most, 512)
+  ) as page;
+$$;
+
+-- One document, with its first chunks and how many it has, and of its text a million characters from
+-- first_character on, with the text's length. Later parts of the text come without chunks.
+create function rag.persisted_document(home rag.collections, document_id uuid, first_character integer)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select jsonb_build_object('id', documents.id,
+    -- One that has no name of its own goes by its id, and keeps that name: unless somebody else has it.
+    'name', case when documents.external_id is not null or not exists (
+        select from rag.documents as other
+        where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
+          and other.external_id = documents.id::text)
+      then rag.name_of(documents) end,
+    'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
+    'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
+    'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
+    'content', substr(documents.content, first_character + 1, 1000000), 'length', length(documents.content),
+    'filename', documents.filename,
+    'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
+    'processing_info', documents.processing_info, 'created_at', documents.created_at,
+    'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
+    'chunks', case when first_character = 0
+      then rag.persisted_chunks(home.org_id, documents.id, 0, 256) else '[]' end)
+  from rag.documents
+  cross join lateral (
+    select count(*) as chunks, min(chunks.embedding_model) as model
+    from rag.chunks
+    where chunks.org_id = home.org_id and chunks.document_id = documents.id
+  ) as counted
+  where documents.org_id = home.org_id and documents.id = persisted_document.document_id;
+$$;
+
+-- Those of the documents that are still there, the oldest first, as rag.persisted_document has them: each as it is at
+-- this moment, and none after four megabytes. The caller asks again for the rest.
+create function public.rag_read_to_persist(
+  collection_id uuid, document_ids uuid[], first_character integer default 0
+)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
@@ -87,40 +132,31 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_read_to_persist.collection_id);
+  listed_id uuid;
+  document jsonb;
+  page jsonb[] := '{}';
+  bytes bigint := 0;
 begin
-  return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', documents.id,
-      -- One that has no name of its own goes by its id, and keeps that name: unless somebody else has it.
-      'name', case when documents.external_id is not null or not exists (
-          select from rag.documents as other
-          where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
-            and other.external_id = documents.id::text)
-        then rag.name_of(documents) end,
-      'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
-      'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
-      'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
-      'content', documents.content, 'filename', documents.filename,
-      'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
-      'processing_info', documents.processing_info, 'created_at', documents.created_at,
-      'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
-      'chunks', coalesce(first.chunks, '[]')) order by documents.created_at, documents.id), '[]')
+  if first_character is null or first_character < 0 then
+    raise exception 'first_character must be at least 0' using errcode = 'PT400', detail = 'invalid_first_character';
+  end if;
+  for listed_id in
+    select documents.id
     from rag.documents
-    cross join lateral (
-      select count(*) as chunks, min(chunks.embedding_model) as model
-      from rag.chunks
-      where chunks.org_id = home.org_id and chunks.document_id = documents.id
-    ) as counted
-    cross join lateral (
-      select jsonb_agg(rag.persisted(passage) order by passage.ordinal) as chunks
-      from rag.chunks as passage
-      where passage.org_id = home.org_id and passage.document_id = documents.id and passage.ordinal < 256
-    ) as first
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and documents.id = any (rag_read_to_persist.document_ids));
+      and documents.id = any (rag_read_to_persist.document_ids)
+    order by documents.created_at, documents.id
+  loop
+    document := rag.persisted_document(home, listed_id, first_character);
+    page := array_append(page, document);
+    bytes := bytes + pg_column_size(document);
+    exit when bytes > 4 << 20;
+  end loop;
+  return to_jsonb(page);
 end;
 $$;
 
--- Up to a thousand chunks of a document from that one on; PT409 when it is no longer as it was then.
+-- Up to a thousand chunks of a document from that one on, and none after four megabytes; PT409 when it is no longer as it was then.
 create function public.rag_read_chunks_to_persist(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
@@ -141,21 +177,19 @@ begin
     raise exception 'a document changed while it was persisted; please try again'
       using errcode = 'PT409', detail = 'document_changed';
   end if;
-  return (
-    select coalesce(jsonb_agg(rag.persisted(chunks) order by chunks.ordinal), '[]')
-    from rag.chunks
-    where chunks.org_id = home.org_id and chunks.document_id = rag_read_chunks_to_persist.document_id
-      and chunks.ordinal >= "first" and chunks.ordinal < "first" + 1000);
+  return rag.persisted_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
 end;
 $$;
 
 revoke all on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
   public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[]),
+  public.rag_read_to_persist(uuid, uuid[], integer),
   public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
   from public, anon, service_role;
 grant execute on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
   public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[]),
+  public.rag_read_to_persist(uuid, uuid[], integer),
   public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
   to authenticated;

@@ -41,7 +41,7 @@ as $$
   select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
     select collections.id
     from rag.collections
-    where collections.org_id = checked.org_id and collections.loads is not null
+    where collections.org_id = checked.org_id and collections.loads is not null and collections.deleted_at is null
       and collections.updated_at < now() - interval '1 hour'))
   from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
 $$;
@@ -62,7 +62,8 @@ begin
     raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
       using errcode = 'PT429', detail = 'document_limit_reached';
   elsif not exists (select from rag.collection_named(home_id, rag_begin_load.name))
-    or tier.collections < (select count(*) from rag.collections where collections.org_id = home_id)
+    or tier.collections < (
+      select count(*) from rag.collections where collections.org_id = home_id and collections.deleted_at is null)
   then
     perform rag.require_room_for_a_collection(home_id);
   end if;
@@ -87,7 +88,7 @@ begin
   update rag.collections
   set updated_at = clock_timestamp()
   where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = held_load.collection_id
-    and collections.loads is not null and collections.owner_id is null
+    and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
   returning collections.* into home;
   if not found then
     raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
@@ -174,8 +175,8 @@ begin
 end;
 $$;
 
--- Take the name. With overwrite the collection that has it goes, with its documents; PT403 where some of those are
--- other people's own. Of two who load under one name the second waits here, and then finds it taken.
+-- Take the name. With overwrite the collection that has it is deleted as rag_delete_collection deletes one. Of two who
+-- load under one name the second waits here, and then finds it taken.
 create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -197,6 +198,8 @@ exception when unique_violation then
   -- Somebody made it by another way, just now.
   raise exception 'there is a collection of that name already'
     using errcode = 'PT409', detail = 'duplicate_collection';
+when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 

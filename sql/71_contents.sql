@@ -67,10 +67,8 @@ declare
   taken bigint;
   complete boolean;
 begin
-  perform rag.begin_call();
-  if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
-    raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
+  perform rag.begin_call(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  if ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
     raise exception 'ids must be at most 100, each of a kind' using errcode = 'PT400', detail = 'invalid_ids';
   end if;
   for own in

@@ -125,19 +125,21 @@ end;
 $$;
 
 -- The reading of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, brought anew,
--- retitled or deleted, or it is not the user's to see any more.
-create function rag.held_extraction()
+-- retitled or deleted, or it is not the user's to see any more. with_document: the document is locked too.
+create function rag.held_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held rag.extractions;
 begin
-  -- The document first, as everybody who deletes or replaces one locks it.
-  perform from rag.documents
-  join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
-  where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
-  for no key update of documents;
+  if with_document then
+    -- The document first: every transaction that deletes or replaces one locks it before its extraction.
+    perform from rag.documents
+    join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
+    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
+    for no key update of documents;
+  end if;
   select * into held
   from rag.extractions
   where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease()
@@ -251,7 +253,8 @@ end;
 $$;
 
 -- It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and the
--- row says so. Without a code nothing is wrong: it is left for another turn.
+-- row says so. Without a code nothing is wrong: it is left for another turn, and the attempt does not count. The
+-- document is not locked: its lock may be the one that the reading could not get.
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
   prompt_tokens bigint default 0, completion_tokens bigint default 0
@@ -262,12 +265,12 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.extractions := rag.held_extraction();
+  held constant rag.extractions := rag.held_extraction(with_document => false);
 begin
   update rag.extractions as known
   set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
-    due_at = case when code is null then clock_timestamp()
-      else clock_timestamp() + make_interval(secs => retry_seconds) end,
+    due_at = clock_timestamp() + make_interval(secs => case when code is null then coalesce(retry_seconds, 0)
+      else retry_seconds end),
     prompt_tokens = held.prompt_tokens + rag_fail_extraction.prompt_tokens,
     completion_tokens = held.completion_tokens + rag_fail_extraction.completion_tokens,
     error_code = coalesce(code, held.error_code), error_message = coalesce(message, held.error_message),
@@ -289,13 +292,14 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
-  if not rag.has_scope('documents:write') then
-    raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
-  elsif not rag.is_graphed(home.org_id, home.id) then
+  perform rag.require_scope('documents:write');
+  if not rag.is_graphed(home.org_id, home.id) then
     raise exception 'the collection''s documents are kept out of the graph'
       using errcode = 'PT409', detail = 'graph_off';
   end if;
   return rag.read_collection(home, coalesce(again, false));
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -377,13 +381,13 @@ revoke all on function public.rag_claim_extractions(integer, integer, boolean)
   from public, anon, authenticated, service_role;
 grant execute on function public.rag_claim_extractions(integer, integer, boolean) to rag_worker;
 
-revoke all on function rag.held_extraction(), public.rag_open_extraction(integer),
+revoke all on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
   public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
   public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
   rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
   rag.forget_names(uuid, uuid)
   from public, anon, service_role;
-grant execute on function rag.held_extraction(), public.rag_open_extraction(integer),
+grant execute on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
   public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
   public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
   rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),

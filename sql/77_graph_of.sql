@@ -137,10 +137,8 @@ as $$
 declare
   scope rag.scope;
 begin
-  perform rag.begin_direct_read();
-  if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
-    raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif document_ids is null or cardinality(document_ids) > 20 then
+  perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  if document_ids is null or cardinality(document_ids) > 20 then
     raise exception 'document_ids must be at most 20' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then
     raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';

@@ -159,6 +159,7 @@ def uploading(
             "supabase_url": server.url,
             "supabase_jwt_issuer": tokens.issuer(stack.url),
             "rag_storage_bucket": BUCKET,
+            "rag_public_url": "http://testserver",
         }
         with made(settings, **changes) as core, served(documents.app, core) as app:
             yield Uploading(server, core, app, embedder, world)

@@ -21,7 +21,8 @@ OF_DOCUMENTS = """
       own.metadata, content, content_hash, status, filename, content_type, size_bytes, processing_info,
       own.created_at, own.updated_at
     from rag.documents as own join rag.collections on collections.id = collection_id
-    where collections.org_id = %s and collections.name = %s order by own.created_at, own.id
+    where collections.org_id = %s and collections.name = %s and deleted_at is null
+    order by own.created_at, own.id
 """
 OF_CHUNKS = """
     select external_id, ordinal, chunks.content, span_start, span_end, token_count, embedding_model,
@@ -29,7 +30,8 @@ OF_CHUNKS = """
       chunks.occurred_at
     from rag.chunks join rag.documents on documents.id = document_id
     join rag.collections on collections.id = documents.collection_id
-    where collections.org_id = %s and collections.name = %s order by external_id, ordinal
+    where collections.org_id = %s and collections.name = %s and deleted_at is null
+    order by external_id, ordinal
 """
 
 
@@ -63,7 +65,8 @@ class Snapshotting:
     def collections(self, who: Actor) -> set[str]:
         """The names of all there are, those that are being loaded too."""
         assert who.org
-        rows = self.world.sql("select name from rag.collections where org_id = %s", who.org.id)
+        undeleted = "select name from rag.collections where org_id = %s and deleted_at is null"
+        rows = self.world.sql(undeleted, who.org.id)
         return {name for (name,) in rows}
 
     def folder(self, who: Actor, *segments: str) -> Folder:

@@ -40,7 +40,7 @@ class Actors:
     rival org: `rival_admin` and `rival_member`. `stranger` belongs to no org.
 
     Each marker is a random string in every text of the objects of its kind: those of the victim org, those
-    that are private to the member, and those in the collection that the bound keys belong to.
+    that are private to the member, those in the collection that the bound keys belong to, and the org itself.
     """
 
     deployment: Deployment
@@ -57,6 +57,7 @@ class Actors:
     marker: str
     private_marker: str
     other_marker: str
+    org_marker: str
     # Ids of API keys, and the key id in all minted tokens: rate limits count by key id.
     key_ids: list[str] = field(default_factory=list)
 
@@ -108,10 +109,10 @@ def create_actors(deployment: Deployment) -> Iterator[Actors]:
         org_id, rival_org_id = str(uuid4()), str(uuid4())
         admin, member, fellow = (_person(org_id) for _ in range(3))
         rival_admin, rival_member, stranger = _person(rival_org_id), _person(rival_org_id), _person(None)
-        marker, private_marker, other_marker = (f"marker{secrets.token_hex(8)}" for _ in range(3))
+        marker, private_marker, other_marker, org_marker = (f"marker{secrets.token_hex(8)}" for _ in range(4))
         actors = Actors(
             deployment, database, deployment.signer, org_id, rival_org_id, admin, member, fellow, rival_admin,
-            rival_member, stranger, marker, private_marker, other_marker,
+            rival_member, stranger, marker, private_marker, other_marker, org_marker,
             [str(uuid4())],
         )  # fmt: skip
         try:
@@ -135,7 +136,7 @@ def _create(actors: Actors) -> None:
         "insert into rag.tiers (name, rag_requests_per_minute, api_requests_per_minute) values (%s, %s, %s)",
         _tier(actors), 10**6, 10**6,
     )  # fmt: skip
-    for org_id, name in ((actors.org_id, f"victim {actors.marker}"), (actors.rival_org_id, "rival")):
+    for org_id, name in ((actors.org_id, f"victim {actors.org_marker}"), (actors.rival_org_id, "rival")):
         actors.sql("insert into rag.orgs (id, name, tier) values (%s, %s, %s)", org_id, name, _tier(actors))
     for person in actors.people:
         actors.sql("insert into auth.users (id, email) values (%s, %s)", person.id, person.email)

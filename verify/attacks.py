@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import httpx
 
 from shared.sign import Signer
-from verify import examples
 from verify.actors import SCOPES, Actors, unsigned, with_claims_of
 from verify.deployment import ISSUER_PATH
 from verify.objects import Objects
@@ -110,19 +109,16 @@ def on_routes(actors: Actors, objects: Objects, credentials: Credentials) -> Ite
     yield _bound(actors, objects, credentials.bound)
 
 
-def on_sql_function(actors: Actors, objects: Objects, function: str) -> Iterable[Group]:
+def on_sql_functions(actors: Actors, objects: Objects) -> Iterable[Group]:
     service = actors.token(actors.admin, role="service_role")
+    no_scope = actors.key_token(actors.admin, [])
     unauthenticated = [
         Attack("no token", None),
         *bad_tokens(actors),
         Attack("the anon key", f"Bearer {actors.deployment.anon_key}"),
         Attack("a token of the service role", f"Bearer {service}", frozenset({403})),
+        Attack("a key token without a scope", f"Bearer {no_scope}", REFUSALS, may_succeed=True),
     ]
-    if function not in examples.OPEN_TO_EVERY_SCOPE_IN_SQL:
-        token = actors.key_token(actors.admin, [])
-        unauthenticated.append(
-            Attack("a key token without a scope", f"Bearer {token}", REFUSALS, may_succeed=True)
-        )
     rival = actors.rival_admin
     foreign = {
         "a key token of another org": actors.key_token(rival, SCOPES),
@@ -152,7 +148,7 @@ def _outsiders(
         "a claim of the victim's org": actors.token(actors.rival_admin, rag=claim),
         **foreign,
     }
-    markers = (actors.marker, actors.private_marker, actors.other_marker)
+    markers = (actors.marker, actors.private_marker, actors.other_marker, actors.org_marker)
     attacks = [*unauthenticated, *_users(tokens, privately=False)]
     return Group(tuple(attacks), markers, objects.ids, Extent())
 

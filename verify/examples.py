@@ -38,15 +38,8 @@ OPEN_TO_BROWSERS = {
     "rag_similar",
     "rag_widen",
 }
-# SQL functions that every scope may call: search and chat look a collection up with every scope, and the
-# cache of embeddings is its user's own.
-OPEN_TO_EVERY_SCOPE_IN_SQL = {
-    "rag_find_collection",
-    "rag_get_collection",
-    "rag_list_collections",
-    "rag_list_names",
-    "rag_remember_embedding",
-}
+# Targets that every scope opens.
+OPEN_TO_EVERY_SCOPE = {"GET /v1/orgs", "rag_list_orgs"}
 
 # Targets whose rightful request shows and changes nothing that is recognised: counters, states, links, files.
 WITHOUT_EFFECT = {
@@ -63,8 +56,14 @@ WITHOUT_EFFECT = {
     "rag_keep_content",
     "rag_measure",
 }
-# SQL functions without a rightful call: it would take the jobs of other orgs from the worker.
-WITHOUT_CONTROL = {"rag_claim_deliveries", "rag_claim_extractions", "rag_claim_jobs", "rag_claim_removals"}
+# SQL functions without a rightful call: it would take the jobs of other orgs from the worker, or do its work.
+WITHOUT_CONTROL = {
+    "rag_claim_deliveries",
+    "rag_claim_extractions",
+    "rag_claim_jobs",
+    "rag_claim_removals",
+    "rag_remove_deleted_collections",
+}
 # SQL functions of the worker's role.
 OF_THE_WORKER = WITHOUT_CONTROL | {"rag_end_delivery", "rag_end_removal"}
 

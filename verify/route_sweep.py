@@ -88,7 +88,7 @@ def _attack_route(sweep: Sweep, route: routes.Route) -> Iterator[Finding]:
     needs_effect = route.name not in examples.WITHOUT_EFFECT
     yield from sweep.control_findings(route, control, needs_effect=needs_effect)
     yield from sweep.private_control_findings(route, control)
-    if control.caller in ("member", "admin"):
+    if control.caller in ("member", "admin") and route.example not in examples.OPEN_TO_EVERY_SCOPE:
         yield from _attack_scopes(sweep, route, control.caller)
 
 

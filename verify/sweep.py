@@ -124,7 +124,7 @@ class Sweep:
         before = self.rows()
         request = target.request(self.objects.shared, optional=True)
         response = self.send(request, headers)
-        markers = (self.actors.marker, self.actors.private_marker)
+        markers = (self.actors.marker, self.actors.private_marker, self.actors.org_marker)
         ids = self.objects.ids - {self.actors.org_id}
         effect = leak(response, request, markers, ids) or difference(before, self.rows())
         self.renew_if_changed()

@@ -1,200 +1,121 @@
-// The page: who is signed in, what is shown, and what is done when something goes wrong.
+// The page: which user is signed in, the theme, and the controls that are always there.
 
 import { Api } from "./api.js";
-import { looking } from "./controls.js";
-import { Conversation } from "./conversation.js";
-import { byId, show } from "./dom.js";
-import { Evidence } from "./evidence.js";
-import { Library } from "./library.js";
-import { Sessions } from "./sessions.js";
+import { Desk } from "./desk.js";
+import { byId } from "./dom.js";
+import { clear, notice, view } from "./page.js";
 import * as signin from "./signin.js";
 
 const API = document.querySelector('meta[name="api"]').content || location.origin;
 const THEME = "theme";
-// Until the next look whether a server that is gone is back, in milliseconds.
-const PAUSES = [1000, 2000, 4000, 8000];
 
 let desk = null;
+// Of several sign-ins at once the latest counts.
+let attempts = 0;
 
-function notice(text) {
-  byId("notice").textContent = text;
-  byId("notice").hidden = !text;
-}
-
-/** Nothing of whoever was here stays, and nothing of theirs comes any more. */
-function emptied() {
-  desk?.conversation.stop();
-  desk?.api.end();
+function leave() {
+  desk?.end();
   desk = null;
-  for (const place of ["collections", "documents", "documents-count", "uploads", "sessions"]) show(byId(place));
+  clear();
 }
 
-function signedOut() {
-  emptied();
+function signOut() {
+  leave();
   byId("desk").hidden = byId("views").hidden = byId("sign-out").hidden = true;
-  byId("who").textContent = "";
-  notice("");
-  void askWho();
+  void offerSignIn();
 }
 
-/** What is on the page stays, for the same person to go on with. */
-function expired() {
+/** What is on the page stays, so that the same user can go on. */
+function expire() {
   notice("Your sign-in has ended. Sign in again to go on.");
-  if (byId("signin").hidden) void askWho();
+  if (byId("signin").hidden) void offerSignIn();
 }
 
-async function askWho() {
+async function offerSignIn(problem = "") {
+  const attempt = ++attempts;
   signin.forget();
+  signin.report(problem);
   byId("signin").hidden = false;
-  await signin.ask(signedIn);
-  byId("signin").querySelector(".person, #token").focus();
+  await signin.offer(signIn);
+  if (attempt === attempts) byId("signin").querySelector(".person, #token").focus();
 }
 
-function signedIn(token) {
+/** Verify a token, then open the page with it. */
+async function signIn(token, questions) {
+  const attempt = ++attempts;
+  const api = new Api(API, token);
+  let orgs = [];
+  try {
+    orgs = (await api.get("/api/v1/orgs")).data;
+  } catch (problem) {
+    // A server that does not answer now may accept the token later.
+    if (attempt === attempts && !problem.isPassing) {
+      const prefix = problem.isExpired ? "This token or key is not accepted. " : "";
+      await offerSignIn(prefix + problem.message);
+      return;
+    }
+  }
+  if (attempt === attempts) enter(api, token, questions, orgs);
+}
+
+function enter(api, token, questions, orgs) {
   const who = signin.who(token);
+  signin.keep(token, questions);
+  signin.report("");
+  if (desk?.who.id === who.id) {
+    desk.renew(token);
+  } else {
+    leave();
+    desk = new Desk(api, { who, questions, orgs, expired: expire });
+  }
   notice("");
   byId("signin").hidden = true;
   byId("desk").hidden = byId("views").hidden = byId("sign-out").hidden = false;
   byId("who").textContent = who.name;
-  if (desk?.who.id === who.id) desk.api.renew(token);
-  else opened(new Api(API, token), who);
-  void desk.library.load();
-  void desk.sessions.load();
+  desk.load();
   byId("question").focus();
 }
 
-/** Everything of one user; the next one's begins anew. */
-function opened(api, who) {
-  emptied();
-  const made = { api, who, collection: null, isAway: false };
-  desk = made;
-  const problem = (what) => made === desk && faced(made, what);
-  made.evidence = new Evidence(api, problem);
-  made.conversation = new Conversation(api, made.evidence, { problem, kept: (session) => made.sessions.load(session) });
-  made.sessions = new Sessions(api, {
-    problem,
-    opened: (session, messages) => {
-      made.library.choose(session.collection_id);
-      made.evidence.clear();
-      made.conversation.open(session.id, messages);
-      view("ask");
-    },
-    deleted: (session) => session === made.conversation.session && begun(made),
-  });
-  made.library = new Library(api, {
-    problem,
-    opened: (document) => made.evidence.open(document),
-    chosen: (collection, changed) => {
-      made.collection = collection;
-      // A session is about one collection, or about all.
-      if (changed) begun(made);
-      byId("empty").textContent = made.library.isEmpty
-        ? "There is nothing here yet. Upload a file in the library, and ask about it."
-        : `Ask something of ${collection ? collection.name : "your documents"}.`;
-    },
-  });
-  made.evidence.clear();
-  made.conversation.clear();
-}
-
-/** A new session begins with the next question. */
-function begun(made) {
-  made.conversation.clear();
-  made.evidence.clear();
-  void made.sessions.load(null);
-}
-
-function faced(made, problem) {
-  if (problem.isExpired) {
-    expired();
-  } else if (problem.isUnreachable) {
-    void back(made);
-  } else {
-    notice(problem.message);
-  }
-}
-
-/** Wait until the server is back, and say so. */
-async function back(made) {
-  notice("The server does not answer. Trying again …");
-  if (made.isAway) return;
-  made.isAway = true;
-  for (let look = 0; made === desk; look++) {
-    await new Promise((resolve) => setTimeout(resolve, PAUSES[Math.min(look, PAUSES.length - 1)]));
-    if (await made.api.isThere()) break;
-  }
-  made.isAway = false;
-  if (made !== desk) return;
-  notice("The server is back.");
-  void made.library.load();
-  void made.sessions.load();
-}
-
-async function ask(submitted) {
-  submitted.preventDefault();
-  const question = byId("question").value.trim();
-  if (!question || desk.conversation.isBusy) return;
-  notice("");
-  try {
-    const wanted = looking(desk.collection);
-    byId("question").value = "";
-    byId("send").hidden = true;
-    byId("stop").hidden = false;
-    const wasAnswered = await desk.conversation.ask(question, wanted);
-    // To be asked again.
-    if (!wasAnswered && !byId("question").value) byId("question").value = question;
-  } catch (wrong) {
-    notice(wrong.message);
-  } finally {
-    byId("send").hidden = false;
-    byId("stop").hidden = true;
-    if (byId("signin").hidden) byId("question").focus({ preventScroll: true });
-  }
-}
-
-/** On a phone one of the three is shown. */
-function view(name) {
-  document.body.dataset.view = name;
-  document.dispatchEvent(new Event("view"));
-}
-
-document.addEventListener("view", () => {
-  for (const button of byId("views").children) {
-    if (button.dataset.to === document.body.dataset.view) button.setAttribute("aria-current", "page");
-    else button.removeAttribute("aria-current");
-  }
-});
-
-byId("ask-form").onsubmit = ask;
-byId("stop").onclick = () => desk?.conversation.stop();
-byId("question").onkeydown = (pressed) => {
-  if (pressed.key === "Enter" && !pressed.shiftKey && !pressed.isComposing) {
-    pressed.preventDefault();
+byId("ask-form").onsubmit = (event) => {
+  event.preventDefault();
+  void desk.ask();
+};
+byId("stop").onclick = () => desk?.stop();
+byId("question").onkeydown = (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
     byId("ask-form").requestSubmit();
   }
 };
 byId("new-session").onclick = () => {
-  begun(desk);
+  desk.begin();
   view("ask");
   byId("question").focus();
 };
-byId("sign-out").onclick = () => signedOut();
+byId("sign-out").onclick = () => signOut();
 byId("views").onclick = ({ target }) => target.dataset.to && view(target.dataset.to);
 byId("theme").onclick = () => {
-  const chosen = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  localStorage.setItem(THEME, chosen === "dark" ? "light" : "dark");
-  themed();
+  const theme = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  localStorage.setItem(THEME, theme === "dark" ? "light" : "dark");
+  applyTheme();
 };
 
-function themed() {
+function applyTheme() {
   const theme = localStorage.getItem(THEME);
   if (theme) document.documentElement.dataset.theme = theme;
 }
 
-themed();
+applyTheme();
 signin.enter();
 // The printed address, pasted where the page is open already.
-window.addEventListener("hashchange", () => signin.enter() && !desk && signedOut());
+window.addEventListener("hashchange", () => signin.enter() && !desk && signOut());
+// A page that comes back from the browser's history may show a user who has signed out since.
+window.addEventListener("pageshow", ({ persisted }) => {
+  const token = signin.token();
+  if (!persisted || (desk && token && signin.who(token).id === desk.who.id)) return;
+  leave();
+  location.reload();
+});
 const known = signin.token();
-if (known) signedIn(known);
-else signedOut();
+if (known) void signIn(known, signin.questions());
+else signOut();

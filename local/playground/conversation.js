@@ -1,6 +1,7 @@
 // Questions and their answers, as they come: one session at a time.
 
 import { byId, show } from "./dom.js";
+import { Follower } from "./follower.js";
 import { Turn } from "./turn.js";
 
 export class Conversation {
@@ -8,6 +9,7 @@ export class Conversation {
   #evidence;
   #on;
   #stopping = null;
+  #follower = new Follower(byId("turns"));
   session = null;
 
   /** `on` is told: problem(problem), kept(session id). */
@@ -36,8 +38,8 @@ export class Conversation {
   /** Whether anything was said. */
   async ask(question, looking) {
     const stopping = (this.#stopping = new AbortController());
-    const turn = new Turn(question, this.#evidence);
-    place(turn);
+    const turn = this.#place(question);
+    this.#follower.start();
     this.#evidence.begin();
     const { mode, top_k, rerank, enable_graph, metadata_filter, document_type } = looking;
     const body = {
@@ -54,6 +56,7 @@ export class Conversation {
         // Once the passages are there: the search that shows them must not delay the answer.
         if (message.type === "sources" && !turn.hasSources) void this.#evidence.search(question, looking);
         turn.take(message);
+        this.#follower.follow();
       }
       this.session = turn.metadata.session_id ?? this.session;
       this.#on.kept(this.session);
@@ -64,6 +67,7 @@ export class Conversation {
       if (!stopping.signal.aborted) this.#on.problem(problem);
     } finally {
       turn.end();
+      this.#follower.follow();
       if (this.#stopping === stopping) this.#stopping = null;
     }
     return turn.hasText;
@@ -76,19 +80,20 @@ export class Conversation {
     let turn = null;
     for (const message of messages) {
       if (message.role === "user") {
-        turn = new Turn(message.content, this.#evidence);
-        place(turn);
+        turn = this.#place(message.content);
       } else if (turn) {
         turn.take({ type: "sources", sources: message.sources ?? [] });
         turn.take({ type: "delta", content: message.content });
       }
       turn?.end();
     }
+    this.#follower.start();
   }
-}
 
-function place(turn) {
-  byId("empty").hidden = true;
-  byId("turns").append(turn.element);
-  turn.element.scrollIntoView({ block: "nearest" });
+  #place(question) {
+    const turn = new Turn(question, this.#evidence);
+    byId("empty").hidden = true;
+    byId("turns").append(turn.element);
+    return turn;
+  }
 }

@@ -1,4 +1,4 @@
-// Elements and texts. A text stays a text: nothing in this folder reads HTML, and the page's policy forbids it.
+// Elements and texts. A text stays a text: nothing in this folder parses HTML, and the page's policy forbids it.
 
 /** The element of the page with that id. */
 export const byId = (id) => document.getElementById(id);
@@ -30,11 +30,16 @@ export function show(place, ...children) {
   place.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
 }
 
-/** The same of a list whose rows have a `data-id`: whoever stands on one stands on it still. */
-export function list(place, ...rows) {
-  const stood = place.contains(document.activeElement) ? document.activeElement.dataset.id : undefined;
-  show(place, ...rows);
-  if (stood) place.querySelector(`[data-id="${CSS.escape(stood)}"]`)?.focus({ preventScroll: true });
+/** The same for a list of items with a button that has a `data-id`: the focus stays on the item that has it, or goes to
+ * the one that takes its place. */
+export function list(place, ...items) {
+  const focused = [...place.children].findIndex((item) => item.contains(document.activeElement));
+  const id = document.activeElement?.dataset.id;
+  show(place, ...items);
+  if (focused < 0 || !items.length) return;
+  const same = id && place.querySelector(`[data-id="${CSS.escape(id)}"]`);
+  const target = same ?? items[Math.min(focused, items.length - 1)].querySelector("button");
+  target.focus({ preventScroll: true });
 }
 
 export function number(value, digits = 2) {

@@ -2,6 +2,7 @@
 
 import { byId, el, show } from "./dom.js";
 import { graph } from "./graph.js";
+import { view } from "./page.js";
 import { passage } from "./passage.js";
 import { results } from "./results.js";
 
@@ -13,8 +14,10 @@ export class Evidence {
   // Answers may overtake each other: the latest question's counts.
   #latest = 0;
   #opened = 0;
-  // A passage that somebody has opened since they asked is not taken from them.
+  // A passage that the user has opened since the question is not taken away.
   #isReading = false;
+  // The id of the document whose passage is open.
+  #document = null;
 
   /** `told` is told of problems. */
   constructor(api, told) {
@@ -64,9 +67,9 @@ export class Evidence {
   async open(documentId, chunkId = null, said = "") {
     const turn = ++this.#opened;
     this.#isReading = true;
+    this.#document = documentId;
     this.#choose(TABS[2], { focus: false });
-    document.body.dataset.view = "evidence";
-    document.dispatchEvent(new Event("view"));
+    view("evidence");
     show(byId("passage"), el("p", { class: "quiet", text: "Opening …" }));
     try {
       const fill = await passage(this.#api, documentId, chunkId, said);
@@ -78,9 +81,17 @@ export class Evidence {
     }
   }
 
+  /** The document is deleted: its passage is not shown any longer. */
+  close(documentId) {
+    if (documentId !== this.#document) return;
+    this.#opened += 1;
+    show(byId("passage"), el("p", { class: "quiet", text: "This document was deleted." }));
+  }
+
   clear() {
     this.#latest += 1;
     this.#opened += 1;
+    this.#document = null;
     show(byId("results"), el("p", { class: "quiet", text: "What a question finds is shown here." }));
     show(byId("graph-view"), el("p", { class: "quiet", text: "How what a question names is connected." }));
     show(byId("passage"), el("p", { class: "quiet", text: "A cited passage, in its document." }));

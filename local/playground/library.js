@@ -1,50 +1,43 @@
-// Collections and their documents: chosen, made, and uploaded to.
+// Orgs and collections: chosen, created, deleted; and the documents of the choice.
 
 import { byId, count, el, list, show } from "./dom.js";
-import { Uploads } from "./uploads.js";
-
-const PAGE = 50;
+import { Documents } from "./documents.js";
 
 export class Library {
   #api;
   #on;
-  #uploads;
+  #documents;
+  #orgs = [];
+  #org = null;
+  // Of all orgs.
   #collections = [];
-  // Until they are known nothing is brought: it might go elsewhere.
-  #known = null;
-  #documents = [];
   #chosen = null;
-  // Answers may overtake each other: those of another choice are passed over.
-  #turn = 0;
+  // Whether the collections are known; until then no file is uploaded, since it might go elsewhere.
+  #loaded = null;
 
-  /** `on` is told: chosen(collection or null), opened(document id), problem(problem). */
-  constructor(api, on) {
+  /** `orgs`: those of the user, as far as they are known. `on` has: chosen(collection or null, whether it is
+   * another), listed(), opened(document id), deleted(document id), problem(problem). */
+  constructor(api, orgs, on) {
     this.#api = api;
+    this.#orgs = orgs;
     this.#on = on;
-    this.#uploads = new Uploads(api, (problem) => on.problem(problem));
-    byId("more-documents").onclick = () => this.#more(this.#turn);
-    byId("new-collection").onsubmit = (submitted) => this.#create(submitted);
-    byId("files").onchange = ({ target }) => {
-      this.#upload([...target.files]);
-      target.value = "";
-    };
-    const drop = byId("drop");
-    drop.ondragover = (dragged) => dragged.preventDefault();
-    drop.ondrop = (dropped) => {
-      dropped.preventDefault();
-      this.#upload([...dropped.dataTransfer.files]);
+    this.#documents = new Documents(api, { ...on, changed: () => this.load(), target: () => this.#target() });
+    byId("new-collection").onsubmit = (event) => this.#create(event);
+    byId("org").onchange = ({ target }) => {
+      this.#org = this.#orgs.find((org) => org.id === target.value);
+      void this.#choose(this.#first);
     };
   }
 
-  /** The collections, all pages of them; then the documents of the one that is chosen. */
+  /** Load the collections, then the documents of the chosen one. */
   load() {
-    this.#known = this.#load();
-    return this.#known;
+    this.#loaded = this.#load();
+    return this.#loaded;
   }
 
-  /** Whether that went well. */
   async #load() {
     try {
+      if (!this.#orgs.length) this.#orgs = (await this.#api.get("/api/v1/orgs")).data;
       const rows = [];
       let page;
       do {
@@ -52,6 +45,7 @@ export class Library {
         rows.push(...page.data);
       } while (page.pagination.has_more && page.data.length);
       this.#collections = rows;
+      this.#org ??= this.#orgs.find((org) => rows.some((row) => row.org_id === org.id)) ?? this.#orgs[0] ?? null;
       await this.#choose(rows.find((row) => row.id === this.#chosen?.id) ?? this.#first);
       return true;
     } catch (problem) {
@@ -60,39 +54,62 @@ export class Library {
     }
   }
 
-  /** The one that a session is about, which is open by now. */
+  /** Choose the collection of a session, which is open by then. */
   choose(collectionId) {
-    const found = this.#collections.find((row) => row.id === collectionId) ?? null;
-    void this.#choose(found, { changed: false });
+    void this.#choose(this.#collections.find((row) => row.id === collectionId) ?? null, false);
   }
 
   get isEmpty() {
-    return this.#collections.every((row) => row.document_count === 0);
+    return this.#inOrg.every((row) => row.document_count === 0);
   }
 
-  /** A question is of one org: whoever belongs to several chooses a collection. */
-  get #orgs() {
-    return new Set(this.#collections.map((row) => row.org_id));
+  get titles() {
+    return this.#documents.titles;
+  }
+
+  /** The collections of the chosen org. */
+  get #inOrg() {
+    return this.#collections.filter((row) => row.org_id === this.#org?.id);
+  }
+
+  /** A question is about one org: a user of several chooses a collection. */
+  get #hasSeveralOrgs() {
+    return this.#orgs.length > 1;
   }
 
   get #first() {
-    return this.#orgs.size > 1 ? this.#collections[0] : null;
+    return this.#hasSeveralOrgs ? (this.#inOrg[0] ?? null) : null;
   }
 
-  async #choose(collection, { changed = collection?.id !== this.#chosen?.id } = {}) {
+  async #choose(collection, isOther = collection?.id !== this.#chosen?.id) {
     this.#chosen = collection;
-    const all = { id: null, name: "All collections", document_count: this.#collections.reduce((sum, row) => sum + row.document_count, 0) };
-    const choices = this.#orgs.size > 1 ? this.#collections : [all, ...this.#collections];
-    list(byId("collections"), ...choices.map((row) => this.#choice(row)));
-    this.#on.chosen(collection, changed);
-    this.#documents = [];
-    byId("documents-section").hidden = this.#target === null && this.#collections.length > 0;
-    await this.#more(++this.#turn);
+    if (collection) this.#org = this.#orgs.find((org) => org.id === collection.org_id) ?? this.#org;
+    this.#showOrgs();
+    this.#showCollections();
+    this.#on.chosen(collection, isOther);
+    await this.#documents.show(collection ? [collection] : this.#inOrg);
   }
 
-  /** Where files go, and whose documents are listed: the chosen one, or the only one. */
-  get #target() {
-    return this.#chosen ?? (this.#collections.length === 1 ? this.#collections[0] : null);
+  #showOrgs() {
+    byId("org-field").hidden = !this.#hasSeveralOrgs;
+    show(byId("org"), ...this.#orgs.map((org) => el("option", { value: org.id, selected: org.id === this.#org?.id, text: this.#nameOf(org) })));
+  }
+
+  /** Two orgs may have the same name, and one that the deployment keeps elsewhere has none here. */
+  #nameOf(org) {
+    const isUnique = org.name && this.#orgs.filter((other) => other.name === org.name).length === 1;
+    return isUnique ? org.name : `${org.name ?? "Org"} (${org.id.slice(0, 8)})`;
+  }
+
+  #showCollections() {
+    const rows = this.#inOrg;
+    const all = { id: null, name: "All collections", document_count: rows.reduce((sum, row) => sum + row.document_count, 0) };
+    list(byId("collections"), ...(this.#hasSeveralOrgs ? rows : [all, ...rows]).map((row) => this.#choice(row)));
+    // Where files go is a question only where no collection is chosen and there are several.
+    const into = byId("into");
+    const before = into.value;
+    byId("into-field").hidden = this.#chosen !== null || rows.length < 2;
+    show(into, ...rows.map((row) => el("option", { value: row.id, selected: row.id === before, text: row.name })));
   }
 
   #choice(row) {
@@ -108,74 +125,41 @@ export class Library {
           "aria-current": row.id === (this.#chosen?.id ?? null) && "true",
           onclick: () => this.#choose(row.id ? row : null),
         },
-        el("span", {}, row.name, this.#orgs.size > 1 && el("span", { class: "quiet", text: ` of org ${row.org_id.slice(-4)}` })),
+        el("span", { text: row.name }),
         el("span", { class: "quiet", text: row.document_count.toLocaleString("en") }),
       ),
+      row.id && el("button", { type: "button", class: "plain", "aria-label": `Delete collection: ${row.name}`, text: "✕", onclick: () => this.#delete(row) }),
     );
   }
 
-  async #create(submitted) {
-    submitted.preventDefault();
+  async #create(event) {
+    event.preventDefault();
     try {
-      const made = await this.#api.post("/api/v1/collections", { name: byId("collection-name").value });
-      submitted.target.reset();
-      this.#collections.push(made);
-      await this.#choose(made);
+      const created = await this.#api.post("/api/v1/collections", { name: byId("collection-name").value, org_id: this.#org?.id });
+      event.target.reset();
+      this.#collections.push(created);
+      await this.#choose(created);
       await this.load();
     } catch (problem) {
       this.#on.problem(problem);
     }
   }
 
-  async #more(turn) {
-    const collection = this.#target;
-    if (!collection) {
-      show(byId("documents"));
-      byId("documents-count").textContent = this.#collections.length ? "" : "No collection yet: the first upload makes one.";
-      byId("more-documents").hidden = true;
-      return;
-    }
-    byId("more-documents").disabled = true;
+  async #delete(row) {
+    if (!confirm(`Delete the collection “${row.name}” with ${count(row.document_count, "document")}? This cannot be undone.`)) return;
     try {
-      const query = `collection_id=${collection.id}&limit=${PAGE}&offset=${this.#documents.length}`;
-      const page = await this.#api.get(`/api/v1/documents?${query}`);
-      if (turn !== this.#turn) return;
-      if (!this.#documents.length) show(byId("documents"));
-      this.#documents.push(...page.data);
-      byId("documents").append(...page.data.map((row) => this.#row(row)));
-      byId("documents-count").textContent =
-        page.pagination.total > this.#documents.length
-          ? `${this.#documents.length.toLocaleString("en")} of ${count(page.pagination.total, "document")}`
-          : count(page.pagination.total, "document");
-      byId("more-documents").hidden = !page.pagination.has_more;
-    } catch (problem) {
-      this.#on.problem(problem);
-    } finally {
-      byId("more-documents").disabled = false;
-    }
-  }
-
-  #row(row) {
-    return el(
-      "li",
-      {},
-      el("button", { type: "button", class: "choice", text: row.title || row.filename || "Untitled", onclick: () => this.#on.opened(row.id) }),
-      row.status !== "completed" && el("span", { class: `tag ${row.status}`, text: row.error?.message ?? row.status }),
-    );
-  }
-
-  async #upload(files) {
-    if (!files.length || !(await this.#known)) return;
-    try {
-      const target = this.#target ?? (this.#collections.length ? null : await this.#api.post("/api/v1/collections", { name: "documents" }));
-      if (!target) {
-        this.#on.problem(new Error("Choose the collection that the files go to."));
-        return;
-      }
-      await Promise.all(files.map((file) => this.#uploads.bring(target.id, file)));
+      await this.#api.delete(`/api/v1/collections/${row.id}?cascade=true`);
       await this.load();
     } catch (problem) {
       this.#on.problem(problem);
     }
+  }
+
+  /** The id of the collection that files go to: the chosen one, or that of the list, or a new one. Null where none is known. */
+  async #target() {
+    if (!(await this.#loaded)) return null;
+    if (this.#chosen) return this.#chosen.id;
+    if (this.#inOrg.length) return byId("into").value;
+    return (await this.#api.post("/api/v1/collections", { name: "documents", org_id: this.#org?.id })).id;
   }
 }

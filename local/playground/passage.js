@@ -1,9 +1,14 @@
-// A document as it was read, with the passage that was cited highlighted.
+// The text of a document, with the cited passage highlighted.
 
 import { el, show } from "./dom.js";
+import { Source } from "./inline.js";
+import { markdown } from "./markdown.js";
 
 // Of a sentence that passes for a quotation, in characters.
 const SHORTEST = 20;
+// Of a text that is shown as Markdown, in characters. Files of these kinds are shown as they are.
+const MAX_MARKDOWN = 1_000_000;
+const VERBATIM = new Set(["code", "json"]);
 
 /** A document, as a function that fills a place with it. `cited` is the id of one of its chunks, or null; `said` what an answer says by
  * it: sentences of that which are the document's own are what is highlighted, else the chunk. Throws a Problem. */
@@ -14,13 +19,14 @@ export async function passage(api, documentId, cited, said) {
   const workspace = { "X-Workspace-Id": `ws_${about.collection_id}` };
   const { documents, chunks } = await api.post("/v1/contents", { ids, include_raw: true }, workspace);
   const text = documents[0]?.body;
-  const parts = text ? highlighted(text, chunks[0], said) : alone(chunks[0]);
+  const isVerbatim = VERBATIM.has(about.processing_info?.service_used);
+  const body = text ? highlighted(text, chunks[0], said, isVerbatim) : alone(chunks[0], isVerbatim);
   return (place) => {
     show(
       place,
       el("h2", { text: about.title }),
       el("p", { class: "quiet", text: describe(about) }),
-      el("div", { class: "document" }, ...parts),
+      el("div", { class: isVerbatim ? "document verbatim" : "document" }, body),
     );
     const first = place.querySelector("mark");
     first?.scrollIntoView({ block: "center" });
@@ -28,19 +34,17 @@ export async function passage(api, documentId, cited, said) {
   };
 }
 
-const marked = (text) => el("mark", { tabindex: "-1", text });
+/** The passage of a document that is too long to be shown whole, or is not processed yet. */
+function alone(chunk, isVerbatim) {
+  return chunk ? shown(chunk.text, [[0, chunk.text.length]], isVerbatim) : "The text of this document is not here yet.";
+}
 
-/** Of a document that is too long to be shown whole, or is not read yet. */
-const alone = (chunk) => [chunk ? marked(chunk.text) : "The text of this document is not here yet."];
+function highlighted(text, chunk, said, isVerbatim) {
+  return shown(text, quoted(text, said) ?? spanned(text, chunk), isVerbatim);
+}
 
-function highlighted(text, chunk, said) {
-  const parts = [];
-  let from = 0;
-  for (const [start, end] of quoted(text, said) ?? spanned(text, chunk)) {
-    parts.push(text.slice(from, start), marked(text.slice(start, end)));
-    from = end;
-  }
-  return [...parts, text.slice(from)];
+function shown(text, spans, isVerbatim) {
+  return isVerbatim || text.length > MAX_MARKDOWN ? new Source(text, spans).slice(0, text.length) : markdown(text, spans);
 }
 
 /** Where sentences of the answer stand in the document word for word, in order; null where none does. */

@@ -1,6 +1,7 @@
 // What a question found, best first, with what the order and the vectors say of each.
 
 import { bar, count, el, milliseconds, number, show } from "./dom.js";
+import { plain } from "./markdown.js";
 
 /** Fills a place with a retrieval's answer; `open` is called with a result. */
 export function results(place, answer, open) {
@@ -35,7 +36,7 @@ function row(result, open) {
       { type: "button", class: "result", onclick: () => open(result) },
       el("span", { class: "title", text: result.document.title }),
       el("span", { class: "quiet", text: place.filter(Boolean).join(" · ") }),
-      el("span", { class: "snippet", text: result.content }),
+      el("span", { class: "snippet", text: plain(result.content) }),
       el(
         "span",
         { class: "scores" },

@@ -1,18 +1,28 @@
-// Who is signed in: by a token that was pasted, or by one click where the local stack offers its people.
+// The sign-in: with a token or key that is pasted, or with one click where the local stack offers the demo's users.
 
 import { byId, el, show } from "./dom.js";
 
 const TOKEN = "token";
 const DOOR = "door";
+const QUESTIONS = "questions";
 
-/** The token of this tab, null where nobody is signed in. */
+/** The token of this tab, null where no user is signed in. */
 export const token = () => sessionStorage.getItem(TOKEN);
+
+/** Sample questions of the user of this tab. */
+export const questions = () => JSON.parse(sessionStorage.getItem(QUESTIONS) ?? "[]");
+
+export function keep(text, samples) {
+  sessionStorage.setItem(TOKEN, text);
+  sessionStorage.setItem(QUESTIONS, JSON.stringify(samples));
+}
 
 export function forget() {
   sessionStorage.removeItem(TOKEN);
+  sessionStorage.removeItem(QUESTIONS);
 }
 
-/** Who a token says it is; the API verifies it, this page only tells people apart. Two keys are two. */
+/** The user that a token names; the API verifies it, this page only tells users apart. Two keys are two. */
 export function who(text) {
   try {
     const [, body] = text.split(".");
@@ -25,7 +35,7 @@ export function who(text) {
   return { id: text, name: "an API key" };
 }
 
-/** Take the door's key out of the address, into this tab's keeping; whether there was one. */
+/** Move the door's key from the address to this tab's storage; whether there was one. */
 export function enter() {
   const door = new URLSearchParams(location.hash.slice(1)).get(DOOR);
   if (!door) return false;
@@ -34,34 +44,36 @@ export function enter() {
   return true;
 }
 
-/** Ask who it is. `signedIn` is called with the token. */
-export async function ask(signedIn) {
-  const accept = (text) => {
-    sessionStorage.setItem(TOKEN, text);
-    byId("token").value = "";
-    signedIn(text);
-  };
-  byId("token-form").onsubmit = (submitted) => {
-    submitted.preventDefault();
+/** Show why a token was refused; "" is nothing. */
+export function report(message) {
+  byId("signin-problem").textContent = message;
+  byId("token").setAttribute("aria-invalid", String(Boolean(message)));
+}
+
+/** Offer the sign-in. `accept` is called with a token and the user's sample questions. */
+export async function offer(accept) {
+  byId("token-form").onsubmit = (event) => {
+    event.preventDefault();
     const text = byId("token").value.trim().replace(/^Bearer\s+/i, "");
-    if (text) accept(text);
+    byId("token").value = "";
+    if (text) accept(text, []);
   };
   const people = await offered();
   byId("people").hidden = !people.length;
   show(
     byId("people-list"),
-    ...people.map(({ email, about, token: text }) =>
-      el("li", {}, el("button", { type: "button", class: "person", onclick: () => accept(text) }, el("b", { text: email }), el("span", { class: "quiet", text: about }))),
+    ...people.map(({ email, about, token: text, questions: samples }) =>
+      el("li", {}, el("button", { type: "button", class: "person", onclick: () => accept(text, samples) }, el("b", { text: email }), el("span", { class: "quiet", text: about }))),
     ),
   );
 }
 
-/** The local stack's people, to whoever has the address that it printed. Elsewhere there are none. */
+/** The demo's users, for those who have the address that the local stack printed. Elsewhere there are none. */
 async function offered() {
-  const known = sessionStorage.getItem(DOOR);
-  if (!known) return [];
+  const door = sessionStorage.getItem(DOOR);
+  if (!door) return [];
   try {
-    const answer = await fetch("people.json", { headers: { "X-Playground-Door": known }, cache: "no-store" });
+    const answer = await fetch("people.json", { headers: { "X-Playground-Door": door }, cache: "no-store" });
     return answer.ok ? await answer.json() : [];
   } catch {
     return [];

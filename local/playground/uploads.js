@@ -1,4 +1,4 @@
-// Files on their way: sent, and watched while they are worked on.
+// Uploads of files, and the state of each until its document is processed.
 
 import { byId, count, el } from "./dom.js";
 
@@ -8,47 +8,52 @@ const ENDED = new Set(["completed", "failed"]);
 
 export class Uploads {
   #api;
-  #told;
+  #onProblem;
 
-  /** `told` is told of problems that are not one file's. */
-  constructor(api, told) {
+  /** `onProblem` is called with problems that are not one file's. */
+  constructor(api, onProblem) {
     this.#api = api;
-    this.#told = told;
+    this.#onProblem = onProblem;
   }
 
-  /** One file, with its state as it changes. */
+  /** Upload one file, and show its state as it changes. */
   async bring(collectionId, file) {
     const state = el("span", { class: "tag", text: "sending" });
-    byId("uploads").append(el("li", {}, el("span", { text: file.name }), state));
-    const say = (text, kind = "") => {
+    const detail = el("p", { class: "detail", hidden: true });
+    byId("uploads").append(el("li", {}, el("span", { class: "name", text: file.name }), state, detail));
+    const show = (text, kind = "", message = "") => {
       state.textContent = text;
       state.className = `tag ${kind}`;
+      detail.textContent = message;
+      detail.className = `detail ${kind}`;
+      detail.hidden = !message;
     };
     try {
       const form = new FormData();
       form.append("collection_id", collectionId);
       form.append("file", file);
       const { id } = await this.#api.post("/api/v1/documents", form);
-      const ended = await this.#watch(id, say);
-      if (ended.status === "failed") say(ended.error?.message ?? "failed", "failed");
-      else say(`ready: ${count(ended.chunk_count, "chunk")}`, "completed");
+      const ended = await this.#watch(id, show);
+      if (ended.status === "failed") show("failed", "failed", ended.error?.message);
+      else show(`ready: ${count(ended.chunk_count, "chunk")}`, "completed");
     } catch (problem) {
-      say(problem.message, "failed");
-      if (problem.isExpired) this.#told(problem);
+      show("failed", "failed", problem.message);
+      if (problem.isExpired) this.#onProblem(problem);
     }
   }
 
-  async #watch(id, say) {
+  async #watch(id, show) {
     for (let look = 0; ; look++) {
       try {
         const now = await this.#api.get(`/api/v1/documents/${id}/status`);
         if (ENDED.has(now.status)) return now;
-        say(now.step ?? (now.error ? `waiting to try again: ${now.error.message}` : "waiting"));
+        if (now.error) show("waiting to try again", "", now.error.message);
+        else show(now.step ?? "waiting");
       } catch (problem) {
-        // A server that is gone comes back, a limit passes, and whoever has to sign in again does.
-        if (problem.isExpired) this.#told(problem);
+        // The server comes back, a limit passes, and the user signs in again.
+        if (problem.isExpired) this.#onProblem(problem);
         else if (!problem.isPassing) throw problem;
-        say(problem.message);
+        show("waiting", "", problem.message);
       }
       await new Promise((resolve) => setTimeout(resolve, PAUSES[Math.min(look, PAUSES.length - 1)]));
     }

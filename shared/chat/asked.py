@@ -18,19 +18,31 @@ Body = dict[str, Any]
 # Of these alone is a conversation that documents can be asked about.
 ROLES = frozenset({"user", "assistant", "system", "developer"})
 ORDERS = frozenset({"system", "developer"})
+# The model that answers over all documents that the caller sees; with a collection's name behind the prefix,
+# over those of that collection.
+GROUNDED, GROUNDED_IN = "rag", "rag/"
+# A collection's name has at most 255.
+MODEL_CHARACTERS = len(GROUNDED_IN) + 255
 # The database takes no longer question. The end is kept: what is asked comes last.
 QUESTION_CHARACTERS = 10_000
 # What a message costs a model beside its text, at most.
 FRAME_TOKENS = 8
 
 
+def is_grounded(model: str) -> bool:
+    """Whether this is the name of a model that answers over documents."""
+    return model == GROUNDED or model.startswith(GROUNDED_IN)
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`request` is what a model is to be sent, as it came; `index` names the documents to ask first."""
+    """`request` is what a model is to be sent, as it came; `index` names the documents to ask first, and
+    `everything` means all documents that the caller sees, where no index is named."""
 
     request: Body
     index: str | None
     top_k: int
+    everything: bool = False
 
     @property
     def messages(self) -> list[Message]:
@@ -50,7 +62,8 @@ class Asked:
     @property
     def bypasses(self) -> bool:
         """Whether this is for the model alone (contract: bypass conditions)."""
-        if self.index is None or self.request.get("tools") or self.request.get("functions"):
+        asks_documents = self.index is not None or self.everything
+        if not asks_documents or self.request.get("tools") or self.request.get("functions"):
             return True
         return any(
             message["role"] not in ROLES

@@ -4,7 +4,7 @@ model, by their sentences. Retrieval waits in a thread; a model is waited for by
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.concurrency import run_in_threadpool
 
@@ -81,8 +81,8 @@ async def stream(core: Pipeline, caller: Callable[[], Principal], asked: Asked) 
 def _prepare(core: Pipeline, caller: Principal, asked: Asked) -> _Prepared:
     gateway = core.chat_gateway
     if gateway and not asked.request.get("model"):
-        asked = Asked({**asked.request, "model": gateway.model}, asked.index, asked.top_k)
-    if asked.index is None or asked.bypasses:
+        asked = replace(asked, request={**asked.request, "model": gateway.model})
+    if asked.bypasses:
         core.require_chat_gateway()
         return _Prepared(asked.request, None)
     question = cut(core.embedder, asked.question())

@@ -15,14 +15,16 @@ from typing import Any
 import httpx
 
 from shared.chat.asked import Body
-from shared.chat.reading import as_nouns, bounded, parts, read
+from shared.chat.reading import MAX_ANSWER_BYTES, as_nouns, bounded, parts, read
 from shared.config import Settings
 from shared.errors import GenerationFailed, GenerationRefused
 from shared.generate import busy
-from shared.patience import async_client
+from shared.patience import async_client, patient_client, within
 
 # What a caller chose and the endpoint does not take: the model's name, a parameter, a message.
 REFUSED = frozenset({400, 404, 413, 422})
+# How long the endpoint's own list of models is waited for.
+LIST_SECONDS = 5.0
 
 
 class ChatGateway:
@@ -31,6 +33,7 @@ class ChatGateway:
 
     def __init__(self, key: str, address: str, model: str, seconds: float, stream_seconds: float) -> None:
         self._address = f"{address}/chat/completions"
+        self._list_address = f"{address}/models"
         # Uncompressed: what is bounded is what comes.
         self._headers = {
             "Authorization": f"Bearer {key}",
@@ -57,6 +60,26 @@ class ChatGateway:
                 yield
             finally:
                 del self._kept[loop]
+
+    def models(self) -> list[Any]:
+        """The endpoint's own list of its models, as it came. Raises GenerationFailed, GenerationTimedOut."""
+        content = bytearray()
+        with (
+            as_nouns(),
+            within(LIST_SECONDS),
+            patient_client(LIST_SECONDS) as client,
+            client.stream("GET", self._list_address, headers=self._headers) as answer,
+        ):
+            if answer.status_code != 200:
+                raise GenerationFailed(because=f"the gateway said {answer.status_code}")
+            for data in answer.iter_bytes():
+                content += data
+                if len(content) > MAX_ANSWER_BYTES:
+                    raise GenerationFailed(because="a list of models is too long")
+        models = read(bytes(content)).get("data")
+        if not isinstance(models, list):
+            raise GenerationFailed(because="no list of models")
+        return models
 
     async def complete(self, request: Body) -> Body:
         """The answer, as it came."""

@@ -1,14 +1,14 @@
-"""The platform contract's wire models of administration: health for anybody, details and stats for admins."""
+"""The platform contract's wire models of administration: health, its details and stats for admins, orgs."""
 
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, StringConstraints
 
-from shared.dialects.platform import ErrorBody, error_body
+from shared.dialects.platform import ErrorBody, Limit, Offset, Pagination, WithoutNul, error_body
 from shared.health import Report
 
-__all__ = ["ErrorBody", "error_body"]
+__all__ = ["ErrorBody", "Limit", "Offset", "Pagination", "error_body"]
 
 State = Literal["healthy", "degraded", "unhealthy", "unknown", "not_configured"]
 
@@ -115,3 +115,47 @@ class Stats(BaseModel):
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
         return cls(**row)
+
+
+class Org(BaseModel):
+    """`name` is null for an org that the deployment keeps in a table of its own."""
+
+    id: str
+    name: str | None
+    role: str | None
+
+
+class Orgs(BaseModel):
+    """By name."""
+
+    data: list[Org]
+
+    @classmethod
+    def of(cls, rows: list[dict[str, Any]]) -> Self:
+        return cls(data=[Org(**row) for row in rows])
+
+
+Namespace = Annotated[str, StringConstraints(min_length=1, max_length=255), WithoutNul]
+EventName = Literal["knowledge.ingest", "knowledge.retrieve", "knowledge.query", "knowledge.delete"]
+
+
+class Event(BaseModel):
+    """What a user did with knowledge: counts and a score, and never a text. `owner_id`: the user whose own
+    namespace it is, null for one of the org's. `top_score`: of the best chunk, null where there was none."""
+
+    id: str
+    org_id: str
+    owner_id: str | None
+    user_id: str
+    event: EventName
+    namespace: str
+    collection_id: str | None
+    document_count: int
+    chunk_count: int
+    top_score: float | None
+    created_at: datetime
+
+
+class Events(BaseModel):
+    data: list[Event]
+    pagination: Pagination

@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from shared.chat.asked import Asked, Body
+from shared.chat.asked import GROUNDED, GROUNDED_IN, MODEL_CHARACTERS, Asked, Body, is_grounded
 from shared.chat.replies import ends
 from shared.dialects import index
 from shared.dialects.detail import CollectionName
 from shared.dialects.index import Node
-from shared.errors import InvalidRequest, RagError
+from shared.errors import InvalidRequest, NotFound, RagError
 from shared.sse import event
 from shared.types import Match
 
@@ -38,6 +38,8 @@ CLIENT_HEADERS = (
 Penalty = Annotated[float, Field(strict=True, ge=-2, le=2)]
 Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 Text = Annotated[str, StringConstraints(strict=True)]
+ModelName = Annotated[str, StringConstraints(strict=True, max_length=MODEL_CHARACTERS)]
+INDEX: TypeAdapter[str] = TypeAdapter(CollectionName)
 
 
 class OpenAIError(BaseModel):
@@ -77,7 +79,7 @@ class Completion(BaseModel):
     messages: Annotated[list[dict[str, Any]], Field(min_length=1)]
     index_name: CollectionName | None = None
     top_k: Annotated[int, Field(strict=True, ge=1, le=100)] | None = None
-    model: Annotated[str, StringConstraints(strict=True, max_length=200)] | None = None
+    model: ModelName | None = None
     stream: Annotated[bool, Field(strict=True)] | None = None
     stream_options: StreamOptions | None = None
     temperature: Annotated[float, Field(strict=True, ge=0, le=2)] | None = None
@@ -95,7 +97,8 @@ class Completion(BaseModel):
     functions: list[Any] | None = None
 
     def asked(self) -> Asked:
-        """Raises InvalidRequest for messages that are none."""
+        """Raises InvalidRequest for messages that are none and for a model and an index_name that name two
+        indexes, NotFound for a model that names no index."""
         for message in self.messages:
             _check(message)
         try:
@@ -105,7 +108,23 @@ class Completion(BaseModel):
         except (ValueError, RecursionError):
             raise InvalidRequest(f"{FORM}it must be JSON, not too deep, with finite numbers.") from None
         request = {name: value for name, value in said.items() if name not in OWN}
-        return Asked(request, self.index_name, 5 if self.top_k is None else self.top_k)
+        top_k = 5 if self.top_k is None else self.top_k
+        if not (self.model and is_grounded(self.model)):
+            return Asked(request, self.index_name, top_k)
+        # The gateway does not know this model: its default one answers.
+        del request["model"]
+        return Asked(request, self._index(), top_k, everything=True)
+
+    def _index(self) -> str | None:
+        if self.model == GROUNDED:
+            return self.index_name
+        named = (self.model or "").removeprefix(GROUNDED_IN)
+        if self.index_name not in (None, named):
+            raise InvalidRequest(f"{FORM}'model' and 'index_name' name two indexes.")
+        try:
+            return INDEX.validate_python(named)
+        except ValidationError:
+            raise NotFound(code="collection_not_found", details={"name": named}) from None
 
 
 def _check(message: dict[str, Any]) -> None:
@@ -129,6 +148,18 @@ class Answer(BaseModel):
     choices: list[dict[str, Any]]
     usage: dict[str, Any]
     source_nodes: list[Node] | None
+
+
+class Model(BaseModel):
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str
+
+
+class Models(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Model]
 
 
 def answer(said: Body, matches: Sequence[Match] | None) -> bytes:

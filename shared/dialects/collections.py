@@ -69,6 +69,19 @@ class CollectionChanges(WithMetadata):
         return self.model_dump(mode="json", exclude_none=True)
 
 
+class GraphBuild(BaseModel):
+    """`again`: also documents that were read before."""
+
+    again: Annotated[bool, Field(strict=True)] = False
+
+
+class GraphQueued(BaseModel):
+    """How many documents the worker will read."""
+
+    collection_id: str
+    queued: int
+
+
 DEFAULTS = {
     "enable_hybrid_search": True,
     "enable_knowledge_graph": True,

@@ -54,9 +54,12 @@ class Reading:
         """For another turn; nothing is wrong with it."""
         self._tell("rag_fail_extraction", {})
 
-    def give_up(self, job: Job, code: str, message: str, pause: int | None) -> None:
-        """Why it was not read, and in how many seconds somebody tries again: nobody, for None."""
-        end = {"code": code, "message": message[:500], "retry_seconds": pause}
+    def give_up(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
+        """Write why the document was not read, and after how many seconds it is due again; never, for None.
+        Without `is_attempt` the attempt does not count."""
+        end: Row = {"retry_seconds": pause}
+        if is_attempt:
+            end |= {"code": code, "message": message[:500]}
         try:
             self._tell("rag_fail_extraction", end)
         except RagError as error:

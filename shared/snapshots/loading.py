@@ -10,7 +10,6 @@ from shared.graph.rows import is_graphed, names_of
 from shared.ingest import CHUNKS_AT_ONCE
 from shared.postgrest import Database
 from shared.snapshots.manifest import Manifest
-from shared.snapshots.persist import BYTES_AT_ONCE
 from shared.snapshots.records import Chunk, Document
 from shared.types import Acting
 
@@ -18,6 +17,7 @@ log = logging.getLogger("rag")
 Row = dict[str, Any]
 # Of a document that has more than fit in with others.
 MORE_CHUNKS_AT_ONCE = 1000
+BYTES_AT_ONCE = 4 << 20
 
 
 class Loading:

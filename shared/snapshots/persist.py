@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.errors import Conflict, about
-from shared.ingest import CHUNKS_AT_ONCE
 from shared.postgrest import Database
 from shared.snapshots.halves import from_database
 from shared.snapshots.manifest import Manifest
@@ -16,9 +15,9 @@ from shared.snapshots.store import Folder, Store
 from shared.types import Acting
 
 Row = dict[str, Any]
-BYTES_AT_ONCE = 4 << 20
 # What a persisting that broke off has left goes with the first one after so long; none takes as long.
 LEFT_BEHIND = timedelta(days=1)
+CHANGED = "A document changed while it was persisted. Please try again."
 
 
 class Reading:
@@ -34,10 +33,26 @@ class Reading:
     def documents(self) -> Iterator[tuple[Row, Iterator[Row]]]:
         """Each with its chunks, which are to be taken before the next one is. Raises Conflict when a document
         of many chunks changes meanwhile."""
-        for together in _together(self._listed()):
-            ids = [listed["id"] for listed in together]
-            for document in self._of("rag_read_to_persist", document_ids=ids):
-                yield document, self._chunks(document)
+        for listed in self._listed():
+            rest = listed
+            # A response has a maximum of bytes: the rest is asked for again.
+            while rest and (rows := self._of("rag_read_to_persist", document_ids=rest)):
+                for document in rows:
+                    yield self._whole(document), self._chunks(document)
+                rest = rest[rest.index(rows[-1]["id"]) + 1 :]
+
+    def _whole(self, document: Row) -> Row:
+        """The document with all of its text."""
+        length, texts = document.pop("length"), [document["content"]]
+        so_far = len(texts[0])
+        while so_far < length:
+            rows = self._of("rag_read_to_persist", document_ids=[document["id"]], first_character=so_far)
+            if not rows or rows[0]["updated_at"] != document["updated_at"]:
+                raise Conflict(CHANGED)
+            texts.append(rows[0]["content"])
+            so_far += len(texts[-1])
+        document["content"] = "".join(texts)
+        return document
 
     def _chunks(self, document: Row) -> Iterator[Row]:
         chunks: list[Row] = document.pop("chunks")
@@ -47,14 +62,14 @@ class Reading:
             place = {"document_id": document["id"], "updated_at": document["updated_at"], "first": so_far}
             chunks = self._of("rag_read_chunks_to_persist", **place)
             if not chunks:
-                raise Conflict("A document changed while it was persisted. Please try again.")
+                raise Conflict(CHANGED)
             yield from chunks
             so_far += len(chunks)
 
-    def _listed(self) -> Iterator[Row]:
+    def _listed(self) -> Iterator[list[str]]:
         after: Row = {}
         while page := self._of("rag_list_to_persist", **after):
-            yield from page
+            yield [row["id"] for row in page]
             after = {"after_created_at": page[-1]["created_at"], "after_id": page[-1]["id"]}
 
     def _of(self, function: str, **arguments: Any) -> list[Row]:
@@ -116,25 +131,6 @@ def _write(writer: Writer, reading: Reading) -> str | None:
                 code="several_models",
             )
     return models.pop() if models else None
-
-
-def _together(listed: Iterator[Row]) -> Iterator[list[Row]]:
-    """Documents that are read in one call: a megabyte or a few, unless a single one has more."""
-    together: list[Row] = []
-    chunks = size = 0
-    for document in listed:
-        more = min(document["chunk_count"], CHUNKS_AT_ONCE)
-        if together and (
-            chunks + more > CHUNKS_AT_ONCE
-            or size + document["bytes"] > BYTES_AT_ONCE
-            or len(together) == CHUNKS_AT_ONCE
-        ):
-            yield together
-            together, chunks, size = [], 0, 0
-        together.append(document)
-        chunks, size = chunks + more, size + document["bytes"]
-    if together:
-        yield together
 
 
 def _tidy(folder: Folder, before: bytes | None, name: str) -> None:

@@ -88,7 +88,12 @@ create table rag.settings (
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
   -- Whether callers without that secret may call all exposed functions.
-  open_to_direct_callers boolean not null default false
+  open_to_direct_callers boolean not null default false,
+  -- How many calls of one user run at the same time, of those that may take long: reads and writes of direct
+  -- callers, and writes of our functions. Keep the last well below PostgREST's pool of connections (db-pool).
+  direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
+  direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
+  writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
 );
 
 alter table rag.settings enable row level security;
@@ -156,6 +161,20 @@ begin
 end;
 $$;
 
+-- Raises PT403 for a key without any of the scopes. It returns true, as rag.begin_call does.
+create function rag.require_scope(variadic scopes text[])
+returns boolean
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not rag.has_scope(variadic scopes) then
+    raise exception 'the key lacks the scope %', array_to_string(scopes, ' or ')
+      using errcode = 'PT403', detail = 'missing_scope';
+  end if;
+  return true;
+end;
+$$;
+
 -- The one collection that the token is bound to; null when it is not, no collection's id when it is to
 -- something that is no id.
 create function rag.bound_collection()
@@ -218,10 +237,10 @@ as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
 
-revoke all on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.creator_id(),
-  rag.sought_hash(), rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.creator_id(),
-  rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;
+revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
+  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
+grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
+  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;
 
 -- Who may call an exposed function. Browsers call a short list of readers with the user's token alone. Every
 -- other exposed function also requires a secret header, which only our own functions send: the secret shows where
@@ -256,49 +275,139 @@ as $$
     and rag.functions_secret_status() <> 'ok';
 $$;
 
--- First statement of the readers that browsers may call directly.
+-- Raises PT413 for a direct call of more than a megabyte, and PT400 for one that does not state its size. A request
+-- without both headers has no body, unless it is a POST of HTTP/2.
+create function rag.check_direct_size()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  headers constant json := current_setting('request.headers');
+  size constant text := coalesce(headers ->> 'content-length',
+    case when current_setting('request.method', true) in ('GET', 'HEAD') then '0' end, '');
+begin
+  if headers ->> 'transfer-encoding' is not null or size !~ '^[0-9]{1,15}$' then
+    raise exception 'A direct call must have a Content-Length.' using errcode = 'PT400', detail = 'length_required';
+  elsif size::bigint > 1048576 then
+    raise exception 'A direct call may have at most 1,048,576 bytes.'
+      using errcode = 'PT413', detail = 'body_too_large';
+  end if;
+end;
+$$;
+
+-- Raises PT403 for a caller who belongs to no org, or whose token counts for none.
+create function rag.require_org()
+returns void
+language plpgsql stable security invoker set search_path = ''
+as $$
+begin
+  if not exists (select from rag.current_org_ids()) then
+    raise exception 'You belong to no org.' using errcode = 'PT403', detail = 'no_org';
+  end if;
+end;
+$$;
+
+-- Take one of the user's `most` slots of that kind for the rest of the transaction; false when all are taken. A slot
+-- is an advisory lock, because a read-only transaction cannot count in a table.
+create function rag.take_slot(kind text, most integer)
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  for slot in 1..most loop
+    if pg_try_advisory_xact_lock(hashtextextended(format('rag.%s %s %s', kind, auth.uid(), slot), 0)) then
+      return true;
+    end if;
+  end loop;
+  return false;
+end;
+$$;
+
+-- First statement of the readers that browsers may call directly. Our functions' calls of these have a rate limit;
+-- direct calls have a limit of how many run at the same time (PT429).
 create function rag.begin_direct_read()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  return true;
-end;
-$$;
-
--- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
--- these functions to direct callers. It returns true, so that it can be the first variable of a function.
-create function rag.begin_call()
-returns boolean
-language plpgsql volatile security invoker set search_path = ''
-as $$
-begin
-  if rag.is_direct_call() and not (select open_to_direct_callers from rag.settings) then
-    if rag.functions_secret_status() = 'unset' then
-      raise exception 'The functions secret is not set in this database. See README.md, Functions secret.'
-        using errcode = 'PT403', detail = 'functions_secret_unset';
+  if rag.is_direct_call() then
+    perform rag.check_direct_size();
+    perform rag.require_org();
+    if not rag.take_slot('read', (select direct_reads_per_user from rag.settings)) then
+      raise exception 'You have as many searches running as one user may have. Please wait for one of them.'
+        using errcode = 'PT429', detail = 'too_many_reads';
     end if;
-    raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
-      using errcode = 'PT403', detail = 'functions_secret_required';
   end if;
   return true;
 end;
 $$;
 
--- The same for functions that write for as long as their time-out allows.
-create function rag.begin_write()
+-- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
+-- these functions to direct callers. It returns true, so that it can be the first variable of a function. It waits
+-- for no lock longer than three seconds from here on, until the end of the transaction with its deferred triggers:
+-- PostgREST has few connections, and a call that waits holds one.
+create function rag.begin_call()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
-  return rag.begin_call();
+  if rag.is_direct_call() then
+    if not (select open_to_direct_callers from rag.settings) then
+      if rag.functions_secret_status() = 'unset' then
+        raise exception 'The functions secret is not set in this database. See README.md, Functions secret.'
+          using errcode = 'PT403', detail = 'functions_secret_unset';
+      end if;
+      raise exception 'Only this project''s functions may call this. Call the HTTP API instead.'
+        using errcode = 'PT403', detail = 'functions_secret_required';
+    end if;
+    perform rag.check_direct_size();
+  end if;
+  perform set_config('lock_timeout', '3s', true);
+  return true;
 end;
 $$;
 
-revoke all on function rag.functions_secret_status(), rag.is_direct_call(), rag.begin_direct_read(),
-  rag.begin_call(), rag.begin_write() from public, anon, service_role;
-grant execute on function rag.functions_secret_status(), rag.is_direct_call(), rag.begin_direct_read(),
-  rag.begin_call(), rag.begin_write() to authenticated;
+-- The same for functions that may take as long as their time-out of a minute. One user has few of them running at the
+-- same time (PT503).
+create function rag.begin_write()
+returns boolean
+language plpgsql volatile security invoker set search_path = ''
+as $$
+declare
+  is_direct constant boolean := rag.is_direct_call();
+begin
+  perform rag.begin_call();
+  if is_direct then
+    perform rag.require_org();
+  end if;
+  if coalesce(current_setting('request.headers', true), '') <> '' and not rag.take_slot('write', (
+    select case when is_direct then direct_writes_per_user else writes_per_user end from rag.settings))
+  then
+    raise exception 'You have as many changes running as one user may have. Please wait for one of them.'
+      using errcode = 'PT503', detail = 'too_many_writes';
+  end if;
+  return true;
+end;
+$$;
+
+-- For the exception handler of a function that met a lock: PT409 for a direct caller, to whom PostgREST would answer
+-- 500, and PT503 for our functions.
+create function rag.refuse_locked()
+returns void
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  raise exception 'Another change of the same data is running. Please try again in a few seconds.'
+    using errcode = case when rag.is_direct_call() then 'PT409' else 'PT503' end, detail = 'locked';
+end;
+$$;
+
+revoke all on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(), rag.require_org(),
+  rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(), rag.refuse_locked()
+  from public, anon, service_role;
+grant execute on function rag.functions_secret_status(), rag.is_direct_call(), rag.check_direct_size(),
+  rag.require_org(), rag.take_slot(text, integer), rag.begin_direct_read(), rag.begin_call(), rag.begin_write(),
+  rag.refuse_locked() to authenticated;
 
 -- Who belongs where. An org is a tenant; a member belongs to it as admin or member. Orgs and members are
 -- written by the deployer (SQL editor, seed, own back office); signed-in callers read their own rows.
@@ -413,6 +522,27 @@ as $$
   select coalesce(is_org_member.org_id in (select rag.current_org_ids()), false);
 $$;
 
+-- The caller's orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an adopter's
+-- memberships may have. Of several roles in an org it is admin.
+create function public.rag_list_orgs()
+returns table (id uuid, name text, role text)
+language plpgsql stable security invoker set search_path = ''
+as $$
+#variable_conflict use_column
+begin
+  perform rag.begin_call();
+  return query
+    select memberships.org_id, orgs.name,
+      coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role))
+    from rag.memberships()
+    left join rag.orgs on orgs.id = memberships.org_id
+    where memberships.org_id in (select rag.current_org_ids())
+    group by memberships.org_id, orgs.name
+    order by orgs.name, memberships.org_id
+    limit 1000;
+end;
+$$;
+
 revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
   rag.tier_of(uuid), public.is_org_member(uuid) from public, anon, service_role;
 grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
@@ -438,12 +568,20 @@ create table rag.collections (
   config jsonb not null default '{}' check (jsonb_typeof(config) = 'object' and pg_column_size(config) <= 2000),
   -- While it is loaded from a snapshot: the name that it will have. Until then nobody finds it by any name.
   loads text check (length(loads) between 1 and 255),
+  -- When a member deleted it. It then exists only for the owners of private documents in it and for the org's
+  -- admins, until the last of these documents goes (21_documents.sql).
+  deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
-  primary key (org_id, id),
-  -- Two users may each have a private "notes"; the org has its own.
-  constraint collections_name unique nulls not distinct (org_id, owner_id, name)
+  primary key (org_id, id)
 );
+
+-- Two users may each have a private "notes"; the org has its own. The name of a deleted collection is free.
+create unique index collections_name on rag.collections (org_id, owner_id, name) nulls not distinct
+  where deleted_at is null;
+
+-- rag_remove_deleted_collections: collections that members deleted.
+create index collections_deleted on rag.collections (deleted_at) where deleted_at is not null;
 
 alter table rag.collections enable row level security;
 alter table rag.collections force row level security;
@@ -478,10 +616,14 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
-grant select, delete on rag.collections to authenticated;
--- All columns but created_by, which keeps its default.
-grant insert (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at),
-  update (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at)
+-- Except the row that comes back as deleted (21_documents.sql).
+create policy "a collection keeps the name of its creator" on rag.collections
+  as restrictive for insert to authenticated
+  with check (created_by = (select rag.creator_id()) or deleted_at is not null);
+
+grant select, insert, delete on rag.collections to authenticated;
+-- All columns but created_by.
+grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
   on rag.collections to authenticated;
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
@@ -508,19 +650,20 @@ end;
 $$;
 
 -- The collection that the name means to the caller, and nothing where there is none: the one of the user whom the name
--- says, else the caller's own before the org's. One that is being loaded has no name yet.
-create function rag.collection_named(org_id uuid, name text)
+-- says, else the caller's own before the org's. One that is being loaded has no name yet. or_deleted: a deleted
+-- collection that the caller still sees has its name as long as no other collection has it.
+create function rag.collection_named(org_id uuid, name text, or_deleted boolean default false)
 returns setof rag.collections
 language sql stable security invoker set search_path = ''
 as $$
   select collections.*
   from rag.collections
   where collections.org_id = collection_named.org_id and collections.name = collection_named.name
-    and collections.loads is null
+    and collections.loads is null and (collections.deleted_at is null or or_deleted)
     and case when rag.user_named(collection_named.name) is null
       then collections.owner_id is null or collections.owner_id = auth.uid()
       else collections.owner_id = rag.user_named(collection_named.name) end
-  order by collections.owner_id nulls last
+  order by collections.deleted_at desc nulls first, collections.owner_id nulls last
   limit 1;
 $$;
 
@@ -550,9 +693,9 @@ begin
 end;
 $$;
 
-revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text),
+revoke all on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
   rag.ensure_collection(uuid, text) from public, anon, service_role;
-grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text),
+grant execute on function rag.user_named(text), rag.check_user_named(uuid, text), rag.collection_named(uuid, text, boolean),
   rag.ensure_collection(uuid, text) to authenticated;
 
 -- A document is what a person brought: a call, a mail, a page. It keeps its converted text, so that every
@@ -603,7 +746,8 @@ create table rag.documents (
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (org_id, id),
-  foreign key (org_id, collection_id) references rag.collections (org_id, id) on delete cascade
+  -- No cascade: the trigger below deletes a collection's documents.
+  foreign key (org_id, collection_id) references rag.collections (org_id, id)
 );
 
 -- rag_put_document: replace by name. The owner is part of the key, so that one user's private name
@@ -628,14 +772,25 @@ create policy "members use their org's documents" on rag.documents
     and (owner_id is null or owner_id = (select auth.uid())
       or org_id = any (array(select rag.admin_org_ids()))));
 
+-- The collection that the running statement deletes; null outside of the trigger below. A key that may delete a
+-- collection may delete the documents in it.
+create function rag.deleted_collection()
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select nullif(current_setting('rag.deleted_collection', true), '')::uuid
+  where rag.has_scope('collections:manage');
+$$;
+
 create policy "a key reads and writes with the scopes for it" on rag.documents
   as restrictive for all to authenticated
-  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read')))
+  using ((select rag.has_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read'))
+    or collection_id = (select rag.deleted_collection()))
   with check ((select rag.has_scope('documents:write')));
 
 create policy "a key deletes with documents:write" on rag.documents
   as restrictive for delete to authenticated
-  using ((select rag.has_scope('documents:write')));
+  using ((select rag.has_scope('documents:write')) or collection_id = (select rag.deleted_collection()));
 
 create policy "a bound key stays in its collection" on rag.documents
   as restrictive for all to authenticated
@@ -652,35 +807,78 @@ grant insert (org_id, id, collection_id, owner_id, external_id, source_type, tit
   size_bytes, processing_info, created_at, updated_at)
   on rag.documents to authenticated;
 
--- A collection's documents go with it, past row security: a cascade runs as the tables' owner, and so do its
--- triggers since Postgres 18. Not when nobody said so (rag.cascade is false, from rag_delete_collection), and not
--- those that the caller could not have deleted one by one. (The deployer, in SQL, is nobody's user.)
-create function rag.keep_documents()
+-- A collection that a member deleted. Documents of its own visibility do not count: the policy asks row security.
+create policy "a deleted collection is seen by those who see documents in it" on rag.collections
+  as restrictive for select to authenticated
+  using (deleted_at is null or exists (
+    select from rag.documents
+    where documents.org_id = collections.org_id and documents.collection_id = collections.id));
+
+-- Deletes the collection's documents that the caller may delete, whatever API or statement deletes the collection.
+-- PT409 where there are some and rag_delete_collection was called without cascade (rag.cascade is false).
+--
+-- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
+-- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
+-- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
+-- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
+-- the deployer is no user and leaves none either. The worker removes deleted collections without documents.
+create function rag.delete_documents_of_collection()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
 as $$
+declare
+  deleted rag.collections := old;
 begin
-  if current_setting('rag.cascade', true) = 'false' and exists (select from gone) then
+  if current_user = 'rag_worker' then
+    return null;
+  end if;
+  perform set_config('rag.deleted_collection', old.id::text, true);
+  delete from rag.documents where documents.org_id = old.org_id and documents.collection_id = old.id;
+  if found and current_setting('rag.cascade', true) = 'false' then
     raise exception 'the collection has documents; cascade deletes them with it'
       using errcode = 'PT409', detail = 'collection_not_empty';
-  elsif auth.uid() is not null and exists (
-    select from gone
-    where not coalesce(gone.owner_id is null or gone.owner_id = auth.uid()
-      or gone.org_id = any (array(select rag.admin_org_ids())), false)
-  ) then
-    raise exception 'there are private documents of others in it; an admin may delete those'
-      using errcode = 'PT403', detail = 'private_documents';
+  end if;
+  perform set_config('rag.deleted_collection', '', true);
+  if auth.uid() is not null and old.org_id not in (select rag.admin_org_ids()) then
+    deleted.deleted_at := coalesce(old.deleted_at, now());
+    insert into rag.collections values (deleted.*);
   end if;
   return null;
 end;
 $$;
 
-create trigger keep_documents after delete on rag.documents
-  referencing old table as gone
-  for each statement execute function rag.keep_documents();
+-- Triggers fire in the order of their names: this one before the check of the foreign key (RI_ConstraintTrigger).
+create trigger "Documents are deleted with their collection" after delete on rag.collections
+  for each row execute function rag.delete_documents_of_collection();
 
-revoke all on function rag.keep_documents() from public, anon, service_role;
-grant execute on function rag.keep_documents() to authenticated;
+-- A collection may be deleted while a document is on its way into it. The error is the foreign key's, as if the row
+-- had not come back.
+create function rag.require_undeleted_collection()
+returns trigger
+language plpgsql volatile security invoker set search_path = ''
+as $$
+begin
+  if exists (
+    select from added
+    where not exists (
+      select from rag.collections
+      where collections.org_id = added.org_id and collections.id = added.collection_id
+        and collections.deleted_at is null)
+  ) then
+    raise exception 'the collection was deleted' using errcode = 'foreign_key_violation';
+  end if;
+  return null;
+end;
+$$;
+
+create trigger require_undeleted_collection after insert on rag.documents
+  referencing new table as added
+  for each statement execute function rag.require_undeleted_collection();
+
+revoke all on function rag.deleted_collection(), rag.delete_documents_of_collection(),
+  rag.require_undeleted_collection() from public, anon, service_role;
+grant execute on function rag.deleted_collection(), rag.delete_documents_of_collection(),
+  rag.require_undeleted_collection() to authenticated;
 
 -- A chunk is a passage of a document with its embedding: what a search finds. It repeats its document's
 -- owner and filter fields, because under row security only columns of the scanned table, compared by
@@ -1904,9 +2102,13 @@ begin
       where webhooks.org_id = tell.org_id and enabled and tell.event = any (events)
         and (webhooks.collection_id is null or webhooks.collection_id = tell.collection_id);
       return;
-    exception when foreign_key_violation then
-      -- It has gone by now: the next look does not see it.
-      null;
+    exception
+      when foreign_key_violation then
+        -- It has gone by now: the next look does not see it.
+        null;
+      when lock_not_available then
+        -- At the end of the transaction, where the function that was called can catch nothing any more.
+        perform rag.refuse_locked();
     end;
   end loop;
 end;
@@ -1924,7 +2126,8 @@ declare
     when tg_op = 'INSERT' or old.loads is not null then 'collection.created'
     else 'collection.updated' end;
 begin
-  if collection.loads is not null then
+  -- The deletion of a deleted collection was told already.
+  if collection.loads is not null or collection.deleted_at is not null then
     return null;
   end if;
   if rag.is_awaited(collection.org_id, collection.id, event) then
@@ -1971,9 +2174,10 @@ begin
       'error_code', document.error_code, 'error_message', document.error_message);
   elsif event = 'document.deleted' and not exists (
     select from rag.collections
-    where collections.org_id = document.org_id and collections.id = document.collection_id)
+    where collections.org_id = document.org_id and collections.id = document.collection_id
+      and collections.deleted_at is null)
   then
-    -- It went with its collection, of which is told.
+    -- It went with its collection or after it, of which is told.
     return null;
   end if;
   perform rag.tell(document.org_id, document.collection_id, document.owner_id, event, object);
@@ -2184,8 +2388,8 @@ revoke all on function rag.bounds_of(text), public.rag_measure(jsonb) from publi
 grant execute on function rag.bounds_of(text), public.rag_measure(jsonb) to authenticated;
 
 -- What was done with knowledge, by whom and when: an audit trail that holds counts and a score, and never a text or a
--- question. The functions write it, each request's as its caller and for nobody else; members of the org read it, of a
--- user's own namespace that user and the org's admins. Nobody changes or deletes it: the deployer prunes it, in SQL.
+-- question. The functions write it, each request's as its caller and for nobody else; the org's admins read it: its
+-- counts include private documents. Nobody changes or deletes it: the deployer prunes it, in SQL.
 
 create table rag.events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -2231,10 +2435,9 @@ create policy "a key notes what its scopes let it do" on rag.events
     then (select rag.has_scope('documents:write'))
     else (select rag.has_scope('retrievals:read', 'chat:read')) end);
 
--- Who asked for what, and how often, is not what a key for retrievals is given out for.
-create policy "a key reads events with admin" on rag.events
+create policy "admins read events" on rag.events
   as restrictive for select to authenticated
-  using ((select rag.has_scope('admin')));
+  using (org_id = any (array(select rag.admin_org_ids())));
 
 -- What a bound key asks for elsewhere is in no collection that it knows of.
 create policy "a bound key stays in its collection" on rag.events
@@ -2260,7 +2463,7 @@ declare
   home rag.collections;
 begin
   perform rag.check_user_named(org_id, rag_record_event.namespace);
-  select * into home from rag.collection_named(org_id, rag_record_event.namespace);
+  select * into home from rag.collection_named(org_id, rag_record_event.namespace, or_deleted => true);
   insert into rag.events (
     org_id, owner_id, user_id, event, namespace, collection_id, document_count, chunk_count, top_score)
   values (
@@ -2271,28 +2474,38 @@ begin
 end;
 $$;
 
--- A page of them, the latest first; of one namespace, or of one kind, where that is said.
+-- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and how
+-- many there are; namespace and event narrow them. PT403 for a caller who administers no org.
 create function public.rag_list_events(
-  "limit" integer default 100, "offset" integer default 0, namespace text default null, event text default null
+  "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
 )
-returns setof rag.events
+returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   perform rag.begin_call();
-  if "limit" is null or "limit" not between 1 and 1000 then
-    raise exception 'limit must be between 1 and 1000' using errcode = 'PT400', detail = 'invalid_limit';
-  elsif "offset" is null or "offset" < 0 then
-    raise exception 'offset must be at least 0' using errcode = 'PT400', detail = 'invalid_offset';
+  perform rag.check_page("limit", "offset", 'desc', 'created_at', array['created_at']);
+  if not exists (select from rag.admin_org_ids()) then
+    raise exception 'only an admin of the org, with a key that has the scope admin, may see this'
+      using errcode = 'PT403', detail = 'admin_required';
   end if;
-  return query
-  select events.*
-  from rag.events
-  where events.org_id = any (array(select rag.current_org_ids()))
-    and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
-    and (rag_list_events.event is null or events.event = rag_list_events.event)
-  order by events.created_at desc, events.id
-  limit "limit" offset "offset";
+  return (
+    with listed as (
+      select events.*
+      from rag.events
+      where events.org_id = any (array(select rag.admin_org_ids()))
+        and (rag_list_events.namespace is null or events.namespace = rag_list_events.namespace)
+        and (rag_list_events.event is null or events.event = rag_list_events.event)
+    ), page as (
+      select listed.*
+      from listed
+      order by listed.created_at desc, listed.id
+      limit "limit" offset "offset"
+    )
+    select jsonb_build_object(
+      'total', (select count(*) from listed),
+      'events', coalesce(jsonb_agg(to_jsonb(page) order by page.created_at desc, page.id), '[]'))
+    from page);
 end;
 $$;
 
@@ -2712,8 +2925,9 @@ grant execute on function rag.move_names(), rag.names_in(uuid, uuid), rag.forget
 create table rag.rate_limits (
   -- A user, or an API key: rag.caller_id().
   caller_id uuid not null,
-  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier.
-  bucket text not null check (bucket in ('rag', 'api', 'day')),
+  -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: kilobytes of
+  -- text that a user, with all keys, has had stored by functions that answer when it is stored.
+  bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
   hits bigint not null check (hits >= 0),
@@ -2826,8 +3040,8 @@ begin
 end;
 $$;
 
--- One request, or `amount` of them, of a function: a row for each limit that the caller stands under, with
--- where its window stands now. Admitted only if all windows have room, and then counted in all, else in
+-- One request, or `amount` of them, of a function, or `amount` kilobytes of the bucket ingest: a row for each
+-- limit that the caller stands under, with where its window stands now. Admitted only if all windows have room, and then counted in all, else in
 -- none: a caller is let through exactly as often as each limit says. One round trip. It returns rows and
 -- never raises for a limit, since raising would roll the count back.
 create function public.rag_hit(
@@ -2842,10 +3056,17 @@ declare
   paid record;
 begin
   perform rag.begin_call();
-  if auth.uid() is null or coalesce(requests, 0) < 1 or coalesce(amount, 0) not between 1 and 1000 then
+  if auth.uid() is null or coalesce(requests, 0) < 1
+    or coalesce(amount, 0) not between 1 and (case bucket when 'ingest' then 10000 else 1000 end) then
     return;
-  elsif bucket not in ('rag', 'api') or window_seconds not in (1, 60, 3600, 86400) then
+  elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
     raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
+  elsif bucket = 'ingest' then
+    -- No request, but a part of one that has been counted.
+    return query
+    select requests, window_seconds, counted.*
+    from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
+    return;
   end if;
 
   -- The minute before the day, always: two requests lock their rows in the same order.
@@ -3717,7 +3938,7 @@ create function public.rag_recall_embedding(hash text, max_age_seconds integer)
 returns real[]
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  select rag.begin_call(), rag.require_scope('retrievals:read', 'chat:read');
 
   select remembered.embedding::real[]
   from rag.query_embeddings as remembered
@@ -3735,7 +3956,7 @@ language plpgsql volatile security invoker set search_path = ''
 as $$
 #variable_conflict use_variable
 declare
-  is_admitted constant boolean := rag.begin_call();
+  is_admitted constant boolean := rag.begin_call() and rag.require_scope('retrievals:read', 'chat:read');
   caller constant uuid := auth.uid();
   dimensions constant integer := extensions.vector_dims(embedding);
   needle extensions.halfvec(1536);
@@ -3975,18 +4196,20 @@ create policy "the worker claims jobs" on rag.jobs
 create policy "the worker leases jobs" on rag.jobs
   for update to rag_worker using (true) with check (state in ('running', 'failed'));
 
-create policy "the worker sees which documents are not done" on rag.documents
-  for select to rag_worker using (status in ('processing', 'failed'));
+-- Ids and states, to give documents up and to find collections without documents.
+create policy "the worker sees which documents there are" on rag.documents
+  for select to rag_worker using (true);
 
 create policy "the worker gives documents up" on rag.documents
   for update to rag_worker using (status = 'processing') with check (status = 'failed');
 
 grant select, insert, delete on rag.jobs to authenticated;
-grant update (state, due_at, lease, step, error_code, error_message, finished_at) on rag.jobs to authenticated;
+grant update (state, attempts, due_at, lease, step, error_code, error_message, finished_at)
+  on rag.jobs to authenticated;
 grant select on rag.jobs to rag_worker;
 grant update (state, attempts, due_at, lease, started_at, finished_at, step, error_code, error_message)
   on rag.jobs to rag_worker;
-grant select (org_id, id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
+grant select (org_id, id, collection_id, status), update (status, error_code, error_message) on rag.documents to rag_worker;
 
 -- Jobs that are due, leased: of every org as many as of any other, those first that wait longest. A lease that has
 -- run out is nobody's: its job is claimed again, alone, since it may be what its worker died of; and whoever held
@@ -4576,8 +4799,8 @@ $$;
 -- labels, metadata, filename, content_type, size_bytes, and bytes in base64, url, or the path of an object that the
 -- caller has uploaded (rag_begin_upload), which again is the same document. One of the same external_id takes
 -- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
--- the id of the document in hint; PT429 for one more than the org's tier allows, PT413 for a larger file, PT404 for
--- an upload that nobody expects.
+-- the id of the document in hint, and for a deleted collection; PT429 for one more than the org's tier allows, PT413
+-- for a larger file, PT404 for an upload that nobody expects.
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -4598,7 +4821,10 @@ begin
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
     filename text, content_type text, size_bytes bigint, url text, path text);
-  if coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
+  if home.deleted_at is not null then
+    raise exception 'the collection was deleted; it takes no more documents'
+      using errcode = 'PT409', detail = 'collection_deleted';
+  elsif coalesce(length(sent), case when input.path is not null then input.size_bytes end) > largest then
     raise exception 'this org''s tier takes files of at most % bytes', largest
       using errcode = 'PT413', detail = 'file_too_large';
   end if;
@@ -4655,6 +4881,8 @@ begin
   values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, auth.uid(),
     rag_add_document.document - array['bytes', 'url', 'path', 'private', 'external_id']);
   return next rag.shown(stored);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -4827,19 +5055,21 @@ grant execute on function rag.shown(rag.documents), rag.document_of(uuid),
 -- once, or its job is claimed again.
 
 -- The job of the token's lease, locked; PT409 when the lease is lost: the job was claimed again, or its document
--- was brought anew or deleted.
-create function rag.held_job()
+-- was brought anew or deleted. with_document: the document is locked too.
+create function rag.held_job(with_document boolean default true)
 returns rag.jobs
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held rag.jobs;
 begin
-  -- The document first, as everybody who deletes or replaces one locks it.
-  perform from rag.documents
-  join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
-  where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
-  for update of documents;
+  if with_document then
+    -- The document first: every transaction that deletes or replaces one locks it before its job.
+    perform from rag.documents
+    join rag.jobs on jobs.org_id = documents.org_id and jobs.document_id = documents.id
+    where jobs.org_id = any (array(select rag.current_org_ids())) and jobs.lease = rag.held_lease()
+    for update of documents;
+  end if;
   select * into held
   from rag.jobs
   where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease() and state = 'running'
@@ -4968,14 +5198,18 @@ begin
 end;
 $$;
 
--- It did not work, and why. retry_seconds: after which to try again; null: never, and the document says so.
-create function public.rag_fail_job(code text, message text, retry_seconds integer default null)
+-- The job failed, and why. retry_seconds: after which it is due again; null: never, and the document has the error.
+-- is_attempt: false does not count the attempt. A job that is due again leaves its document alone, and does not wait
+-- for the document's lock, which may be the one that the job could not get.
+create function public.rag_fail_job(
+  code text, message text, retry_seconds integer default null, is_attempt boolean default true
+)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.jobs := rag.held_job();
+  held constant rag.jobs := rag.held_job(with_document => retry_seconds is null);
 begin
   if retry_seconds is null then
     update rag.documents
@@ -4984,6 +5218,7 @@ begin
   end if;
   update rag.jobs
   set state = case when retry_seconds is null then 'failed' else 'waiting' end, lease = null, step = null,
+    attempts = jobs.attempts - case when is_attempt then 0 else 1 end,
     due_at = clock_timestamp() + make_interval(secs => coalesce(retry_seconds, 0)),
     error_code = code, error_message = message,
     finished_at = case when retry_seconds is null then clock_timestamp() end
@@ -4991,13 +5226,13 @@ begin
 end;
 $$;
 
-revoke all on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+revoke all on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
   public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer)
+  public.rag_fail_job(text, text, integer, boolean)
   from public, anon, service_role;
-grant execute on function rag.held_job(), public.rag_open_job(), public.rag_keep_content(text),
+grant execute on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
   public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer)
+  public.rag_fail_job(text, text, integer, boolean)
   to authenticated;
 
 -- The write path of every API: documents and their chunks go in, are replaced or go away in one
@@ -5044,6 +5279,8 @@ begin
   select stored.document_id, stored.replaced, stored.chunk_count
   from rag.put_documents(home, rag.new_documents(home, jsonb_build_array(
     rag_put_document.document || jsonb_build_object('chunks', rag_put_document.chunks)))) as stored;
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -5366,7 +5603,7 @@ begin
   if collection is not null then
     select named.id into bound
     from rag.collections as named
-    where named.org_id = rag_create_key.org_id and named.name = collection
+    where named.org_id = rag_create_key.org_id and named.name = collection and named.deleted_at is null
       and (named.owner_id is null or named.owner_id = auth.uid())
     order by named.owner_id nulls last
     limit 1;
@@ -5526,7 +5763,7 @@ begin
   insert into rag.collections (org_id, owner_id, name, description, metadata, config)
   values (org_id, case when private then auth.uid() end, name, description, coalesce(metadata, '{}'),
     coalesce(config, '{}'))
-  on conflict on constraint collections_name do nothing
+  on conflict do nothing
   returning * into made;
   if made.id is null then
     raise exception 'there is a collection of that name already'
@@ -5562,7 +5799,9 @@ begin
   end if;
   perform pg_advisory_xact_lock(hashtextextended('rag.collections ' || org_id::text, 0));
   if allowed <= (
-    select count(*) from rag.collections where collections.org_id = require_room_for_a_collection.org_id
+    select count(*)
+    from rag.collections
+    where collections.org_id = require_room_for_a_collection.org_id and collections.deleted_at is null
   ) then
     raise exception 'this org''s tier has room for % collections', allowed
       using errcode = 'PT429', detail = 'collection_limit_reached';
@@ -5579,7 +5818,7 @@ returns jsonb
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
-  perform rag.begin_call();
+  perform rag.begin_call(), rag.require_scope('documents:read', 'collections:manage');
   perform rag.check_page("limit", "offset", "order", sort_by, array['created_at', 'name', 'document_count']);
   return (
     with placed as (
@@ -5626,7 +5865,8 @@ create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  -- Retrieval checks its collection with retrievals:read.
+  select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
 
   select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
 $$;
@@ -5677,11 +5917,13 @@ begin
     perform rag.follow_switch(changed, was_graphed);
   end if;
   return next rag.shown(changed);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
--- cascade: with all its documents; without it one that has some stays, PT409. PT403 where there are documents
--- that the caller may not delete: other people's private ones, which only an admin may.
+-- cascade: with its documents; without it one that has some stays, PT409. Private documents of others neither go nor
+-- count, unless the caller is an admin: they keep the collection for their owners (21_documents.sql).
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -5691,14 +5933,39 @@ declare
   is_admitted constant boolean := rag.begin_write();
   gone rag.collections := rag.collection_of(collection_id);
 begin
-  -- Told to the trigger that sees them go (rag.keep_documents): the caller may not see them all.
+  -- For the trigger that deletes the documents.
   perform set_config('rag.cascade', coalesce("cascade", false)::text, true);
   delete from rag.collections where org_id = gone.org_id and id = gone.id;
   if not found then
     raise exception 'this key may not delete collections' using errcode = 'PT403', detail = 'missing_scope';
   end if;
   perform set_config('rag.cascade', '', true);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
+$$;
+
+create policy "the worker sees deleted collections" on rag.collections
+  for select to rag_worker using (deleted_at is not null);
+
+create policy "the worker removes deleted collections" on rag.collections
+  for delete to rag_worker using (deleted_at is not null);
+
+grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
+
+-- For the worker: remove the deleted collections that have no document; how many.
+create function public.rag_remove_deleted_collections()
+returns bigint
+language sql volatile security invoker set search_path = ''
+as $$
+  with removed as (
+    delete from rag.collections
+    where collections.deleted_at is not null and not exists (
+      select from rag.documents
+      where documents.org_id = collections.org_id and documents.collection_id = collections.id)
+    returning 1
+  )
+  select count(*) from removed;
 $$;
 
 revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
@@ -5746,9 +6013,8 @@ declare
   groups integer[];
   facets uuid[];
 begin
-  if not rag.has_scope('retrievals:read', 'chat:read') then
-    raise exception 'the key lacks the scope retrievals:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif jsonb_typeof(coalesce(filters, '{}')) <> 'object'
+  perform rag.require_scope('retrievals:read', 'chat:read');
+  if jsonb_typeof(coalesce(filters, '{}')) <> 'object'
     or jsonb_typeof(coalesce(nullif(filters -> 'metadata', 'null'), '{}')) <> 'object' then
     raise exception 'filters must be an object' using errcode = 'PT400', detail = 'invalid_filters';
   end if;
@@ -7212,7 +7478,7 @@ declare
   home rag.collections;
 begin
   perform rag.check_user_named(org_id, require_collection.name);
-  select * into home from rag.collection_named(org_id, require_collection.name);
+  select * into home from rag.collection_named(org_id, require_collection.name, or_deleted => true);
   if not found then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
@@ -7262,7 +7528,9 @@ create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  -- Whoever writes, deletes or searches by name; lists of documents find the collection themselves.
+  select rag.begin_call(),
+    rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
 
   select home.id, home.org_id, home.owner_id, home.name, home.description, home.metadata, home.config
   from rag.require_collection(rag_find_collection.name) as home;
@@ -7273,12 +7541,13 @@ create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call();
+  select rag.begin_call(), rag.require_scope('documents:read', 'documents:write');
 
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections
   where collections.org_id = rag.org_meant(null) and collections.loads is null
-    and collections.id = (select named.id from rag.collection_named(collections.org_id, collections.name) as named);
+    and collections.id = (
+      select named.id from rag.collection_named(collections.org_id, collections.name, or_deleted => true) as named);
 $$;
 
 -- Those of the collection's documents that have such names, as far as it takes to know whether they are the same.
@@ -7321,12 +7590,15 @@ begin
     end loop;
   end if;
   return query select stored.* from rag.put_documents(home, wanted, rag_put_documents.only_present) as stored;
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
 -- {"total", "documents": [{name, document_id, content, is_truncated, content_hash, metadata, title, source_type, uri,
 -- status, created_at, updated_at}]}: a page, the oldest first, of the documents whose metadata have all these values,
--- with so many characters of their texts, and how many there are.
+-- with so many characters of their texts (at most 100,000), and how many there are. A page ends early after eight
+-- megabytes: the caller asks again for the rest.
 create function public.rag_list_named(
   collection text, "limit" integer, "offset" integer default 0, characters integer default null,
   metadata jsonb default '{}'
@@ -7339,6 +7611,7 @@ declare
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
   facets constant uuid[] := array(
     select rag.facet('metadata.' || entry.key, entry.value) from jsonb_each(rag_list_named.metadata) as entry);
+  most_characters constant integer := least(coalesce(characters, 100000), 100000);
 begin
   return (
     with listed as (
@@ -7353,22 +7626,29 @@ begin
             select from rag.facets as own
             where own.org_id = home.org_id and own.document_id = documents.id and own.facet = asked.facet))
     ), page as (
-      select listed.*
-      from listed
-      order by listed.created_at, listed.id
-      limit least("limit", 1000) offset "offset"
+      select sized.*, sum(sized.bytes) over (order by sized.created_at, sized.id) - sized.bytes as bytes_before
+      from (
+        select listed.*, least(octet_length(documents.content), 4 * most_characters)
+          -- Joined to something, it is not compressed.
+          + pg_column_size(documents.metadata || '{}') as bytes
+        from listed
+        join rag.documents on documents.org_id = home.org_id and documents.id = listed.id
+        order by listed.created_at, listed.id
+        limit least("limit", 1000) offset "offset"
+      ) as sized
     )
     select jsonb_build_object('total', (select count(*) from listed), 'documents', coalesce(jsonb_agg(
       jsonb_build_object(
         'name', rag.name_of(documents), 'document_id', documents.id,
-        'content', left(documents.content, coalesce(characters, length(documents.content))),
-        'is_truncated', coalesce(length(documents.content) > characters, false),
+        'content', left(documents.content, most_characters),
+        'is_truncated', length(documents.content) > most_characters,
         'content_hash', documents.content_hash, 'metadata', documents.metadata, 'title', documents.title,
         'source_type', documents.source_type, 'uri', documents.uri, 'status', documents.status,
         'created_at', documents.created_at, 'updated_at', documents.updated_at)
       order by page.created_at, page.id), '[]'))
     from page
-    join rag.documents on documents.org_id = home.org_id and documents.id = page.id);
+    join rag.documents on documents.org_id = home.org_id and documents.id = page.id
+    where page.bytes_before < 8 << 20);
 end;
 $$;
 
@@ -7393,6 +7673,8 @@ begin
   delete from rag.documents as gone
   where gone.org_id = home.org_id and gone.id = any (present)
   returning rag.name_of(gone);
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -7423,7 +7705,7 @@ begin
   elsif home.owner_id is not null then
     raise exception 'a private index is not persisted: anybody of the org could load it'
       using errcode = 'PT400', detail = 'private_collection';
-  elsif home.loads is not null then
+  elsif home.loads is not null or home.deleted_at is not null then
     raise exception 'there is no such collection' using errcode = 'PT404', detail = 'collection_not_found';
   end if;
   return home;
@@ -7441,8 +7723,8 @@ as $$
   from rag.collection_to_persist((rag.require_collection(rag_begin_persist.name)).id) as home;
 $$;
 
--- [{id, created_at, chunk_count, bytes}]: up to 2,000 documents of the whole org after that one, the oldest first.
--- Those that have never become chunks are left out.
+-- [{id, created_at}]: up to 2,000 documents of the whole org after that one, the oldest first. Documents that have never
+-- become chunks are left out.
 create function public.rag_list_to_persist(
   collection_id uuid, after_created_at timestamptz default null, after_id uuid default null
 )
@@ -7455,10 +7737,10 @@ declare
   home constant rag.collections := rag.collection_to_persist(rag_list_to_persist.collection_id);
 begin
   return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at,
-      'chunk_count', counted.chunks, 'bytes', page.bytes) order by page.created_at, page.id), '[]')
+    select coalesce(jsonb_agg(jsonb_build_object('id', page.id, 'created_at', page.created_at)
+      order by page.created_at, page.id), '[]')
     from (
-      select documents.id, documents.created_at, octet_length(documents.content) as bytes
+      select documents.id, documents.created_at
       from rag.documents
       where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
         and (after_id is null or (documents.created_at, documents.id) > (after_created_at, after_id))
@@ -7466,17 +7748,12 @@ begin
           select from rag.chunks where chunks.org_id = home.org_id and chunks.document_id = documents.id))
       order by documents.created_at, documents.id
       limit 2000
-    ) as page
-    cross join lateral (
-      select count(*) as chunks
-      from rag.chunks
-      where chunks.org_id = home.org_id and chunks.document_id = page.id
-    ) as counted);
+    ) as page);
 end;
 $$;
 
--- A chunk as a snapshot has it; its text is in the document's. The embedding: its values in half precision, high byte first, as base64, without the
--- zeros at its end.
+-- A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document's. The embedding: its values in half
+-- precision, high byte first, as base64, without the zeros at its end.
 create function rag.persisted(chunk rag.chunks)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -7486,9 +7763,59 @@ as $$
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
--- Those of the documents that are still there, each with its first 256 chunks and how many it has. Each is whole:
--- as it is at this moment.
-create function public.rag_read_to_persist(collection_id uuid, document_ids uuid[])
+-- A document's chunks from `first` on: at most `most`, and at most four megabytes.
+create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(jsonb_agg(rag.persisted(page.chunk) order by page.ordinal), '[]')
+  from (
+    select stored as chunk, stored.ordinal
+    from rag.chunks as stored
+    where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
+      and stored.ordinal >= persisted_chunks.first
+    order by stored.ordinal
+    limit least(persisted_chunks.most, 512)
+  ) as page;
+$$;
+
+-- One document, with its first chunks and how many it has, and of its text a million characters from
+-- first_character on, with the text's length. Later parts of the text come without chunks.
+create function rag.persisted_document(home rag.collections, document_id uuid, first_character integer)
+returns jsonb
+language sql stable security invoker set search_path = ''
+as $$
+  select jsonb_build_object('id', documents.id,
+    -- One that has no name of its own goes by its id, and keeps that name: unless somebody else has it.
+    'name', case when documents.external_id is not null or not exists (
+        select from rag.documents as other
+        where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
+          and other.external_id = documents.id::text)
+      then rag.name_of(documents) end,
+    'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
+    'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
+    'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
+    'content', substr(documents.content, first_character + 1, 1000000), 'length', length(documents.content),
+    'filename', documents.filename,
+    'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
+    'processing_info', documents.processing_info, 'created_at', documents.created_at,
+    'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
+    'chunks', case when first_character = 0
+      then rag.persisted_chunks(home.org_id, documents.id, 0, 256) else '[]' end)
+  from rag.documents
+  cross join lateral (
+    select count(*) as chunks, min(chunks.embedding_model) as model
+    from rag.chunks
+    where chunks.org_id = home.org_id and chunks.document_id = documents.id
+  ) as counted
+  where documents.org_id = home.org_id and documents.id = persisted_document.document_id;
+$$;
+
+-- Those of the documents that are still there, the oldest first, as rag.persisted_document has them: each as it is at
+-- this moment, and none after four megabytes. The caller asks again for the rest.
+create function public.rag_read_to_persist(
+  collection_id uuid, document_ids uuid[], first_character integer default 0
+)
 returns jsonb
 language plpgsql stable security invoker set search_path = ''
 set statement_timeout = '60s'
@@ -7496,40 +7823,31 @@ as $$
 declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_to_persist(rag_read_to_persist.collection_id);
+  listed_id uuid;
+  document jsonb;
+  page jsonb[] := '{}';
+  bytes bigint := 0;
 begin
-  return (
-    select coalesce(jsonb_agg(jsonb_build_object('id', documents.id,
-      -- One that has no name of its own goes by its id, and keeps that name: unless somebody else has it.
-      'name', case when documents.external_id is not null or not exists (
-          select from rag.documents as other
-          where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
-            and other.external_id = documents.id::text)
-        then rag.name_of(documents) end,
-      'source_type', documents.source_type, 'title', documents.title, 'uri', documents.uri, 'lang', documents.lang,
-      'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
-      'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
-      'content', documents.content, 'filename', documents.filename,
-      'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
-      'processing_info', documents.processing_info, 'created_at', documents.created_at,
-      'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,
-      'chunks', coalesce(first.chunks, '[]')) order by documents.created_at, documents.id), '[]')
+  if first_character is null or first_character < 0 then
+    raise exception 'first_character must be at least 0' using errcode = 'PT400', detail = 'invalid_first_character';
+  end if;
+  for listed_id in
+    select documents.id
     from rag.documents
-    cross join lateral (
-      select count(*) as chunks, min(chunks.embedding_model) as model
-      from rag.chunks
-      where chunks.org_id = home.org_id and chunks.document_id = documents.id
-    ) as counted
-    cross join lateral (
-      select jsonb_agg(rag.persisted(passage) order by passage.ordinal) as chunks
-      from rag.chunks as passage
-      where passage.org_id = home.org_id and passage.document_id = documents.id and passage.ordinal < 256
-    ) as first
     where documents.org_id = home.org_id and documents.collection_id = home.id and documents.owner_id is null
-      and documents.id = any (rag_read_to_persist.document_ids));
+      and documents.id = any (rag_read_to_persist.document_ids)
+    order by documents.created_at, documents.id
+  loop
+    document := rag.persisted_document(home, listed_id, first_character);
+    page := array_append(page, document);
+    bytes := bytes + pg_column_size(document);
+    exit when bytes > 4 << 20;
+  end loop;
+  return to_jsonb(page);
 end;
 $$;
 
--- Up to a thousand chunks of a document from that one on; PT409 when it is no longer as it was then.
+-- Up to a thousand chunks of a document from that one on, and none after four megabytes; PT409 when it is no longer as it was then.
 create function public.rag_read_chunks_to_persist(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
@@ -7550,22 +7868,20 @@ begin
     raise exception 'a document changed while it was persisted; please try again'
       using errcode = 'PT409', detail = 'document_changed';
   end if;
-  return (
-    select coalesce(jsonb_agg(rag.persisted(chunks) order by chunks.ordinal), '[]')
-    from rag.chunks
-    where chunks.org_id = home.org_id and chunks.document_id = rag_read_chunks_to_persist.document_id
-      and chunks.ordinal >= "first" and chunks.ordinal < "first" + 1000);
+  return rag.persisted_chunks(home.org_id, rag_read_chunks_to_persist.document_id, "first", 1000);
 end;
 $$;
 
 revoke all on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
   public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[]),
+  public.rag_read_to_persist(uuid, uuid[], integer),
   public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
   from public, anon, service_role;
 grant execute on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
   public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[]),
+  public.rag_read_to_persist(uuid, uuid[], integer),
   public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
   to authenticated;
 
@@ -7612,7 +7928,7 @@ as $$
   select jsonb_build_object('org_id', checked.org_id, 'left_behind', array(
     select collections.id
     from rag.collections
-    where collections.org_id = checked.org_id and collections.loads is not null
+    where collections.org_id = checked.org_id and collections.loads is not null and collections.deleted_at is null
       and collections.updated_at < now() - interval '1 hour'))
   from (select rag.check_load(rag_check_load.name, rag_check_load.overwrite) as org_id offset 0) as checked;
 $$;
@@ -7633,7 +7949,8 @@ begin
     raise exception 'this org''s tier has room for % documents in a collection', tier.documents_per_collection
       using errcode = 'PT429', detail = 'document_limit_reached';
   elsif not exists (select from rag.collection_named(home_id, rag_begin_load.name))
-    or tier.collections < (select count(*) from rag.collections where collections.org_id = home_id)
+    or tier.collections < (
+      select count(*) from rag.collections where collections.org_id = home_id and collections.deleted_at is null)
   then
     perform rag.require_room_for_a_collection(home_id);
   end if;
@@ -7658,7 +7975,7 @@ begin
   update rag.collections
   set updated_at = clock_timestamp()
   where collections.org_id = any (array(select rag.current_org_ids())) and collections.id = held_load.collection_id
-    and collections.loads is not null and collections.owner_id is null
+    and collections.loads is not null and collections.deleted_at is null and collections.owner_id is null
   returning collections.* into home;
   if not found then
     raise exception 'nothing is loaded there' using errcode = 'PT404', detail = 'collection_not_found';
@@ -7745,8 +8062,8 @@ begin
 end;
 $$;
 
--- Take the name. With overwrite the collection that has it goes, with its documents; PT403 where some of those are
--- other people's own. Of two who load under one name the second waits here, and then finds it taken.
+-- Take the name. With overwrite the collection that has it is deleted as rag_delete_collection deletes one. Of two who
+-- load under one name the second waits here, and then finds it taken.
 create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -7768,6 +8085,8 @@ exception when unique_violation then
   -- Somebody made it by another way, just now.
   raise exception 'there is a collection of that name already'
     using errcode = 'PT409', detail = 'duplicate_collection';
+when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -7911,10 +8230,8 @@ declare
   taken bigint;
   complete boolean;
 begin
-  perform rag.begin_call();
-  if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
-    raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
+  perform rag.begin_call(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  if ids is null or kinds is null or cardinality(ids) > 100 or cardinality(ids) <> cardinality(kinds) then
     raise exception 'ids must be at most 100, each of a kind' using errcode = 'PT400', detail = 'invalid_ids';
   end if;
   for own in
@@ -8099,19 +8416,21 @@ end;
 $$;
 
 -- The reading of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, brought anew,
--- retitled or deleted, or it is not the user's to see any more.
-create function rag.held_extraction()
+-- retitled or deleted, or it is not the user's to see any more. with_document: the document is locked too.
+create function rag.held_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
 as $$
 declare
   held rag.extractions;
 begin
-  -- The document first, as everybody who deletes or replaces one locks it.
-  perform from rag.documents
-  join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
-  where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
-  for no key update of documents;
+  if with_document then
+    -- The document first: every transaction that deletes or replaces one locks it before its extraction.
+    perform from rag.documents
+    join rag.extractions on extractions.org_id = documents.org_id and extractions.document_id = documents.id
+    where extractions.org_id = any (array(select rag.current_org_ids())) and extractions.lease = rag.held_lease()
+    for no key update of documents;
+  end if;
   select * into held
   from rag.extractions
   where org_id = any (array(select rag.current_org_ids())) and lease = rag.held_lease()
@@ -8225,7 +8544,8 @@ end;
 $$;
 
 -- It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and the
--- row says so. Without a code nothing is wrong: it is left for another turn.
+-- row says so. Without a code nothing is wrong: it is left for another turn, and the attempt does not count. The
+-- document is not locked: its lock may be the one that the reading could not get.
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
   prompt_tokens bigint default 0, completion_tokens bigint default 0
@@ -8236,12 +8556,12 @@ as $$
 #variable_conflict use_variable
 declare
   is_admitted constant boolean := rag.begin_call();
-  held constant rag.extractions := rag.held_extraction();
+  held constant rag.extractions := rag.held_extraction(with_document => false);
 begin
   update rag.extractions as known
   set lease = null, attempts = case when code is null then greatest(held.attempts - 1, 0) else held.attempts end,
-    due_at = case when code is null then clock_timestamp()
-      else clock_timestamp() + make_interval(secs => retry_seconds) end,
+    due_at = clock_timestamp() + make_interval(secs => case when code is null then coalesce(retry_seconds, 0)
+      else retry_seconds end),
     prompt_tokens = held.prompt_tokens + rag_fail_extraction.prompt_tokens,
     completion_tokens = held.completion_tokens + rag_fail_extraction.completion_tokens,
     error_code = coalesce(code, held.error_code), error_message = coalesce(message, held.error_message),
@@ -8263,13 +8583,14 @@ declare
   is_admitted constant boolean := rag.begin_write();
   home constant rag.collections := rag.collection_of(collection_id);
 begin
-  if not rag.has_scope('documents:write') then
-    raise exception 'this key may not write documents' using errcode = 'PT403', detail = 'missing_scope';
-  elsif not rag.is_graphed(home.org_id, home.id) then
+  perform rag.require_scope('documents:write');
+  if not rag.is_graphed(home.org_id, home.id) then
     raise exception 'the collection''s documents are kept out of the graph'
       using errcode = 'PT409', detail = 'graph_off';
   end if;
   return rag.read_collection(home, coalesce(again, false));
+exception when lock_not_available then
+  perform rag.refuse_locked();
 end;
 $$;
 
@@ -8351,13 +8672,13 @@ revoke all on function public.rag_claim_extractions(integer, integer, boolean)
   from public, anon, authenticated, service_role;
 grant execute on function public.rag_claim_extractions(integer, integer, boolean) to rag_worker;
 
-revoke all on function rag.held_extraction(), public.rag_open_extraction(integer),
+revoke all on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
   public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
   public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
   rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
   rag.forget_names(uuid, uuid)
   from public, anon, service_role;
-grant execute on function rag.held_extraction(), public.rag_open_extraction(integer),
+grant execute on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
   public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
   public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
   rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
@@ -9579,10 +9900,8 @@ as $$
 declare
   scope rag.scope;
 begin
-  perform rag.begin_direct_read();
-  if not rag.has_scope('documents:read', 'retrievals:read', 'chat:read') then
-    raise exception 'the key lacks the scope documents:read' using errcode = 'PT403', detail = 'missing_scope';
-  elsif document_ids is null or cardinality(document_ids) > 20 then
+  perform rag.begin_direct_read(), rag.require_scope('documents:read', 'retrievals:read', 'chat:read');
+  if document_ids is null or cardinality(document_ids) > 20 then
     raise exception 'document_ids must be at most 20' using errcode = 'PT400', detail = 'invalid_ids';
   elsif hops is null or hops not between 0 and 2 then
     raise exception 'hops must be 0, 1 or 2' using errcode = 'PT400', detail = 'invalid_hops';
@@ -9804,6 +10123,7 @@ begin
       ('worker', 'rag_claim_removals(integer)'),
       ('worker', 'rag_end_delivery(uuid,uuid,uuid,integer,text,integer)'),
       ('worker', 'rag_end_removal(uuid,text)'),
+      ('worker', 'rag_remove_deleted_collections()'),
       -- These also require the functions' secret (rag.begin_call, rag.begin_write).
       ('guarded', 'rag_abandon_load(uuid)'),
       ('guarded', 'rag_add_document(uuid,jsonb)'),
@@ -9824,7 +10144,7 @@ begin
       ('guarded', 'rag_delete_session(uuid)'),
       ('guarded', 'rag_delete_webhook(uuid)'),
       ('guarded', 'rag_fail_extraction(text,text,integer,bigint,bigint)'),
-      ('guarded', 'rag_fail_job(text,text,integer)'),
+      ('guarded', 'rag_fail_job(text,text,integer,boolean)'),
       ('guarded', 'rag_find_collection(text)'),
       ('guarded', 'rag_find_documents(text,text[])'),
       ('guarded', 'rag_finish_load(uuid,boolean)'),
@@ -9843,6 +10163,7 @@ begin
       ('guarded', 'rag_list_keys(uuid)'),
       ('guarded', 'rag_list_named(text,integer,integer,integer,jsonb)'),
       ('guarded', 'rag_list_names()'),
+      ('guarded', 'rag_list_orgs()'),
       ('guarded', 'rag_list_session_messages(uuid,integer,integer)'),
       ('guarded', 'rag_list_sessions(integer,integer)'),
       ('guarded', 'rag_list_to_persist(uuid,timestamp with time zone,uuid)'),
@@ -9859,7 +10180,7 @@ begin
       ('guarded', 'rag_put_document(jsonb,jsonb)'),
       ('guarded', 'rag_put_documents(text,jsonb,boolean)'),
       ('guarded', 'rag_read_chunks_to_persist(uuid,uuid,timestamp with time zone,integer)'),
-      ('guarded', 'rag_read_to_persist(uuid,uuid[])'),
+      ('guarded', 'rag_read_to_persist(uuid,uuid[],integer)'),
       ('guarded', 'rag_recall_embedding(text,integer)'),
       ('guarded', 'rag_record_event(text,text,integer,integer,double precision,jsonb)'),
       ('guarded', 'rag_release_reply(uuid,text,uuid)'),

@@ -36,16 +36,22 @@ async function refused(more) {
   return null;
 }
 
+const models = [];
+for await (const listed of client.models.list()) models.push(listed.id);
+const over_index = await client.chat.completions.create({ model: `rag/${index}`, messages });
 const plain = await client.chat.completions.create({ model, messages });
 const grounded = await client.chat.completions.create({ model, messages, index_name: index });
 const called = await client.chat.completions.create({ model, messages, tools });
 console.log(
   JSON.stringify({
+    models,
+    over_index,
     plain,
     grounded,
     called,
     stream: await streamed({ index_name: index }),
     broken: await streamed({}),
+    no_index: await refused({ model: "rag/nope" }),
     missing: await refused({ index_name: "nowhere" }),
     invalid: await refused({ messages: [{ role: "user" }] }),
     busy: await refused({}),

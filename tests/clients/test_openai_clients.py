@@ -40,8 +40,11 @@ CALLED = {
 }
 MODEL = "vendor/model-1"
 IN_INDEX = {"index_name": "kettles"}
+LISTED = {"id": MODEL, "object": "model", "created": 1, "owned_by": "vendor"}
 # In the order in which each of the two asks.
 REPLIES = [
+    Reply(json={"object": "list", "data": [LISTED]}),
+    Reply(json=MODEL_ANSWER),
     Reply(json=MODEL_ANSWER),
     Reply(json=MODEL_ANSWER),
     Reply(json=CALLED),
@@ -84,6 +87,13 @@ def streamed(client: OpenAI, **more: Any) -> tuple[str, Any, Any]:
 
 def test_openai_for_python(client: OpenAI):
     create = client.chat.completions.create
+    models = list(client.models.list())
+    assert [model.id for model in models] == ["google/gemini-2.5-flash", MODEL, "rag", "rag/kettles"]
+    assert [model.owned_by for model in models] == ["gateway", "vendor", "rag", "rag"]
+    over_index: Any = create(model="rag/kettles", messages=ASKED)
+    assert [node["text"] for node in over_index.source_nodes] == [KETTLE]
+    with pytest.raises(openai.NotFoundError, match="No such index: 'nope' exists"):
+        create(model="rag/nope", messages=ASKED)
     plain = create(model=MODEL, messages=ASKED, temperature=0.3)
     assert plain.choices[0].message.content == "At 100 degrees."
     assert plain.id == "gen-42"
@@ -123,6 +133,9 @@ def test_openai_for_python_with_a_key_that_is_none(url: str):
 def test_openai_for_node(url: str, people: People):
     given = {"url": url, "token": key_of(people.ann), "index": "kettles"}
     result = run_node(Path(__file__).with_name("openai.mjs"), given)
+    assert result["models"] == ["google/gemini-2.5-flash", MODEL, "rag", "rag/kettles"]
+    assert [node["text"] for node in result["over_index"]["source_nodes"]] == [KETTLE]
+    assert (result["no_index"]["name"], result["no_index"]["status"]) == ("NotFoundError", 404)
     assert result["plain"]["choices"][0]["message"]["content"] == "At 100 degrees."
     assert result["plain"]["source_nodes"] is None
     assert [node["text"] for node in result["grounded"]["source_nodes"]] == [KETTLE]

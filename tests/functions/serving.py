@@ -1,8 +1,10 @@
 """Apps in this process, on a pipeline of a test's choosing; and a proxy that counts what passes."""
 
+import asyncio
 import socket
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -72,6 +74,26 @@ def live(app: FastAPI, core: Pipeline) -> Iterator[str]:
     """The same behind a real server, whose clients see a stream as it comes and may leave; its address."""
     with served(app, core), listening(app) as url:
         yield url
+
+
+Event = dict[str, Any]
+
+
+def handled(handler: Callable[[Event, Any], Event], event: Event) -> Event:
+    """What Lambda gets, from a thread with a loop of its own, which must be left empty."""
+
+    def work() -> Event:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            return handler(event, None)
+        finally:
+            assert not asyncio.all_tasks(loop)
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 @contextmanager

@@ -437,6 +437,24 @@ def test_stats_are_for_admins_alone(people: People):
     assert stats(people.ada, token=key(people.ada, scopes=["admin"]))["total_users"] >= 1
 
 
+def test_orgs_are_the_caller_s_with_name_and_role(people: People, world: World):
+    acme = {"id": people.acme.id, "name": "Acme", "role": "member"}
+    bolt = {"id": people.bolt.id, "name": "Bolt", "role": "member"}
+    for path in ("/api/v1/orgs", "/v1/orgs"):
+        for actor, expected in (
+            (people.ann, [acme]),
+            (people.ada, [{**acme, "role": "admin"}]),
+            (people.kim, [acme, bolt]),
+            (people.sam, []),
+        ):
+            assert actor.request("GET", path).json() == {"data": expected}
+    # A key sees its one org, whatever its scope.
+    for scope in ("documents:read", "chat:read", "collections:manage"):
+        token = key(people.kim, org_id=people.bolt.id, scopes=[scope])
+        assert people.kim.request("GET", "/v1/orgs", token=token).json() == {"data": [bolt]}
+    platform_error(people.ann.request("GET", "/v1/orgs", token="mn_live_x"), 401)
+
+
 def test_the_code_and_the_database_are_of_the_newest_migration(world: World):
     newest = max(path.name for path in schema.MIGRATIONS.glob("*.sql"))
     assert newest.startswith(f"{SCHEMA_VERSION}_")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,8 @@ from tests.functions.chatting import (
     ask,
     chatting,
     index,
+    said,
+    streams,
     user,
 )
 from tests.functions.serving import made, served
@@ -86,9 +89,10 @@ def test_what_no_document_answers_bypasses_the_index(
     index(core, people.ann, "kettles", KETTLE)
     model = "google/gemini-2.5-flash"
     with chatting(settings, gateway) as client:
-        for name, body in BEYOND_DOCUMENTS.items():
-            with subtests.test(name=name):
-                answer = ask(client, people.ann, **{"index_name": "kettles", **body})
+        by_index = [{"index_name": "kettles"}, *({"model": f"rag{name}"} for name in ("", "/kettles", "/no"))]
+        for (name, body), named in product(BEYOND_DOCUMENTS.items(), by_index):
+            with subtests.test(name=name, named=named):
+                answer = ask(client, people.ann, **{**named, **body})
                 assert answer.json() == {**MODEL_ANSWER, "source_nodes": None}
                 assert gateway.requests[-1].json == {"messages": [user()], "model": model, **body}
 
@@ -112,6 +116,88 @@ def test_with_an_index_the_model_reads_its_documents_and_the_answer_names_them(
     assert not {"index_name", "top_k"} & set(request)
     assert KETTLE in request["messages"][-1]["content"]
     assert "999 degrees" not in json.dumps(request)
+
+
+OF_BOLT = "The kettle of Bolt switches off at 999 degrees."
+OTHER = "The toaster switches off at 200 degrees."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_model_rag_answers_over_everything_or_over_a_collection(
+    people: People, core: Pipeline, settings: Settings, stream: bool
+):
+    index(core, people.ann, "kettles", KETTLE)
+    index(core, people.ann, "team/toasters", OTHER)
+    index(core, people.bob, "kettles of bolt", OF_BOLT)
+    asked: list[tuple[dict[str, Any], list[str]]] = [
+        ({"model": "rag"}, [KETTLE, OTHER]),
+        ({"model": "rag", "index_name": "kettles"}, [KETTLE]),
+        ({"model": "rag/kettles"}, [KETTLE]),
+        ({"model": "rag/kettles", "index_name": "kettles"}, [KETTLE]),
+        ({"model": "rag/team/toasters"}, [OTHER]),
+    ]
+    with StandIn() as model, chatting(settings, model) as client:
+        model.replies(streams() if stream else Reply(json=MODEL_ANSWER))
+        for body, texts in asked:
+            assert sorted(nodes(ask(client, people.ann, stream=stream, **body))) == texts
+            request = model.requests[-1].json
+            assert request["model"] == "google/gemini-2.5-flash"
+            assert all(text in request["messages"][-1]["content"] for text in texts)
+        assert len(model.requests) == len(asked)
+    with served(chat_completions.app, core) as local:
+        for body, texts in asked:
+            assert sorted(nodes(ask(local, people.ann, stream=stream, **body))) == texts
+        # kim belongs to both orgs, sam to none.
+        of_both = nodes(ask(local, people.kim, stream=stream, model="rag"))
+        assert sorted(of_both) == sorted([KETTLE, OTHER, OF_BOLT])
+        assert nodes(ask(local, people.sam, stream=stream, model="rag")) == []
+
+
+def nodes(answer: Any) -> list[str]:
+    """The texts of an answer's nodes, or of a stream's."""
+    assert answer.status_code == 200, answer.text
+    if not answer.headers["content-type"].startswith("text/event-stream"):
+        return [node["text"] for node in answer.json()["source_nodes"]]
+    *_, last, end = said(answer.text)
+    assert end == "[DONE]"
+    return [node["text"] for node in last["source_nodes"]]
+
+
+def test_a_model_over_documents_that_are_not_there_is_404_in_the_contract_s_words(
+    subtests: pytest.Subtests, people: People, core: Pipeline, settings: Settings, gateway: StandIn
+):
+    index(core, people.ann, "kettles", KETTLE)
+    refused: list[tuple[dict[str, Any], int, str]] = [
+        *(
+            ({"model": f"rag/{name}"}, 404, f"No such index: '{name}' exists.")
+            for name in ("nope", "", ".", "...", "/", "Kettles", "kettles/", "x" * 255, "a\0b")
+        ),
+        ({"model": f"rag/{'x' * 256}"}, 400, "Invalid request format: model: "),
+        ({"model": "rag/\ud800"}, 400, "Invalid request format: model: "),
+        ({"model": "rag/kettles", "index_name": "nope"}, 400, "'model' and 'index_name' name two indexes."),
+        ({"model": "rag", "index_name": "nope"}, 404, "No such index: 'nope' exists."),
+        ({"model": "rag", "messages": [{"role": "system", "content": "x"}]}, 400, "a user prompt"),
+    ]
+    for deployment in (chatting(settings, gateway), served(chat_completions.app, core)):
+        with deployment as client:
+            for (body, status, words), stream in product(refused, (False, True)):
+                with subtests.test(body=body, stream=stream):
+                    content = json.dumps({"messages": [user()], "stream": stream, **body})
+                    headers = {**people.ann.headers(), "Content-Type": "application/json"}
+                    answer = client.post(PATH, content=content, headers=headers)
+                    assert answer.status_code == status, answer.text
+                    assert words in answer.json()["detail"]
+                    assert answer.json()["error"]["message"] == answer.json()["detail"]
+            # Another org's collection is as one that is not there. Of two orgs a name does not say which.
+            refusal = ask(client, people.bob, model="rag/kettles").json()
+            assert refusal["detail"] == "No such index: 'kettles' exists."
+            assert ask(client, people.kim, model="rag/kettles").json()["error"]["code"] == "org_required"
+    assert gateway.requests == []
+
+
+def test_a_model_whose_name_only_begins_like_ours_is_the_gateway_s(people: People, local: TestClient):
+    for model in ("ragged", "RAG", "rag-1", " rag"):
+        assert ask(local, people.ann, model=model).json()["error"]["code"] == "no_model"
 
 
 def test_a_model_is_asked_though_the_index_has_nothing_on_it(

@@ -1,10 +1,8 @@
 """Streamed chat completions: parts as they come, silence, clients who leave, models that break off."""
 
-import asyncio
 import json
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -34,7 +32,7 @@ from tests.functions.chatting import (
     with_model,
     words,
 )
-from tests.functions.serving import live, served
+from tests.functions.serving import handled, live, served
 from tests.stand_in import Reply, StandIn
 
 USAGE = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
@@ -237,18 +235,6 @@ def test_forty_silent_streams_leave_room_for_others(people: People, settings: Se
         assert (refused.status_code, time.monotonic() - started < 1) == (400, True)
 
 
-def handled(asked: dict[str, Any]) -> dict[str, Any]:
-    """What Lambda gets, in a thread with a loop of its own, which must be left empty."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        return chat_completions.handler(asked, None)
-    finally:
-        assert not asyncio.all_tasks(loop)
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
-
-
 def test_behind_api_gateway_a_stream_arrives_whole(people: People, settings: Settings, gateway: StandIn):
     """Mangum cannot stream: it gives one answer, which must be right."""
     gateway.replies(streams([*STREAM[:1], 0.3, *STREAM[1:]]))
@@ -256,8 +242,7 @@ def test_behind_api_gateway_a_stream_arrives_whole(people: People, settings: Set
         headers = {"content-type": "application/json", "authorization": f"Bearer {people.ann.token()}"}
         body = json.dumps({"messages": [user()], "stream": True})
         asked = event("http_api", "POST", PATH, headers=headers, body=body)
-        with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(handled, asked).result()
+        answer = handled(chat_completions.handler, asked)
     assert answer["statusCode"] == 200
     assert answer["headers"]["content-type"].startswith("text/event-stream")
     assert not answer["isBase64Encoded"]

@@ -17,7 +17,7 @@ from limits import parse
 
 from local.stack import Stack
 from shared.config import Settings
-from shared.errors import DatabaseTimedOut
+from shared.errors import DatabaseBusy, DatabaseTimedOut
 from shared.limit import Spending
 from shared.pipeline import Pipeline
 from shared.postgrest import Reach
@@ -187,6 +187,6 @@ def test_a_request_that_could_not_be_counted_is_not_let_through(core: Pipeline, 
     spending = Spending(core.database, ann.principal, "rag-search", "rag", parse("60/minute"))
     with psycopg.connect(fragile.database_url()) as connection:
         connection.execute("lock table rag.rate_limits in access exclusive mode")
-        with pytest.raises(DatabaseTimedOut):
+        with pytest.raises(DatabaseBusy):
             spending.count()
         connection.rollback()

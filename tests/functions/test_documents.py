@@ -9,10 +9,14 @@ from typing import Any
 import httpx
 import pytest
 
+from functions import documents
+from shared.config import Settings
 from shared.documents import MAX_BYTES
+from shared.pipeline import Pipeline
 from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
-from tests.functions.serving import NO_METADATA
+from tests.deploy.conftest import event
+from tests.functions.serving import NO_METADATA, handled, made, served
 from tests.functions.serving import platform_error as error
 
 COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functions/v1/ingest"
@@ -325,6 +329,51 @@ def test_a_link_leads_to_what_was_brought_and_needs_no_credential(people: People
         assert timedelta(seconds=seconds - 60) < left <= timedelta(seconds=seconds)
     for refused in ("0", "86401", "soon"):
         error(people.ann.request("GET", f"{PATH}/{made['id']}/url?expires_in={refused}"), 400)
+
+
+EVIL = "evil.example"
+
+
+def test_no_header_chooses_where_a_link_leads(
+    subtests: pytest.Subtests, people: People, settings: Settings, home: str
+):
+    brought = accepted(upload(people.ann, home))
+    path, tail = f"{PATH}/{brought['id']}/url", f"{PATH}/{brought['id']}/original?token="
+    for host in (EVIL, f"{EVIL}:54321", "localhost.evil.example"):
+        with subtests.test(host=host):
+            refused = error(people.ann.request("GET", path, Host=host), 503)
+            assert refused["code"] == "public_url_unset"
+            assert "RAG_PUBLIC_URL" in refused["message"]
+            assert EVIL not in str(refused)
+    for header, value in {
+        "X-Forwarded-Host": EVIL,
+        "X-Forwarded-Server": EVIL,
+        "X-Original-Host": EVIL,
+        "X-Forwarded-Prefix": "//evil.example",
+        "Forwarded": f"host={EVIL};proto=https",
+    }.items():
+        with subtests.test(header=header):
+            url = people.ann.request("GET", path, **{header: value}).json()["url"]
+            assert url.startswith(f"{people.ann.stack.url}{tail}")
+    changed = made(settings, rag_public_url="https://rag.example/base")
+    with changed as core, served(documents.app, core) as app:
+        for host in (EVIL, "localhost"):
+            url = app.get(path, headers={**people.ann.headers(), "Host": host}).json()["url"]
+            assert url.startswith(f"https://rag.example/base{tail}")
+
+
+def test_on_lambda_a_link_begins_with_the_name_that_aws_received_the_request_under(
+    people: People, core: Pipeline, home: str
+):
+    path = f"{PATH}/{accepted(upload(people.ann, home))['id']}/url"
+    headers = {"authorization": f"Bearer {people.ann.token()}", "host": EVIL, "x-forwarded-host": EVIL}
+    with served(documents.app, core):
+        for kind in ("http_api", "function_url"):
+            asked = event(kind, "GET", path, headers=headers)
+            answer = handled(documents.handler, asked)
+            assert answer["statusCode"] == 200, answer
+            name = asked["requestContext"]["domainName"]
+            assert json.loads(answer["body"])["url"].startswith(f"https://{name}{path[:-3]}original?token=")
 
 
 def test_a_strange_content_type_is_sent_to_nobody(

@@ -14,7 +14,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from functions import index_snapshots
 from shared.config import Settings
-from shared.snapshots import loading, persist
+from shared.snapshots import loading
 from shared.snapshots.places import directory_of
 from tests.actors import Actor, World, vector
 from tests.conftest import People
@@ -50,8 +50,7 @@ def chunk_count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         return 1300
     monkeypatch.setattr(loading, "CHUNKS_AT_ONCE", 16)
     monkeypatch.setattr(loading, "MORE_CHUNKS_AT_ONCE", 64)
-    for module in (loading, persist):
-        monkeypatch.setattr(module, "BYTES_AT_ONCE", 1 << 18)
+    monkeypatch.setattr(loading, "BYTES_AT_ONCE", 1 << 18)
     return 300
 
 

@@ -159,7 +159,7 @@ def test_what_a_member_did_is_noted_with_counts_and_without_texts(people: People
     ask(people.ann)
     delete(people.ann, names[0])
     retrieve(people.ann, namespace="nowhere")
-    events = people.alf.rpc("rag_list_events").json()
+    events = people.ada.request("GET", "/api/v1/events").json()["data"]
     seen = [(e["event"], e["user_id"], e["document_count"], e["chunk_count"]) for e in reversed(events)]
     assert seen == [
         ("knowledge.ingest", people.ann.id, 2, 0),

@@ -1,8 +1,12 @@
 """Several functions as one app: chosen by RAG_FUNCTIONS, each under its own routes, health always."""
 
+import json
 import os
+import re
 import subprocess
 import sys
+from importlib import import_module
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -93,7 +97,7 @@ def test_what_is_not_chosen_is_not_found_in_the_envelope(environment: pytest.Mon
     with TestClient(create()) as client:
         assert client.post(SEARCH, json={"query_text": "?"}, headers=people.ann.headers()).status_code == 200
         assert client.get("/health").status_code == 200
-        for path in (ANSWER, "/functions/v1/rag-answer", "/", "/docs", "/openapi.json", "/health/"):
+        for path in (ANSWER, "/functions/v1/rag-answer", "/", "/docs/", "/health/"):
             answer = client.post(
                 path, json={}, headers={"Origin": "https://app.example", "X-Request-Id": "r1"}
             )
@@ -101,6 +105,52 @@ def test_what_is_not_chosen_is_not_found_in_the_envelope(environment: pytest.Mon
             assert answer.json()["error"]["code"] == "not_found"
             assert answer.headers["X-Request-Id"] == "r1"
             assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+def operations_of(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {
+        (path, method): operation
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    }
+
+
+def test_one_reference_shows_all_functions(environment: pytest.MonkeyPatch):
+    with TestClient(create()) as client:
+        document = client.get("/openapi.json").json()
+        page = client.get("/docs")
+        assert client.post("/docs").status_code == 405
+    shown = operations_of(document)
+    for slug in SLUGS:
+        for place, own in operations_of(import_module(SLUGS[slug]).app.openapi()).items():
+            operation = shown.pop(place)
+            assert (operation["tags"], operation["operationId"]) == ([slug], own["operationId"])
+            assert set(operation["responses"]) == set(own["responses"])
+            assert f"<b>{place[1].upper()}</b> <code>{place[0]}</code>" in page.text
+    assert shown == {}
+    # Two APIs have a model Document: each operation refers to its own.
+    schemas = document["components"]["schemas"]
+    for path, method, field in (
+        ("/v1/documents/{document_id}", "get", "content_hash"),
+        ("/index", "post", "hash_value"),
+    ):
+        response = document["paths"][path][method]["responses"]["200"]
+        schema = response["content"]["application/json"]["schema"]
+        name = schema.get("items", schema)["$ref"].rpartition("/")[2]
+        assert field in schemas[name]["properties"]
+    references = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document)))
+    assert references <= set(schemas)
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "<script" not in page.text
+    assert all(f'id="{name}"' in page.text for name in references)
+
+
+def test_the_reference_shows_only_the_chosen_functions(environment: pytest.MonkeyPatch):
+    environment.setenv("RAG_FUNCTIONS", "rag-search")
+    with TestClient(create()) as client:
+        paths = client.get("/openapi.json").json()["paths"]
+    assert set(paths) == {SEARCH, "/functions/v1/rag-search", "/health"}
 
 
 def test_a_wrong_method_is_the_function_s_to_refuse(environment: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ import pytest
 from local import tokens
 from shared.config import Settings
 from shared.sign import Signer
-from tests.actors import Actor, World
+from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.isolation.library import INTERNALS
 from tests.snapshotting import Snapshotting, detail, put, snapshotting
@@ -151,11 +151,12 @@ def test_a_private_index_is_neither_persisted_nor_loaded(running: Snapshotting, 
 
 
 def test_by_overwriting_somebody_s_private_documents_away(persisted: Snapshotting, people: People):
-    put(people.alf, "plans", external_id="mine", private=True)
-    answer = persisted.post(people.ann, "load", "plans", overwrite=True)
-    assert "private documents of others" in detail(answer, 403)
-    assert persisted.collections(people.ann) == {"plans"}
-    assert len(persisted.documents(people.ann, "plans")) == 2
+    """They stay, and ann does not learn that there are any."""
+    document = people.alf.put([vector(1)], collection="plans", external_id="mine", private=True)
+    persisted.load(people.ann, "plans", overwrite=True)
+    assert [row[0] for row in persisted.documents(people.ann, "plans")] == ["a"]
+    assert people.alf.request("GET", f"/api/v1/documents/{document}").status_code == 200
+    assert people.ann.request("GET", f"/api/v1/documents/{document}").status_code == 404
 
 
 def test_by_too_small_a_scope(persisted: Snapshotting, people: People):

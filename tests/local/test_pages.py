@@ -79,6 +79,9 @@ def test_the_people_are_those_of_the_demo_with_tokens_of_their_own(stack: Stack,
     offered = answer.json()
     assert {person["email"] for person in offered} <= set(seeded)
     assert {user_id for user_id, *_ in pages.PEOPLE} == {seeded[person["email"]] for person in offered}
+    by_email = {person["email"]: person["questions"] for person in offered}
+    assert by_email["tomas@halden.example"][0] == "What does error code E-42 on the logger mean?"
+    assert by_email["sam@nowhere.example"] == []
     for person in offered:
         headers = {"Authorization": f"Bearer {person['token']}"}
         rows = client().get(f"{stack.url}/api/v1/chat/sessions", headers=headers)

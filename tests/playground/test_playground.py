@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
+from local.corpus import ORGS
+from local.pages import PEOPLE
 from local.stack import Stack
 from local.tools import ROOT
 from shared.config import Settings
 from shared.pipeline import Pipeline
-from tests.actors import Actor, World
+from tests.actors import Actor, Org, World
 from tests.conftest import People
 from tests.functions.chatting import DONE, piece, sent
-from tests.functions.searching import OUTAGE, put
+from tests.functions.searching import MENU, OUTAGE, put
 from tests.functions.serving import made, site
+from tests.playground.markdown import HOSTILE_MARKDOWN, KILN, MARKDOWN
 from tests.programs import run_node, working
 from tests.stand_in import Reply, StandIn
 
@@ -79,8 +82,18 @@ def test_an_answer_streams_and_its_citation_opens_the_passage(
     )
 
 
-def test_a_click_signs_in_a_person_of_the_demo_whose_org_may_be_empty(browse: Browse, stack: Stack):
-    browse("a_click_signs_in_a_person_of_the_demo", url=stack.url, playground=stack.playground)
+def test_a_click_signs_in_a_person_of_the_demo_whose_org_may_be_empty(
+    browse: Browse, stack: Stack, core: Pipeline
+):
+    user_id, email, _ = PEOPLE[0]
+    tomas = Actor(stack, user_id, email, Org(ORGS["halden"], "Halden"))
+    put(core, tomas, "demo", "Error codes", "Error code E-42 on the logger means that its clock is wrong.")
+    browse(
+        "a_click_signs_in_a_person_of_the_demo",
+        url=stack.url,
+        playground=stack.playground,
+        sample="What does error code E-42 on the logger mean?",
+    )
 
 
 def test_what_is_uploaded_is_found_by_its_org_alone(
@@ -109,6 +122,61 @@ def test_nothing_of_who_signs_out_is_seen_by_who_signs_in(browse: Browse, reader
     )
 
 
+def test_no_form_data_survives_a_sign_out(browse: Browse, readers: People, stack: Stack):
+    browse(
+        "no_form_data_survives_a_sign_out",
+        url=stack.url,
+        token=readers.ann.token(),
+        question=QUESTION,
+        title="Billing outage",
+    )
+
+
+def test_a_library_is_kept_also_where_uploads_fail(
+    browse: Browse, readers: People, stack: Stack, core: Pipeline, no_jobs: None
+):
+    put(core, readers.ann, "menus", "Menu", MENU)
+    long_name = "a-very-long-name-without-any-space-in-it-that-somebody-has-given-to-a-file"
+    with working(stack):
+        browse(
+            "a_library_is_kept",
+            url=stack.url,
+            token=readers.ann.token(),
+            titles=["Billing outage", "Menu"],
+            target="menus",
+            kept="Menu",
+            files=[
+                {"name": f"{long_name}.pdf", "text": "%PDF-1.7 and nothing that a reader understands"},
+                {"name": f"{long_name}.rtf", "text": "{\\rtf1 refused at once}"},
+            ],
+        )
+
+
+def test_a_streaming_answer_stays_in_view_unless_the_user_scrolls_away(
+    browse: Browse, readers: People, settings: Settings, gateway: StandIn
+):
+    half = "A line of a long answer.\n" * 60
+    reply = streams(half, "Half is written.\n", 1.5, half)
+    gateway.replies(streams(half, "Half is written.\n", half), reply)
+    with modelled(settings, gateway) as url:
+        browse("an_answer_stays_in_view", url=url, token=readers.ann.token(), question=QUESTION)
+
+
+def test_markdown_of_passages_is_rendered_safely(
+    browse: Browse, people: People, stack: Stack, core: Pipeline
+):
+    put(core, people.ann, "manuals", "Kiln", KILN)
+    browse(
+        "markdown_is_rendered_safely",
+        url=stack.url,
+        token=people.ann.token(),
+        question="At how many degrees is the kiln fired?",
+        quoted="The kiln is fired at 1,240 degrees for nine hours.",
+        cases=MARKDOWN,
+        hostile=HOSTILE_MARKDOWN,
+    )
+
+
 def test_a_deep_answer_s_numbers_open_the_documents_that_they_count(
     browse: Browse, readers: People, stack: Stack, core: Pipeline
 ):
@@ -130,6 +198,7 @@ def test_a_member_of_two_orgs_chooses_whose_documents_are_asked(
         url=stack.url,
         token=readers.kim.token(),
         question=QUESTION,
+        orgs=["Acme", "Bolt"],
         titles=["Billing outage", "Outage elsewhere"],
     )
 
@@ -217,9 +286,17 @@ def test_many_documents_are_listed_in_pages(
 
 
 def test_everybody_can_use_it_by_keyboard_and_screen_reader_in_light_and_dark(
-    browse: Browse, readers: People, stack: Stack
+    browse: Browse, readers: People, stack: Stack, core: Pipeline
 ):
-    browse("everybody_can_use_it", url=stack.url, token=readers.ann.token(), question=QUESTION, axe=str(AXE))
+    put(core, readers.ann, "manuals", "Kiln", KILN)
+    browse(
+        "everybody_can_use_it",
+        url=stack.url,
+        token=readers.ann.token(),
+        question=QUESTION,
+        title="Kiln",
+        axe=str(AXE),
+    )
 
 
 def crowd(world: World, actor: Actor, count: int) -> None:

@@ -163,6 +163,14 @@ def test_health_is_anybody_s_and_stats_are_an_admin_s(ann: Mnemosyne, people: Pe
         assert ada.stats().total_collections == 0
 
 
+def test_orgs_are_the_caller_s(people: People):
+    with Mnemosyne(people.kim.token(), address_of(people.kim.stack)) as kim:
+        assert [(org.id, org.name, org.role) for org in kim.orgs()] == [
+            (people.acme.id, "Acme", "member"),
+            (people.bolt.id, "Bolt", "member"),
+        ]
+
+
 def test_a_key_that_is_none_and_one_that_may_not(people: People):
     stranger = Mnemosyne(f"mn_live_{uuid4().hex}", address_of(people.ann.stack))
     with stranger, pytest.raises(AuthenticationError) as nobody:

@@ -23,6 +23,7 @@ ALL = [
     {"call": "documents.status", "args": ["d"]}, {"call": "documents.url", "args": ["d"]},
     {"call": "chat.sessions.list"}, {"call": "chat.sessions.messages", "args": ["s"]},
     {"call": "retrievals.graphQuery", "args": [{"query": "q"}]}, {"call": "health"}, {"call": "stats"},
+    {"call": "orgs"},
 ]  # fmt: skip
 ECHO = {
     "message": f"Bearer {KEY}",

@@ -196,7 +196,7 @@ def test_somebody_of_another_org_finds_nothing(typescript: Package, people: Peop
     assert [result["error"]["code"] for result in results] == ["collection_not_found"] * 6
 
 
-def test_health_is_everybody_s_and_stats_are_an_admin_s(typescript: Package, people: People):
+def test_health_is_public_stats_are_an_admin_s_and_orgs_the_caller_s(typescript: Package, people: People):
     health, refused = typescript.results(client_of(people.ann), step("health"), step("stats"))
     assert (health["value"]["status"], health["value"]["services"]["embeddingService"]) == (
         "healthy",
@@ -206,6 +206,8 @@ def test_health_is_everybody_s_and_stats_are_an_admin_s(typescript: Package, peo
     admin = {**client_of(people.ada), "apiKey": people.ada.token()}
     stats = one(typescript, admin, "stats")
     assert (stats["totalCollections"], stats["isComplete"]) == (0, True)
+    (org,) = one(typescript, admin, "orgs")
+    assert org == {"id": people.acme.id, "name": "Acme", "role": "admin"}
 
 
 def test_a_member_s_list_goes_on_over_its_pages(typescript: Package, people: People):

@@ -30,7 +30,8 @@ def attempt(database: Database, caller: Principal, rate: str, bucket: str = "rag
 def main(threads: int, attempts: int, rate: str) -> None:
     caller = Principal(os.environ["USER_ID"], os.environ["USER_TOKEN"])
     address, key = os.environ["SUPABASE_URL"], os.environ["SUPABASE_ANON_KEY"]
-    with closing(Database(address, key, 60)) as database, ThreadPoolExecutor(threads) as pool:
+    secret = os.environ["RAG_FUNCTIONS_SECRET"]
+    with closing(Database(address, key, 60, secret)) as database, ThreadPoolExecutor(threads) as pool:
         print("ready", flush=True)  # noqa: T201
         sys.stdin.readline()
         done = list(pool.map(lambda _: attempt(database, caller, rate) is not None, range(attempts)))

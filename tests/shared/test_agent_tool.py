@@ -104,7 +104,7 @@ def test_a_model_s_wrong_arguments_are_explained_to_it(
             assert (result.structured, result.error) == (None, "invalid_arguments")
             assert told in result.text
             assert len(result.text) <= 500
-    assert people.ann.rpc("rag_list_events").json() == []
+    assert people.ada.request("GET", "/api/v1/events").json()["data"] == []
 
 
 def test_what_fails_is_told_and_names_nothing_of_ours(core: Pipeline, people: People, settings: Settings):
@@ -196,7 +196,7 @@ def test_each_call_is_an_event_in_each_namespace(core: Pipeline, people: People)
     search = tool(core, people.ann, "support", "shop", "nowhere")
     assert REFUNDS in (text := search("refunds and shipping").text)
     assert SHIPPING in text
-    events = [row for row in people.ann.rpc("rag_list_events").json() if row["event"] == "knowledge.retrieve"]
+    events = people.ada.request("GET", "/api/v1/events?event=knowledge.retrieve").json()["data"]
     assert sorted((row["namespace"], row["chunk_count"]) for row in events) == [
         ("nowhere", 0), ("shop", 1), ("support", 1)
     ]  # fmt: skip

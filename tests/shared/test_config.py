@@ -135,6 +135,11 @@ MALFORMED = [
     ("RAG_CONFIDENCE_MEDIUM_THRESHOLD", "hunter2"),
     ("RAG_RATE_LIMIT", "hunter2"),
     ("RAG_RATE_LIMIT", "7312/hunter2"),
+    ("RAG_INGEST_BYTES_PER_MINUTE", "1023"),
+    ("RAG_INGEST_BYTES_PER_MINUTE", "7312.5"),
+    ("RAG_INGEST_BYTES_PER_MINUTE", "hunter2"),
+    ("RAG_PUBLIC_URL", "hunter2.example"),
+    ("RAG_PUBLIC_URL", "https://hunter2@rag.example"),
 ]
 
 

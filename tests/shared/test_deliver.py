@@ -340,6 +340,34 @@ def test_a_name_that_leads_inside_by_the_time_it_is_sent(
     assert receiver.requests == []
 
 
+def test_names_that_are_not_answered_for_hold_up_their_own_org_alone(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+):  # fmt: skip
+    slow(monkeypatch)
+    answered = Event()
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host: str, *more: Any, **named: Any) -> Any:
+        if host.endswith(".example"):
+            answered.wait(5)
+        return real(host.replace("hooks.example", "127.0.0.1"), *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    for number in range(12):
+        listen(core, people, f"http://hooks.example/{number}", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    bea = world.user(people.bolt, role="admin")
+    webhooks.create(core.database, bea.principal, {"url": receiver.url, "events": OF_DOCUMENTS})
+    theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
+    bring(core, people.bob, theirs)
+    try:
+        assert courier.deliver() == Sent(claimed=13, delivered=1)
+    finally:
+        answered.set()
+    assert len(receiver.requests) == 1
+
+
 def leading_to_this_machine(real: Any) -> Any:
     def getaddrinfo(host: str, *more: Any, **named: Any) -> Any:
         return real("127.0.0.1" if host == "hooks.example" else host, *more, **named)

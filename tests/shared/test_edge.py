@@ -57,3 +57,9 @@ def test_a_stream_that_breaks_is_logged_with_its_cause_and_told_nothing(
     assert line["error"] == "internal_error"
     assert line["because"].startswith("RuntimeError at test_edge.py:")
     assert "a detail" not in str(line)
+
+
+def test_a_redirect_stays_at_the_host_that_the_client_reached(streaming: TestClient):
+    headers = {"Host": "evil.example"}
+    answer = streaming.get("/stream/?breaks=true", headers=headers, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "/stream?breaks=true")

@@ -8,6 +8,7 @@ from local.tools import ROOT
 from shared import errors
 from shared.errors import (
     ConfigurationError,
+    DatabaseBusy,
     DatabaseFailed,
     DatabaseTimedOut,
     Forbidden,
@@ -75,6 +76,8 @@ def test_a_code_of_sql_becomes_its_error(subtests: pytest.Subtests):
         ("PGRST303", Unauthorized),
         ("42501", Forbidden),
         ("57014", DatabaseTimedOut),
+        ("55P03", DatabaseBusy),
+        ("PT503", DatabaseBusy),
         ("22P02", InvalidRequest),
         ("22007", InvalidRequest),
         ("22000", InvalidRequest),

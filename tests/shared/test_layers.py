@@ -10,7 +10,7 @@ from local.tools import ROOT
 SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
 LAYERS = (
-    ("types", "errors", "config", "trace", "patience", "networks"),
+    ("types", "errors", "config", "trace", "resolver", "patience", "networks"),
     (
         "logs",
         "spans",
@@ -111,7 +111,7 @@ LAYERS = (
     ("jobs", "prepare", "work"),
     ("graph.reply", "graph.model", "graph.reading", "graph.build"),
     ("webhooks", "deliver"),
-    ("pipeline", "chat.complete", "metrics", "retrieval", "alike"),
+    ("looks", "pipeline", "chat.complete", "chat.models", "metrics", "retrieval", "alike"),
     ("conversations.grammar", "conversations.english", "conversations.german", "conversations.french"),
     ("conversations.spanish", "conversations.follow_ups"),
     ("conversations.nouns", "conversations.presets", "conversations.thinking", "conversations.memory"),
@@ -123,9 +123,9 @@ LAYERS = (
     ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index", "dialects.chat"),
     ("dialects.conversations", "dialects.conversed", "dialects.chat_sessions"),
     ("dialects.v1", "dialects.search", "dialects.similar", "dialects.contents", "dialects.answer"),
-    ("looks", "probes", "health", "stats", "dialects.retrievals", "dialects.administration"),
+    ("probes", "health", "stats", "dialects.retrievals", "dialects.administration"),
     ("dialects.knowledge", "knowledge", "agent_tool"),
-    ("callers", "once", "edge", "app"),
+    ("callers", "once", "edge", "app", "reference"),
 )
 ORDER = [module for layer in LAYERS for module in layer]
 # Slow to import, and not needed by every process; and who may import it when it is.

@@ -47,6 +47,7 @@ def in_processes(actor: Actor, rate: str) -> tuple[int, int]:
         "USER_TOKEN": actor.token(),
         "SUPABASE_URL": actor.stack.url,
         "SUPABASE_ANON_KEY": actor.stack.anon_key,
+        "RAG_FUNCTIONS_SECRET": actor.stack.state.functions_secret,
     }
     command = [sys.executable, "-m", "tests.shared.spending", str(THREADS), str(ATTEMPTS), rate]
     workers = [
@@ -92,7 +93,8 @@ def test_sixteen_threads_in_two_processes_are_admitted_exactly_as_often_as_the_d
 
 
 def database_of(actor: Actor) -> Database:
-    return opened(Database(actor.stack.url, actor.stack.anon_key, 10))
+    stack = actor.stack
+    return opened(Database(stack.url, stack.anon_key, 10, stack.state.functions_secret))
 
 
 def through(actor: Actor, times: int, rate: str, bucket: str = "rag") -> list[bool]:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from jose import jwt
 
-from shared.errors import Unauthorized
-from shared.links import LIFETIME_SECONDS, Link, link_to, new_link, principal_of
+from shared.config import Settings
+from shared.errors import PublicUrlUnset, Unauthorized
+from shared.links import LIFETIME_SECONDS, Link, link_to, new_link, principal_of, public_url
 from shared.sign import Signer
 from shared.types import Principal, Scope
 
@@ -97,3 +98,33 @@ def test_a_seal_is_no_other_purpose_s_and_no_other_key_s():
     seals = {signer.seal(purpose, b"data") for signer in (SIGNER, OTHER) for purpose in ("a", "b")}
     assert len(seals) == 4
     assert SIGNER.seal("a", b"data") != SIGNER.seal("a", b"other")
+
+
+PROJECT: dict[str, Any] = {"supabase_url": "https://Project.example:8443", "supabase_anon_key": "x"}
+BY_HOST = {
+    "localhost": "http://localhost",
+    "LOCALHOST:8080": "http://localhost:8080",
+    "127.0.0.1:54321": "http://127.0.0.1:54321",
+    "[::1]:80": "http://[::1]:80",
+    "project.example:8443": "https://Project.example:8443",
+}
+FORGED = [
+    "", "evil.example", "evil.example:8443", "project.example", "project.example:8444",
+    "project.example:8443.evil", "evil@localhost", "localhost@evil.example", "localhost.evil.example",
+    "localhost:80.evil.example", "localhost:x", "localhost:", "localhost/", "localhost\n",
+    "127.0.0.1.evil.example", "127.0.0.2", "[::2]", "::1", "testserver",
+]  # fmt: skip
+
+
+def test_links_begin_with_an_address_that_no_request_chooses(subtests: pytest.Subtests):
+    unset, told = Settings(**PROJECT), Settings(**PROJECT, rag_public_url="https://rag.example/base")
+    for host, address in BY_HOST.items():
+        with subtests.test(host):
+            assert public_url(unset, "http", host) == address
+    for host in FORGED:
+        with subtests.test(host), pytest.raises(PublicUrlUnset, match="RAG_PUBLIC_URL"):
+            public_url(unset, "https", host)
+    for host in [*BY_HOST, *FORGED]:
+        assert public_url(told, "http", host) == "https://rag.example/base"
+        assert public_url(told, "http", host, "x.on.aws") == "https://rag.example/base"
+        assert public_url(unset, "http", host, "x.on.aws") == "https://x.on.aws"

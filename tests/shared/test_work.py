@@ -8,6 +8,7 @@ from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
 from pydantic import SecretStr
 
@@ -181,6 +182,22 @@ def test_a_spreadsheet_is_a_table_without_being_said_to_be(
     brought = bring(core, people.ann, home, "oven,degrees\nkiln,1280\n", filename="a.csv", content_type=None)
     assert worker.work() == Done(claimed=1, completed=1)
     assert seen(core, people.ann, brought)["processing_info"]["document_type"] == "table"
+
+
+def test_a_job_that_meets_a_lock_is_put_off_and_the_attempt_does_not_count(
+    core: Pipeline, people: People, world: World, worker: Worker, home: str
+):
+    """However often it happens: a user who keeps changing a document must not make its job fail."""
+    brought = bring(core, people.ann, home, "The kiln is hot.")
+    with psycopg.connect(world.stack.database_url()) as other:
+        other.execute("select from rag.documents where id = %s for no key update", [brought["id"]])
+        assert worker.work() == Done(claimed=1, postponed=1)
+        state = "select state, attempts, error_code, due_at > now() from rag.jobs"
+        assert world.sql(state) == [("waiting", 0, "database_busy", True)]
+        other.rollback()
+    world.sql("update rag.jobs set due_at = now()")
+    assert worker.work() == Done(claimed=1, completed=1)
+    assert world.sql("select state, attempts, error_code from rag.jobs") == [("done", 1, None)]
 
 
 # -- addresses ----------------------------------------------------------------------------------------

@@ -21,7 +21,13 @@ CALLERS = {
 EXPOSED = set(CALLERS)
 # What they are made of: callable in SQL by a signed-in user, reachable by nobody over HTTP.
 INTERNAL = {
+    "rag.deleted_collection()",
+    "rag.require_scope(text[])",
     "rag.begin_call()",
+    "rag.check_direct_size()",
+    "rag.refuse_locked()",
+    "rag.require_org()",
+    "rag.take_slot(text,integer)",
     "rag.begin_direct_read()",
     "rag.begin_write()",
     "rag.count_call()",
@@ -62,7 +68,7 @@ INTERNAL = {
     "rag.forget_loose_relations(uuid,uuid)",
     "rag.forget_names(uuid,uuid)",
     "rag.graph_of_document(uuid,uuid,rag.scope,integer)",
-    "rag.held_extraction()",
+    "rag.held_extraction(boolean)",
     "rag.index_subjects()",
     "rag.insert_names(uuid,uuid,jsonb,integer)",
     "rag.is_graphed(uuid,uuid)",
@@ -88,9 +94,11 @@ INTERNAL = {
     "rag.held_load(uuid)",
     "rag.insert_chunks(uuid,rag.chunked[],integer)",
     "rag.persisted(rag.chunks)",
+    "rag.persisted_chunks(uuid,uuid,integer,integer)",
+    "rag.persisted_document(rag.collections,uuid,integer)",
     "rag.placed_id(bigint)",
     "rag.check_user_named(uuid,text)",
-    "rag.collection_named(uuid,text)",
+    "rag.collection_named(uuid,text,boolean)",
     "rag.documents_meant(rag.collections,rag.new_document[])",
     "rag.documents_named(rag.collections,text[])",
     "rag.insert_documents(rag.collections,rag.new_document[])",
@@ -139,7 +147,7 @@ INTERNAL = {
     "rag.has_no_filters(rag.scope)",
     "rag.has_one_source_type(rag.scope)",
     "rag.has_scope(text[])",
-    "rag.held_job()",
+    "rag.held_job(boolean)",
     "rag.held_lease()",
     "rag.identifiers(text)",
     "rag.index_changed_chunks()",
@@ -148,7 +156,8 @@ INTERNAL = {
     "rag.index_words(uuid,uuid[])",
     "rag.is_awaited(uuid,uuid,text)",
     "rag.is_metadata(jsonb)",
-    "rag.keep_documents()",
+    "rag.delete_documents_of_collection()",
+    "rag.require_undeleted_collection()",
     "rag.keep_old_secret()",
     "rag.key_only_ends()",
     "rag.limits_of_caller(text,integer,integer)",
@@ -212,7 +221,7 @@ GRANTS = {
     "tiers": {"SELECT"},
     "orgs": {"SELECT"},
     "members": {"SELECT"},
-    "collections": {"SELECT", "DELETE"},
+    "collections": {"SELECT", "INSERT", "DELETE"},
     "documents": {"SELECT", "DELETE"},
     "chunks": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "postings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
@@ -245,8 +254,8 @@ GRANTS = {
 TOLD = {"org_id", "webhook_id", "collection_id", "owner_id", "event_id", "event", "object"}
 # All columns but created_by.
 OF_COLLECTIONS = {
-    "org_id", "id", "owner_id", "name", "description", "metadata", "config", "loads", "created_at",
-    "updated_at",
+    "org_id", "id", "owner_id", "name", "description", "metadata", "config", "loads", "deleted_at",
+    "created_at", "updated_at",
 }  # fmt: skip
 OF_DOCUMENTS = {
     "org_id", "id", "collection_id", "owner_id", "external_id", "source_type", "title", "uri", "lang",
@@ -256,7 +265,7 @@ OF_DOCUMENTS = {
 }  # fmt: skip
 # Of these a signed-in user may write single columns. What a key may do never changes once it is made.
 COLUMN_GRANTS = {
-    "collections": {"INSERT": OF_COLLECTIONS, "UPDATE": OF_COLLECTIONS},
+    "collections": {"UPDATE": OF_COLLECTIONS},
     "documents": {"INSERT": OF_DOCUMENTS, "UPDATE": OF_DOCUMENTS},
     "api_keys": {
         "INSERT": {"org_id", "owner_id", "name", "prefix", "hash", "scopes", "collection_id", "expires_at",
@@ -264,7 +273,8 @@ COLUMN_GRANTS = {
         "UPDATE": {"last_used_at", "expires_at", "revoked_at", "replaced_at"},
     },
     "jobs": {
-        "UPDATE": {"state", "due_at", "lease", "step", "error_code", "error_message", "finished_at"},
+        "UPDATE": {"state", "attempts", "due_at", "lease", "step", "error_code", "error_message",
+            "finished_at"},
     },
     "webhooks": {"UPDATE": {"events", "enabled", "updated_at"}},
     "events": {
@@ -283,8 +293,8 @@ COLUMN_GRANTS = {
     },
 }  # fmt: skip
 TABLES = set(GRANTS) | set(COLUMN_GRANTS)
-# The worker's role sees jobs, of documents whether they are worked on and how far they are read for names,
-# which objects are to go because no document has them, and what webhooks are to be sent.
+# The worker's role sees jobs, of documents ids, states and how far they are read for names, collections that
+# members deleted, which objects are to go because no document has them, and what webhooks are to be sent.
 WORKER_FUNCTIONS = {
     "rag.clear_deliveries()",
     "rag.due_deliveries(integer)",
@@ -294,6 +304,7 @@ WORKER_FUNCTIONS = {
     "rag_claim_removals(integer)",
     "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
     "rag_end_removal(uuid,text)",
+    "rag_remove_deleted_collections()",
 }
 # What they, the triggers on what they change, and the functions' own health ask.
 WORKER_HELPERS = {
@@ -313,6 +324,7 @@ WORKER_GRANTS = {
     "endpoints": {"SELECT"},
     "deliveries": {"SELECT", "DELETE"},
     "settings": {"SELECT"},
+    "collections": {"DELETE"},
 }
 WORKER_COLUMN_GRANTS = {
     "jobs": {
@@ -320,9 +332,10 @@ WORKER_COLUMN_GRANTS = {
                    "error_message"},
     },
     "documents": {
-        "SELECT": {"org_id", "id", "status"},
+        "SELECT": {"org_id", "id", "collection_id", "status"},
         "UPDATE": {"status", "error_code", "error_message"},
     },
+    "collections": {"SELECT": {"org_id", "id", "deleted_at"}},
     "webhooks": {"UPDATE": {"enabled", "updated_at"}},
     "endpoints": {"UPDATE": {"old_secret", "failing_since", "rests_until"}},
     "deliveries": {
@@ -347,7 +360,9 @@ WORKER_POLICIES = {
     "the worker claims what is to be read",
     "the worker leases what is to be read",
     "the worker leases jobs",
-    "the worker sees which documents are not done",
+    "the worker sees which documents there are",
+    "the worker sees deleted collections",
+    "the worker removes deleted collections",
     "the worker gives documents up",
     "the worker sees what is to be removed",
     "the worker puts removals off",
@@ -376,6 +391,8 @@ NARROWING = {
         "a key changes collections with collections:manage",
         "a key deletes collections with collections:manage",
         "a key makes collections with a scope that writes",
+        "a collection keeps the name of its creator",
+        "a deleted collection is seen by those who see documents in it",
     },
     "jobs": {
         "a bound key stays in its collection",
@@ -394,7 +411,7 @@ NARROWING = {
     "events": {
         "a bound key stays in its collection",
         "a key notes what its scopes let it do",
-        "a key reads events with admin",
+        "admins read events",
         "events are of oneself",
     },
     "replies": {
@@ -497,16 +514,18 @@ def test_every_function_pins_its_search_path(world: World):
 def test_every_function_says_how_volatile_it_is(world: World):
     """Volatile is the default, and keeps a function out of policies' one evaluation a statement."""
     assert functions(world, "provolatile = 'v'") == {
-        "rag_delete_session(uuid)",
-        "rag_keep_turn(uuid,uuid,uuid,text,jsonb)",
         "rag.begin_call()",
         "rag.begin_direct_read()",
         "rag.begin_write()",
+        "rag_delete_session(uuid)",
+        "rag_keep_turn(uuid,uuid,uuid,text,jsonb)",
+        "rag.refuse_locked()",
+        "rag.take_slot(text,integer)",
         "rag.add_subjects(rag.documents)",
         "rag.follow_switch(rag.collections,boolean)",
         "rag.forget_loose_relations(uuid,uuid)",
         "rag.forget_names(uuid,uuid)",
-        "rag.held_extraction()",
+        "rag.held_extraction(boolean)",
         "rag.index_subjects()",
         "rag.insert_names(uuid,uuid,jsonb,integer)",
         "rag.move_names()",
@@ -544,12 +563,13 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag.count_hits(uuid,text,integer,integer,integer)",
         "rag.ensure_collection(uuid,text)",
         "rag.fold_term_counts(uuid,uuid,uuid,text[])",
-        "rag.held_job()",
+        "rag.held_job(boolean)",
         "rag.index_changed_chunks()",
         "rag.index_changed_document()",
         "rag.index_facets()",
         "rag.index_words(uuid,uuid[])",
-        "rag.keep_documents()",
+        "rag.delete_documents_of_collection()",
+        "rag.require_undeleted_collection()",
         "rag.keep_old_secret()",
         "rag.key_only_ends()",
         "rag.remove_failed_twin(rag.documents,text)",
@@ -568,6 +588,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag_claim_jobs(integer,integer)",
         "rag_claim_removals(integer)",
         "rag_end_removal(uuid,text)",
+        "rag_remove_deleted_collections()",
         "rag_keep_content(text)",
         "rag_complete_job(jsonb,jsonb)",
         "rag_create_collection(text,text,jsonb,jsonb,uuid,boolean)",
@@ -577,7 +598,7 @@ def test_every_function_says_how_volatile_it_is(world: World):
         "rag_delete_document(uuid)",
         "rag_delete_webhook(uuid)",
         "rag_end_delivery(uuid,uuid,uuid,integer,text,integer)",
-        "rag_fail_job(text,text,integer)",
+        "rag_fail_job(text,text,integer,boolean)",
         "rag_hit(text,text,integer,integer,integer)",
         "rag_open_job()",
         "rag_open_key()",

@@ -1,16 +1,25 @@
 """Calls without the functions' secret: refused by every exposed function but those for browsers."""
 
 import hashlib
+import json
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
+import httpx
+import psycopg
 import pytest
 
+from shared.errors import DatabaseBusy
+from shared.pipeline import Pipeline
 from shared.postgrest import SECRET_HEADER
-from tests.actors import Actor, World, vector
+from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
 from tests.conftest import People
+from tests.faults import wait_for_waiters
 from tests.sql.test_00_schemas import CALLERS
 
-READERS = {
+READERS: dict[str, dict[str, Any]] = {
     "rag_match": {"query_vector": vector(1)},
     "rag_search": {"query_text": "kettle", "query_vector": vector(1)},
     "rag_graph_search": {"query_text": "kettle", "query_vector": vector(1)},
@@ -20,16 +29,17 @@ READERS = {
     "is_org_member": {"org_id": None},
     "rag_health": {},
 }
-GUARDED = sorted(name.partition("(")[0] for name, caller in CALLERS.items() if caller == "guarded")
+CALLER_OF = {name.partition("(")[0]: caller for name, caller in CALLERS.items()}
+GUARDED = sorted(name for name, caller in CALLER_OF.items() if caller == "guarded")
 
 
 @pytest.fixture
 def settings_row(world: World) -> Iterator[World]:
     """The database's settings, restored afterwards."""
-    columns = "functions_secret_hashes, open_to_direct_callers"
-    ((hashes, is_open),) = world.sql(f"select {columns} from rag.settings")
+    columns = "functions_secret_hashes, open_to_direct_callers, writes_per_user"
+    (row,) = world.sql(f"select {columns} from rag.settings")
     yield world
-    world.sql(f"update rag.settings set ({columns}) = (%s, %s)", hashes, is_open)
+    world.sql(f"update rag.settings set ({columns}) = (%s, %s, %s)", *row)
 
 
 def required_arguments(world: World, function: str) -> dict[str, None]:
@@ -122,3 +132,116 @@ def test_a_deployer_may_open_the_guarded_functions(people: People, settings_row:
 
 def test_a_session_of_the_database_is_not_checked(people: People, world: World):
     assert world.as_user(people.ann, "select public.rag_list_names()") == [([],)]
+
+
+def answer_of(response: httpx.Response) -> tuple[int, str | None]:
+    """Status and machine code."""
+    return response.status_code, response.json()["details"] if response.is_error else None
+
+
+@contextmanager
+def locked(world: World, statement: str, *parameters: Any) -> Iterator[None]:
+    """Another transaction holds what the statement locks."""
+    with psycopg.connect(world.stack.database_url()) as connection:
+        connection.execute(statement.encode(), parameters)
+        yield
+        connection.rollback()
+
+
+def test_one_user_has_three_direct_searches_at_the_same_time(people: People, world: World):
+    """Our functions' calls and other users' do not count."""
+    search = {"query_vector": vector(1)}
+    ann = people.ann.direct()
+    with ThreadPoolExecutor(6) as pool:
+        with locked(world, "lock table rag.chunks in access exclusive mode"):
+            running = [pool.submit(ann.rpc, "rag_match", search) for _ in range(3)]
+            wait_for_waiters(world.stack, 3)
+            for function in ("rag_match", "rag_search", "rag_graph_search", "rag_similar", "rag_widen"):
+                assert answer_of(ann.rpc(function, READERS[function])) == (429, "too_many_reads")
+            others = (people.ann, people.bob, people.alf.direct())
+            running += [pool.submit(actor.rpc, "rag_match", search) for actor in others]
+            wait_for_waiters(world.stack, 6)
+        assert [answer.result().status_code for answer in running] == [200] * 6
+    assert ann.rpc("rag_match", search).status_code == 200
+
+
+def test_a_direct_call_has_a_maximum_of_bytes(people: People, subtests: pytest.Subtests):
+    path = f"{people.ann.stack.url.rpartition(':')[0]}:{people.ann.stack.state.postgrest_port}/rpc/rag_match"
+    body = json.dumps({"query_vector": vector(1), "filters": {"x": "y" * (1 << 20)}}).encode()
+
+    def answer(actor: Actor, content: Any) -> tuple[int, str | None]:
+        headers = {**actor.headers(), "Content-Type": "application/json"}
+        return answer_of(client().post(path, content=content, headers=headers))
+
+    cases: list[tuple[str, Actor, Any, tuple[int, str | None]]] = [
+        ("large", people.ann.direct(), body, (413, "body_too_large")),
+        ("of unknown size", people.ann.direct(), iter([body]), (400, "length_required")),
+        ("of our functions", people.ann, body, (200, None)),
+    ]
+    for name, actor, content, expected in cases:
+        with subtests.test(name):
+            assert answer(actor, content) == expected
+
+
+def test_a_direct_caller_without_an_org_is_refused(
+    people: People, settings_row: World, subtests: pytest.Subtests
+):
+    settings_row.sql("update rag.settings set open_to_direct_callers = true")
+    readers = {name: READERS[name] for name, caller in CALLER_OF.items() if caller == "direct"}
+    for function, arguments in (readers | {"rag_put_document": put_arguments(None, [vector(1)])}).items():
+        with subtests.test(function=function):
+            answer = people.sam.direct().rpc(function, arguments)
+            assert answer_of(answer) == (403, "no_org")
+            other = people.ann.direct().token(rag={"org": people.bolt.id})
+            answer = people.ann.direct().rpc(function, arguments, token=other)
+            assert answer_of(answer) == (403, "no_org")
+
+
+def test_one_user_has_a_few_long_changes_at_the_same_time(people: People, settings_row: World):
+    world = settings_row
+    world.sql("update rag.settings set open_to_direct_callers = true, writes_per_user = 3")
+    people.ann.put([vector(1)], external_id="a")
+    put = put_arguments(people.acme, [vector(1)], external_id="a")
+    hold = "select from rag.documents where org_id = %s for update"
+    with ThreadPoolExecutor(5) as pool:
+        with locked(world, hold, people.acme.id):
+            running: list[Future[httpx.Response]] = []
+            for number, actor in enumerate((people.ann.direct(), people.ann.direct(), people.ann), 1):
+                running.append(pool.submit(actor.rpc, "rag_put_document", put))
+                wait_for_waiters(world.stack, number)
+            assert answer_of(people.ann.direct().rpc("rag_put_document", put)) == (503, "too_many_writes")
+            assert answer_of(people.ann.rpc("rag_put_document", put)) == (503, "too_many_writes")
+            # Short calls are not counted, and each user has slots of their own.
+            assert people.ann.rpc("rag_list_names").json() == ["default"]
+            running.append(pool.submit(people.alf.rpc, "rag_put_document", put))
+            wait_for_waiters(world.stack, 4)
+        assert [answer.result().status_code for answer in running] == [200] * 4
+
+
+def test_a_call_waits_for_a_lock_for_three_seconds(people: People, settings_row: World, core: Pipeline):
+    """PostgREST answers SQLSTATE 55P03 with 500. So a function that catches it raises another code."""
+    world = settings_row
+    world.sql("update rag.settings set open_to_direct_callers = true")
+    document = people.ann.put([vector(1)], external_id="a")
+    put = put_arguments(people.acme, [vector(1)], external_id="a")
+    hook = people.ada.rpc("rag_create_webhook", webhook_arguments()).json()[0]["id"]
+    with (
+        ThreadPoolExecutor(5) as pool,
+        locked(world, "select from rag.documents where id = %s for update", document),
+        locked(world, "select from rag.webhooks where id = %s for update", hook),
+    ):
+        delete = {"document_id": document}
+        direct = pool.submit(people.ann.direct().rpc, "rag_put_document", put)
+        ours = pool.submit(people.ann.rpc, "rag_put_document", put)
+        short = pool.submit(people.alf.rpc, "rag_delete_document", delete)
+        # The trigger that writes the delivery waits at the end of the transaction.
+        told = pool.submit(people.ann.rpc, "rag_create_collection", {"name": "told"})
+        python = pool.submit(core.database.call, people.alf.principal, "rag_delete_document", delete)
+        answers = {name: answer_of(call.result()) for name, call in (("direct", direct), ("ours", ours))}
+        answers["told"] = answer_of(told.result())
+        with pytest.raises(DatabaseBusy) as busy:
+            python.result()
+        uncaught = short.result()
+    assert answers == {"direct": (409, "locked"), "ours": (503, "locked"), "told": (503, "locked")}
+    assert (uncaught.status_code, uncaught.json()["code"]) == (500, "55P03")
+    assert (busy.value.status, busy.value.headers) == (503, {"Retry-After": "3"})

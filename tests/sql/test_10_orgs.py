@@ -310,6 +310,23 @@ def test_every_policy_and_function_follows_an_adopters_memberships(people: Peopl
     assert teams.titles(people.ada) == {"sam's own"}
 
 
+def test_an_adopters_orgs_are_listed_also_without_a_row_of_ours(people: People, teams: Teams):
+    """Each once, with the strongest role; a membership without an org is none."""
+    elsewhere = Org(str(uuid4()), "")
+    teams.joins(people.sam, elsewhere)
+    teams.joins(people.sam, people.acme)
+    teams.joins(people.sam, people.acme, is_owner=True)
+    teams.joins(people.bob, people.bolt)
+    teams.joins(people.sam, Org(None, ""))  # type: ignore[arg-type]
+    listed = "select id::text, name, role from public.rag_list_orgs()"
+    assert teams.ask(people.sam, listed) == [
+        (people.acme.id, "Acme", "admin"),
+        (elsewhere.id, None, "member"),
+    ]
+    assert teams.ask(people.sam, listed, **narrowed(elsewhere)) == [(elsewhere.id, None, "member")]
+    assert teams.ask(people.ann, listed) == []
+
+
 def test_a_write_outside_an_adopters_memberships_is_refused(people: People, teams: Teams):
     teams.joins(people.sam, people.acme)
     with pytest.raises(psycopg.DatabaseError) as refused:

@@ -1,5 +1,6 @@
 """Collections: made by the first document that names them, one of a name for the org and for each owner."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
-from tests.sql.direct import run
+from tests.sql.direct import become, run
 
 
 def collections(world: World, org: Org) -> list[tuple[Any, ...]]:
@@ -200,3 +201,47 @@ def test_a_member_makes_no_collection_in_anothers_name(people: People, world: Wo
     people.alf.put([vector(1)], collection="shared")
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
         run(people.alf, statement, org=people.acme.id, ann=people.ann.id)
+
+
+INSERT = (
+    "insert into rag.documents (org_id, collection_id, title, content, content_hash) "
+    "select org_id, id, 'on its way', '', repeat('0', 64) from rag.collections where name = 'busy'"
+)
+DELETE = "delete from rag.collections where name = 'busy'"
+WAITS = "select from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+
+
+@pytest.mark.parametrize("statements", [(INSERT, DELETE), (DELETE, INSERT)])
+def test_no_document_comes_into_a_collection_while_it_is_deleted(
+    people: People, world: World, statements: tuple[str, str]
+):
+    """Of an insert and a deletion at once the second waits for the first, and nothing is left."""
+    people.ann.put([vector(1)], collection="busy", private=True)
+    with (
+        psycopg.connect(world.stack.database_url()) as first,
+        psycopg.connect(world.stack.database_url()) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        become(first, people.alf)
+        first.execute(statements[0].encode())
+        become(second, people.alf)
+        late = pool.submit(second.execute, statements[1].encode())
+        until = time.monotonic() + 4
+        while not world.sql(WAITS, second.info.backend_pid) and time.monotonic() < until:
+            time.sleep(0.01)
+        first.commit()
+        if statements[1] == INSERT:
+            with pytest.raises(psycopg.Error):
+                late.result()
+        else:
+            late.result()
+            second.commit()
+    left = "select title from rag.documents where org_id = %s"
+    assert world.sql(left, people.acme.id) == [("a document",)]
+    undeleted = "select from rag.collections where org_id = %s and deleted_at is null"
+    assert world.sql(undeleted, people.acme.id) == []
+    # Nor later, though its owner sees it.
+    world.as_user(people.alf, INSERT)
+    with pytest.raises(psycopg.Error, match="the collection was deleted"):
+        world.as_user(people.ann, INSERT)
+    assert world.sql(left, people.acme.id) == [("a document",)]

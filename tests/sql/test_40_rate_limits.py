@@ -462,6 +462,36 @@ def test_a_keys_limit_of_nothing_lets_nothing_through(
             assert key_counts(world, key_id) == []
 
 
+# -- text ---------------------------------------------------------------------------------------------
+
+
+def test_text_counts_for_the_user_whatever_the_key_and_never_as_requests(people: People, world: World):
+    world.tier(people.acme, day=2, api=1)
+    of_key = key_of(people.ann, requests_per_minute=1)[1]
+    text: dict[str, Any] = {"bucket": "ingest", "requests": 4096}
+    assert windows(people.ann, **text, amount=3000) == {60: (4096, 3000, True)}
+    assert windows(people.ann, **text, amount=1096, token=of_key) == {60: (4096, 4096, True)}
+    assert windows(people.ann, **text, amount=1) == {60: (4096, 4096, False)}
+    assert windows(people.alf, **text, amount=1) == {60: (4096, 1, True)}
+    assert counts(world, people.ann) == [("ingest", 60, 4096)]
+    assert outcomes_of(world, people.ann) == {}
+    set_back(world, people.ann, 60)
+    assert windows(people.ann, **text, amount=4096) == {60: (4096, 4096, True)}
+
+
+def test_no_direct_call_lowers_a_count_of_text(people: People, world: World, subtests: pytest.Subtests):
+    text: dict[str, Any] = {"bucket": "ingest", "requests": 4096}
+    windows(people.ann, **text, amount=4096)
+    tries: list[dict[str, Any]] = [
+        {"amount": 0}, {"amount": -4096}, {"amount": 10_001}, {"amount": None}, {"requests": 1},
+        {"requests": 0}, {"requests": 2**31 - 1, "amount": 10_000}, {"window_seconds": 1},
+    ]  # fmt: skip
+    for more in tries:
+        with subtests.test(**more):
+            people.ann.rpc("rag_hit", hit_arguments(**{**text, **more}))
+            assert windows(people.ann, **text, amount=1)[60][2] is False
+
+
 # -- counters -----------------------------------------------------------------------------------------
 
 

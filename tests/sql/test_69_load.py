@@ -122,7 +122,9 @@ def test_what_was_left_behind_an_hour_ago_is_named_to_its_org_alone(people: Peop
     assert people.alf.rpc("rag_abandon_load", {"collection_id": left}).json() is False
     while people.alf.rpc("rag_abandon_load", {"collection_id": fresh}).json():
         pass
-    assert world.sql("select from rag.collections where org_id = %s", people.acme.id) == []
+    assert people.alf.rpc("rag_check_load", {"name": "x"}).json()["left_behind"] == []
+    undeleted = "select from rag.collections where org_id = %s and deleted_at is null"
+    assert world.sql(undeleted, people.acme.id) == []
 
 
 def test_a_name_that_is_none_is_refused(people: People, subtests: pytest.Subtests):

@@ -130,15 +130,16 @@ def test_private_objects_that_are_refused_to_their_owner_are_found(world: World)
     """Attacks on them would be refused for that reason."""
     plant = (
         "create function public.rag_planted(document_id uuid) returns text "
-        "language plpgsql stable set search_path = '' as $$ begin return content from rag.documents "
+        "language plpgsql stable set search_path = '' as $$ begin perform rag.begin_call(); "
+        "return content from rag.documents "
         "where id = document_id and (select auth.uid()) is not null; end $$; "
         "revoke all on function public.rag_planted(uuid) from public, anon, service_role; "
         "grant execute on function public.rag_planted(uuid) to authenticated"
     )
     refusing = plant.replace(
-        "begin",
+        "begin perform",
         "begin if not exists (select from rag.documents where id = document_id and owner_id is null) "
-        "then raise exception 'no such document' using errcode = 'PT404'; end if;",
+        "then raise exception 'no such document' using errcode = 'PT404'; end if; perform",
     )
     with schema_change(world, plant, "drop function public.rag_planted(uuid)", "/rpc/rag_planted"):
         assert on_functions(world, exactly("rag_planted")) == []

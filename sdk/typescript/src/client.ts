@@ -2,8 +2,9 @@
 
 import type { ApiKey, RequestOptions } from "./calls.js";
 import { MnemosyneError, UnexpectedResponseError } from "./errors.js";
-import { STATS } from "./forms.js";
-import type { Health, Stats } from "./models/administration.js";
+import { LISTED, ORGS, STATS } from "./forms.js";
+import type { AuditEvent, Health, ListEvents, Org, Stats } from "./models/administration.js";
+import { type Listed, Page } from "./pages.js";
 import { ChatResource } from "./resources/chat.js";
 import { CollectionsResource } from "./resources/collections.js";
 import { DocumentsResource } from "./resources/documents.js";
@@ -67,6 +68,22 @@ export class Mnemosyne {
   /** Of the orgs that the caller administers. */
   stats(options?: RequestOptions): Promise<Stats> {
     return this.#transport.request({ method: "GET", path: "/stats", answer: STATS }, options);
+  }
+
+  /** The caller's orgs, by name; of a key its one org. */
+  async orgs(options?: RequestOptions): Promise<readonly Org[]> {
+    const call = { method: "GET", path: "/orgs", answer: ORGS } as const;
+    return (await this.#transport.request<{ data: readonly Org[] }>(call, options)).data;
+  }
+
+  /** Audit events of the orgs that the caller administers, the latest first. */
+  events(params: ListEvents = {}, options?: RequestOptions): Promise<Page<AuditEvent>> {
+    const ask = (offset: number | undefined): Promise<Listed<AuditEvent>> =>
+      this.#transport.request(
+        { method: "GET", path: "/events", query: { ...params, offset }, answer: LISTED },
+        options,
+      );
+    return Page.at(ask, params.offset);
   }
 }
 

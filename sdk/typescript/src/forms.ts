@@ -17,10 +17,12 @@ export const LISTED: Form = {
   "pagination.hasMore": "boolean",
   "pagination.offset": "number",
 };
+export const ORGS: Form = { data: "records" };
 export const ROWS: Form = { "": "records" };
 export const RESULTS: Form = { results: "records" };
 export const ANSWER: Form = { response: "string", metadata: "record" };
 export const ENDING: Form = { metadata: "record" };
+export const QUEUED: Form = { queued: "number" };
 export const STATS: Form = { totalDocuments: "number" };
 
 /** The first field that is not as it must be; undefined where all are. */

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
+import psycopg
 import pytest
 
 from shared import collections
@@ -429,3 +430,17 @@ def test_the_log_says_what_it_cost_and_nothing_of_the_text(
         "prompt_tokens": 5 * 120,
     }
     assert "Lee" not in caplog.text
+
+
+def test_a_document_that_is_locked_is_read_later_and_the_attempt_does_not_count(
+    world: World, people: People, builder: Builder
+):
+    document = put(world, people.ann, "Rosa Keane owns the kiln.")
+    with psycopg.connect(world.stack.database_url()) as other:
+        other.execute("select from rag.documents where id = %s for update", [document])
+        assert builder.build() == Done(claimed=1, postponed=1)
+        other.rollback()
+    waiting = "select attempts, lease, due_at > now(), error_code from rag.extractions"
+    assert world.sql(waiting) == [(0, None, True, None)]
+    world.sql("update rag.extractions set due_at = now()")
+    assert builder.build() == Done(claimed=1, completed=1)

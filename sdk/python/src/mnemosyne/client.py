@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from mnemosyne import errors
 from mnemosyne.config import Settings
 from mnemosyne.keys import ApiKey
-from mnemosyne.models.administration import Health, Stats
-from mnemosyne.requests import Request
+from mnemosyne.models.administration import AuditEvent, AuditEvents, Health, Org, Orgs, Stats
+from mnemosyne.pages import Page
+from mnemosyne.requests import Request, query
 from mnemosyne.resources.chat import ChatResource
 from mnemosyne.resources.collections import CollectionsResource
 from mnemosyne.resources.documents import DocumentsResource
@@ -58,6 +59,22 @@ class Mnemosyne:
     def stats(self) -> Stats:
         """For admins: a key with the scope admin."""
         return Stats.of(self._transport.send(Request("GET", "/stats")))
+
+    def orgs(self) -> list[Org]:
+        """The caller's orgs, by name; of a key its one org."""
+        return Orgs.of(self._transport.send(Request("GET", "/orgs"))).data
+
+    def events(
+        self, *, limit: int = 20, offset: int = 0, namespace: str | None = None, event: str | None = None
+    ) -> Page[AuditEvent]:
+        """Audit events, the latest first, a page of at most 100. For admins: a key with the scope admin."""
+
+        def fetch(offset: int) -> Page[AuditEvent]:
+            wanted = query(limit=limit, offset=offset, namespace=namespace, event=event)
+            found = AuditEvents.of(self._transport.send(Request("GET", "/events", wanted)))
+            return Page.of(found.data, found.pagination, fetch)
+
+        return fetch(offset)
 
     def __enter__(self) -> Self:
         return self

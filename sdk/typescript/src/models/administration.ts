@@ -1,4 +1,6 @@
-// A deployment's health, and an org's figures.
+// A deployment's health, an org's figures and audit events, and the caller's orgs.
+
+import type { ListParams } from "../pages.js";
 
 export type State = "healthy" | "degraded" | "unhealthy" | "unknown" | "not_configured";
 
@@ -21,4 +23,33 @@ export interface Stats {
   readonly storageUsedBytes: number;
   readonly apiCallsToday: number;
   readonly isComplete: boolean;
+}
+
+export interface Org {
+  readonly id: string;
+  /** Null for an org that the deployment keeps in a table of its own. */
+  readonly name: string | null;
+  readonly role: "admin" | "member" | (string & {}) | null;
+}
+
+/** An action of a user on knowledge: counts and a score, and no text. */
+export interface AuditEvent {
+  readonly id: string;
+  readonly orgId: string;
+  /** The user whose own namespace it is; null for one of the org's. */
+  readonly ownerId: string | null;
+  readonly userId: string;
+  readonly event: string;
+  readonly namespace: string;
+  readonly collectionId: string | null;
+  readonly documentCount: number;
+  readonly chunkCount: number;
+  /** Of the best chunk; null where there was none. */
+  readonly topScore: number | null;
+  readonly createdAt: string;
+}
+
+export interface ListEvents extends Omit<ListParams, "order"> {
+  namespace?: string | undefined;
+  event?: "knowledge.ingest" | "knowledge.retrieve" | "knowledge.query" | "knowledge.delete" | undefined;
 }

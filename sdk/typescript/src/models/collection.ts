@@ -30,6 +30,12 @@ export interface Collection {
   readonly updatedAt: string;
 }
 
+/** How many documents the worker will read. */
+export interface GraphQueued {
+  readonly collectionId: string;
+  readonly queued: number;
+}
+
 /** What is left out, or null, stays as it is. */
 export interface CollectionChanges {
   name?: string | null | undefined;

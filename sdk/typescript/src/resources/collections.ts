@@ -1,8 +1,8 @@
 // client.collections
 
 import type { PostOptions, RequestOptions } from "../calls.js";
-import { LISTED, MADE } from "../forms.js";
-import type { Collection, CollectionChanges, ListCollections, NewCollection } from "../models/collection.js";
+import { LISTED, MADE, QUEUED } from "../forms.js";
+import type { Collection, CollectionChanges, GraphQueued, ListCollections, NewCollection } from "../models/collection.js";
 import { type Listed, Page } from "../pages.js";
 import type { Transport } from "../transport.js";
 import { step } from "../utils.js";
@@ -11,6 +11,10 @@ const PATH = "/collections";
 
 interface DeleteOptions extends RequestOptions {
   cascade?: boolean | undefined;
+}
+
+interface GraphOptions extends RequestOptions {
+  again?: boolean | undefined;
 }
 
 export class CollectionsResource {
@@ -49,5 +53,13 @@ export class CollectionsResource {
     const { cascade, ...more } = options;
     const path = `${PATH}/${step(collectionId)}`;
     return this.#transport.request({ method: "DELETE", path, query: { cascade } }, more);
+  }
+
+  /** Queues the documents that were never read for the graph, or given up; with `again` all of them. */
+  async buildGraph(collectionId: string, options: GraphOptions = {}): Promise<GraphQueued> {
+    const { again = false, ...more } = options;
+    const path = `${PATH}/${step(collectionId)}/graph`;
+    const call = { method: "POST", path, json: { again }, isRepeatable: true, answer: QUEUED } as const;
+    return this.#transport.request(call, more);
   }
 }

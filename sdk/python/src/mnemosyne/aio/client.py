@@ -8,14 +8,15 @@ from pydantic import ValidationError
 
 from mnemosyne import errors
 from mnemosyne.aio.keys import AsyncApiKey
+from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.resources.chat import AsyncChatResource
 from mnemosyne.aio.resources.collections import AsyncCollectionsResource
 from mnemosyne.aio.resources.documents import AsyncDocumentsResource
 from mnemosyne.aio.resources.retrievals import AsyncRetrievalsResource
 from mnemosyne.aio.transport import AsyncTransport
 from mnemosyne.config import Settings
-from mnemosyne.models.administration import Health, Stats
-from mnemosyne.requests import Request
+from mnemosyne.models.administration import AuditEvent, AuditEvents, Health, Org, Orgs, Stats
+from mnemosyne.requests import Request, query
 
 
 class AsyncMnemosyne:
@@ -57,6 +58,22 @@ class AsyncMnemosyne:
     async def stats(self) -> Stats:
         """For admins: a key with the scope admin."""
         return Stats.of(await self._transport.send(Request("GET", "/stats")))
+
+    async def orgs(self) -> list[Org]:
+        """The caller's orgs, by name; of a key its one org."""
+        return Orgs.of(await self._transport.send(Request("GET", "/orgs"))).data
+
+    async def events(
+        self, *, limit: int = 20, offset: int = 0, namespace: str | None = None, event: str | None = None
+    ) -> AsyncPage[AuditEvent]:
+        """Audit events, the latest first, a page of at most 100. For admins: a key with the scope admin."""
+
+        async def fetch(offset: int) -> AsyncPage[AuditEvent]:
+            wanted = query(limit=limit, offset=offset, namespace=namespace, event=event)
+            found = AuditEvents.of(await self._transport.send(Request("GET", "/events", wanted)))
+            return AsyncPage.of(found.data, found.pagination, fetch)
+
+        return await fetch(offset)
 
     async def __aenter__(self) -> Self:
         return self

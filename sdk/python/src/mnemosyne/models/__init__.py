@@ -1,6 +1,6 @@
 """What the API sends, typed."""
 
-from mnemosyne.models.administration import Health, Stats
+from mnemosyne.models.administration import AuditEvent, Health, Org, Stats
 from mnemosyne.models.base import Model, Pagination
 from mnemosyne.models.chat import (
     ChatCompletion,
@@ -31,10 +31,11 @@ from mnemosyne.models.chunk import (
     RetrievalResponse,
     RetrievalResult,
 )
-from mnemosyne.models.collection import Collection, CollectionConfig, CollectionConfigParam
+from mnemosyne.models.collection import Collection, CollectionConfig, CollectionConfigParam, GraphQueued
 from mnemosyne.models.document import Document, DocumentError, DocumentLink, DocumentStatus
 
 __all__ = [
+    "AuditEvent",
     "ChatCompletion",
     "ChatCompletionChunk",
     "ChatMessage",
@@ -59,8 +60,10 @@ __all__ = [
     "GraphEdge",
     "GraphEntity",
     "GraphQueryResult",
+    "GraphQueued",
     "Health",
     "Model",
+    "Org",
     "Pagination",
     "ReasoningStep",
     "RetrievalMetadata",

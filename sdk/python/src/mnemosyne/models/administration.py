@@ -1,11 +1,11 @@
-"""How the API is, for anybody, and its figures, for admins."""
+"""The API's health, its figures and audit events for admins, and the caller's orgs."""
 
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
-from mnemosyne.models.base import Model
+from mnemosyne.models.base import Model, Pagination
 
 
 class Health(Model):
@@ -30,3 +30,36 @@ class Stats(Model):
     storage_used_bytes: int
     api_calls_today: int
     is_complete: bool | None = None
+
+
+class Org(Model):
+    """`name` is None for an org that the deployment keeps in a table of its own."""
+
+    id: str
+    name: str | None = None
+    role: str | None = None
+
+
+class Orgs(Model):
+    data: list[Org]
+
+
+class AuditEvent(Model):
+    """What a user did with knowledge. `owner_id`: the user whose own namespace it is; None is the org's."""
+
+    id: str
+    org_id: str
+    owner_id: str | None = None
+    user_id: str
+    event: str
+    namespace: str
+    collection_id: str | None = None
+    document_count: int
+    chunk_count: int
+    top_score: float | None = None
+    created_at: datetime
+
+
+class AuditEvents(Model):
+    data: list[AuditEvent]
+    pagination: Pagination

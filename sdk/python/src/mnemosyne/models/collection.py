@@ -42,6 +42,13 @@ class Collection(Model):
     updated_at: datetime
 
 
+class GraphQueued(Model):
+    """`queued`: how many documents the worker will read."""
+
+    collection_id: str
+    queued: int
+
+
 class Collections(Model):
     data: list[Collection]
     pagination: Pagination

@@ -3,7 +3,7 @@
 
 from typing import Any, Literal
 
-from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections
+from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections, GraphQueued
 from mnemosyne.pages import Page
 from mnemosyne.requests import Request, given, making, path, query
 from mnemosyne.transport import Transport
@@ -77,3 +77,9 @@ class CollectionsResource:
     def delete(self, collection_id: str, *, cascade: bool = False) -> None:
         """With `cascade` its documents go too; without, raises ConflictError where there are any."""
         self._transport.send(Request("DELETE", path("collections", collection_id), query(cascade=cascade)))
+
+    def build_graph(self, collection_id: str, *, again: bool = False) -> GraphQueued:
+        """Queue the documents that were never read for the graph, or given up; with `again` all of them.
+        Raises NotFoundError; ConflictError where the collection is not in the graph."""
+        request = Request("POST", path("collections", collection_id, "graph"), json={"again": again})
+        return GraphQueued.of(self._transport.send(request))

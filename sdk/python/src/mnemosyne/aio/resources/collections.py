@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from mnemosyne.aio.pages import AsyncPage
 from mnemosyne.aio.transport import AsyncTransport
-from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections
+from mnemosyne.models.collection import Collection, CollectionConfigParam, Collections, GraphQueued
 from mnemosyne.requests import Request, given, making, path, query
 
 
@@ -78,3 +78,9 @@ class AsyncCollectionsResource:
         await self._transport.send(
             Request("DELETE", path("collections", collection_id), query(cascade=cascade))
         )
+
+    async def build_graph(self, collection_id: str, *, again: bool = False) -> GraphQueued:
+        """Queue the documents that were never read for the graph, or given up; with `again` all of them.
+        Raises NotFoundError; ConflictError where the collection is not in the graph."""
+        request = Request("POST", path("collections", collection_id, "graph"), json={"again": again})
+        return GraphQueued.of(await self._transport.send(request))

@@ -1,0 +1,41 @@
+// What several modules do to the page as a whole.
+
+import { byId, show } from "./dom.js";
+
+// What shows a user's data, beside forms.
+const PLACES = ["collections", "documents", "documents-count", "uploads", "sessions", "results", "graph-view", "passage", "org", "into", "people-list", "who"];
+
+export function notice(text) {
+  byId("notice").textContent = text;
+  byId("notice").hidden = !text;
+}
+
+/** Whether an answer is on its way. */
+export function busy(isBusy) {
+  byId("send").hidden = isBusy;
+  byId("stop").hidden = !isBusy;
+}
+
+/** On a phone one of the three is shown. */
+export function view(name) {
+  document.body.dataset.view = name;
+  for (const button of byId("views").children) {
+    if (button.dataset.to === name) button.setAttribute("aria-current", "page");
+    else button.removeAttribute("aria-current");
+  }
+}
+
+/** Remove all that a user has read and written. */
+export function clear() {
+  const empty = byId("empty");
+  show(empty);
+  show(byId("turns"), empty);
+  for (const place of PLACES) show(byId(place));
+  for (const form of document.forms) form.reset();
+  for (const details of document.querySelectorAll("#desk details")) details.open = false;
+  for (const more of ["more-documents", "more-sessions"]) byId(more).hidden = true;
+  byId("org-field").hidden = byId("into-field").hidden = true;
+  notice("");
+  busy(false);
+  view("ask");
+}

@@ -1,0 +1,46 @@
+"""Host names looked up in threads, a few at once for each org.
+
+A name server that does not answer cannot be interrupted: the look-up keeps its thread. So the names that
+users choose have a pool of their own, and one org's never take all of its threads.
+"""
+
+import math
+import socket
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Condition
+from time import monotonic
+from typing import Any
+
+
+class Resolver:
+    """Safe to use from many threads."""
+
+    def __init__(self, threads: int, for_each_org: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="resolver")
+        self._for_each_org = for_each_org
+        self._running: Counter[str] = Counter()
+        self._changed = Condition()
+
+    def addresses(self, org_id: str, host: str, port: int, seconds: float) -> list[str]:
+        """The IP addresses of a host. Raises TimeoutError, OSError, and UnicodeError for no host's name."""
+        deadline = monotonic() + seconds
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._running[org_id] < self._for_each_org, _wait(seconds)):
+                raise TimeoutError
+            self._running[org_id] += 1
+        lookup = self._pool.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        lookup.add_done_callback(lambda done: self._end(org_id, done))
+        found = lookup.result(_wait(deadline - monotonic()))
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+    def _end(self, org_id: str, _: Future[Any]) -> None:
+        with self._changed:
+            self._running[org_id] -= 1
+            if not self._running[org_id]:
+                del self._running[org_id]
+            self._changed.notify_all()
+
+
+def _wait(seconds: float) -> float | None:
+    return None if seconds == math.inf else max(0.0, seconds)

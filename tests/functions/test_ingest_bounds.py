@@ -1,0 +1,162 @@
+"""Bounds of ingestion that a client waits for: it ends with its client, and has so much text a minute."""
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from functions import indexes, knowledge
+from shared.config import Settings
+from shared.embed import EMBEDDED_AT_ONCE
+from shared.pipeline import Pipeline
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.deploy.conftest import event
+from tests.functions.serving import handled, live, made, served
+from tests.isolation.test_keys import make
+from tests.stand_in import Reply, StandIn
+
+KNOWLEDGE = "/api/v1/knowledge/texts/documents"
+TWO_BATCHES = EMBEDDED_AT_ONCE + 1
+
+
+def vectors(count: int, delay: float = 0.0) -> Reply:
+    """What an endpoint answers for so many texts."""
+    data = [{"object": "embedding", "index": number, "embedding": [1.0, 0.5]} for number in range(count)]
+    return Reply(json={"object": "list", "model": "m", "data": data}, delay=delay)
+
+
+@contextmanager
+def embedding(settings: Settings, *replies: Reply) -> Iterator[tuple[Pipeline, StandIn]]:
+    """A deployment whose embedder is an endpoint, and that endpoint."""
+    with StandIn() as server:
+        server.replies(*replies)
+        hosted: dict[str, Any] = {"openai_api_key": "sk-x", "rag_embedding_url": f"{server.url}/v1"}
+        with made(settings, **hosted) as core:
+            yield core, server
+
+
+@contextmanager
+def requests_ended() -> Iterator[list[logging.LogRecord]]:
+    """The log lines of requests that end in here."""
+    records: list[logging.LogRecord] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.extend([record] if record.msg == "request" else [])
+
+    log, handler = logging.getLogger("rag"), Handler()
+    log.addHandler(handler)
+    try:
+        yield records
+    finally:
+        log.removeHandler(handler)
+
+
+def stored(world: World, actor: Actor, words: str = "New") -> int:
+    assert actor.org
+    ((count,),) = world.sql(
+        "select count(*) from rag.documents where org_id = %s and starts_with(content, %s)",
+        actor.org.id, words,
+    )  # fmt: skip
+    return int(count)
+
+
+def texts(words: str) -> list[dict[str, Any]]:
+    return [{"text": f"{words} text {number}."} for number in range(TWO_BATCHES)]
+
+
+def test_work_ends_with_its_client_and_stores_nothing(
+    subtests: pytest.Subtests, people: People, world: World, settings: Settings
+):
+    old = {"index_name": "changed", "documents": texts("Old")}
+    replies = vectors(EMBEDDED_AT_ONCE), vectors(1)
+    with embedding(settings, *replies) as (core, _), served(indexes.app, core) as client:
+        rows = client.post("/index", json=old, headers=people.ann.headers()).json()
+    changes = [{**text, "doc_id": row["doc_id"]} for text, row in zip(texts("New"), rows, strict=True)]
+    requests: list[tuple[FastAPI, str, dict[str, Any]]] = [
+        (indexes.app, "/index", {"index_name": "new", "documents": texts("New")}),
+        (indexes.app, "/indexes/changed/documents", {"documents": changes}),
+        (knowledge.app, KNOWLEDGE, {"documents": texts("New")}),
+    ]
+    replies = vectors(EMBEDDED_AT_ONCE, delay=0.6), vectors(1)
+    for app, path, body in requests:
+        with (
+            subtests.test(path),
+            embedding(settings, *replies) as (core, server),
+            requests_ended() as records,
+            live(app, core) as url,
+        ):
+            with httpx.Client(timeout=30) as client, pytest.raises(httpx.ReadTimeout):
+                client.post(f"{url}{path}", json=body, headers=people.ann.headers(), timeout=0.5)
+            until = time.monotonic() + 4
+            while not records and time.monotonic() < until:
+                time.sleep(0.01)
+            assert [record.__dict__["status"] for record in records] == [499]
+            assert records[0].__dict__["error"] == "client_left"
+            assert len(server.requests) <= 1
+            assert stored(world, people.ann) == 0
+    assert stored(world, people.ann, "Old") == TWO_BATCHES
+
+
+def test_a_client_that_waits_and_one_behind_lambda_have_their_texts_stored(
+    people: People, world: World, settings: Settings
+):
+    body = {"index_name": "new", "documents": texts("New")}
+    replies = vectors(EMBEDDED_AT_ONCE), vectors(1), vectors(EMBEDDED_AT_ONCE), vectors(1)
+    with embedding(settings, *replies) as (core, _):
+        with live(indexes.app, core) as url:
+            answer = httpx.post(f"{url}/index", json=body, headers=people.ann.headers(), timeout=30)
+            assert answer.status_code == 200, answer.text
+        with served(indexes.app, core):
+            headers = {"content-type": "application/json", "authorization": f"Bearer {people.bob.token()}"}
+            asked = event("http_api", "POST", "/index", headers=headers, body=json.dumps(body))
+            assert handled(indexes.handler, asked)["statusCode"] == 200
+    assert stored(world, people.ann) == stored(world, people.bob) == TWO_BATCHES
+
+
+LONG, SHORT = f"Long {' ' * 3000}", "Short."
+
+
+def test_a_user_has_so_much_text_stored_in_a_minute(people: People, world: World, settings: Settings):
+    key = make(people.ann)["key"]
+    with (
+        made(settings, rag_ingest_bytes_per_minute=5000) as core,
+        served(indexes.app, core) as index,
+        served(knowledge.app, core) as namespace,
+    ):
+
+        def put(text: str, token: str | None = None, actor: Actor = people.ann) -> Any:
+            body = {"index_name": "texts", "documents": [{"text": text}]}
+            return index.post("/index", json=body, headers=actor.headers(token))
+
+        headers = people.ann.headers()
+        first = put(LONG)
+        assert first.status_code == 200, first.text
+        change = {"documents": [{"doc_id": first.json()[0]["doc_id"], "text": f"{LONG}1"}]}
+        # A key of the user's, and another API, count with the user.
+        for refused in (
+            put(f"{LONG}2"),
+            put(f"{LONG}3", key),
+            index.post("/indexes/texts/documents", json=change, headers=headers),
+            namespace.post(KNOWLEDGE, json={"documents": [{"text": f"{LONG}4"}]}, headers=headers),
+        ):
+            assert refused.status_code == 429, refused.text
+            words = "More text than 4 KB a minute. Please wait, or send less at once."
+            assert refused.json() == {"detail": words}
+            assert 1 <= int(refused.headers["Retry-After"]) <= 61
+        # A text that is there is not stored again; a small one has room; other users have their own.
+        assert put(LONG).status_code == put(SHORT).status_code == 200
+        assert put(f"{LONG}6", actor=people.alf).status_code == 200
+        # More than the limit takes the whole of a minute.
+        assert put(LONG * 3, actor=people.bob).status_code == 200
+        assert put(SHORT, actor=people.bob).status_code == 429
+        world.sql("update rag.rate_limits set started_at = started_at - interval '1 minute'")
+        assert put(f"{LONG}5").status_code == 200
+    assert stored(world, people.ann, "Long") == 3
