@@ -87,10 +87,14 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
-grant select, delete on rag.collections to authenticated;
--- All columns but created_by, which keeps its default.
-grant insert (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at),
-  update (org_id, id, owner_id, name, description, metadata, config, loads, created_at, updated_at)
+-- Except the row that comes back as deleted (21_documents.sql).
+create policy "a collection keeps the name of its creator" on rag.collections
+  as restrictive for insert to authenticated
+  with check (created_by = (select rag.creator_id()) or deleted_at is not null);
+
+grant select, insert, delete on rag.collections to authenticated;
+-- All columns but created_by.
+grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
   on rag.collections to authenticated;
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says

@@ -230,7 +230,7 @@ GRANTS = {
     "tiers": {"SELECT"},
     "orgs": {"SELECT"},
     "members": {"SELECT"},
-    "collections": {"SELECT", "DELETE"},
+    "collections": {"SELECT", "INSERT", "DELETE"},
     "documents": {"SELECT", "DELETE"},
     "chunks": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "postings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
@@ -263,8 +263,8 @@ GRANTS = {
 TOLD = {"org_id", "webhook_id", "collection_id", "owner_id", "event_id", "event", "object"}
 # All columns but created_by.
 OF_COLLECTIONS = {
-    "org_id", "id", "owner_id", "name", "description", "metadata", "config", "loads", "created_at",
-    "updated_at",
+    "org_id", "id", "owner_id", "name", "description", "metadata", "config", "loads", "deleted_at",
+    "created_at", "updated_at",
 }  # fmt: skip
 OF_DOCUMENTS = {
     "org_id", "id", "collection_id", "owner_id", "external_id", "source_type", "title", "uri", "lang",
@@ -274,7 +274,7 @@ OF_DOCUMENTS = {
 }  # fmt: skip
 # Of these a signed-in user may write single columns. What a key may do never changes once it is made.
 COLUMN_GRANTS = {
-    "collections": {"INSERT": OF_COLLECTIONS, "UPDATE": OF_COLLECTIONS},
+    "collections": {"UPDATE": OF_COLLECTIONS},
     "documents": {"INSERT": OF_DOCUMENTS, "UPDATE": OF_DOCUMENTS},
     "api_keys": {
         "INSERT": {"org_id", "owner_id", "name", "prefix", "hash", "scopes", "collection_id", "expires_at",
@@ -401,6 +401,7 @@ NARROWING = {
         "a key changes collections with collections:manage",
         "a key deletes collections with collections:manage",
         "a key makes collections with a scope that writes",
+        "a collection keeps the name of its creator",
         "a deleted collection is seen by those who see documents in it",
     },
     "jobs": {

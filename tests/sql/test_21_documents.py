@@ -291,7 +291,7 @@ def test_no_signed_in_user_writes_who_created_a_row(people: People, subtests: py
     ):
         with (
             subtests.test(statement=statement),
-            pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"),
+            pytest.raises(psycopg.errors.InsufficientPrivilege),
         ):
             run(people.ann, statement, document=document_id, org=people.acme.id, bob=people.bob.id)
 
