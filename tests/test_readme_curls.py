@@ -41,6 +41,7 @@ def test_every_line_is_answered(people: People, tmp_path: Path, no_jobs: None):
         TOKEN_OF_TOMAS: people.ann.token(),
         '"collection_id": "..."': f'"collection_id": "{home}"',
         "collection_id=...": f"collection_id={home}",
+        "collections/...": f"collections/{home}",
         "ws_…": f"ws_{home}",
     }
     environment = {

@@ -437,6 +437,36 @@ def test_stats_are_for_admins_alone(people: People):
     assert stats(people.ada, token=key(people.ada, scopes=["admin"]))["total_users"] >= 1
 
 
+def test_events_are_listed_for_the_org_s_admin(people: People, subtests: pytest.Subtests):
+    for number, kind in enumerate(("ingest", "retrieve", "retrieve")):
+        noted = {"event": f"knowledge.{kind}", "namespace": "faq" if number else "old", "chunks": number}
+        assert people.ann.rpc("rag_record_event", noted).status_code == 204
+    people.bob.rpc("rag_record_event", {"event": "knowledge.query", "namespace": "faq"})
+    for query, chunks, total in (
+        ("", [2, 1, 0], 3), ("?limit=1&offset=1", [1], 3), ("?namespace=faq", [2, 1], 2),
+        ("?event=knowledge.ingest", [0], 1), ("?namespace=none", [], 0),
+    ):  # fmt: skip
+        for prefix in ("/api/v1", "/v1"):
+            with subtests.test(prefix=prefix, query=query):
+                answer = people.ada.request("GET", f"{prefix}/events{query}")
+                assert answer.status_code == 200, answer.text
+                body = answer.json()
+                assert [row["chunk_count"] for row in body["data"]] == chunks
+                assert body["pagination"]["total"] == total
+    assert {row["user_id"] for row in people.ada.request("GET", "/v1/events").json()["data"]} == {
+        people.ann.id
+    }
+    for query in ("limit=101", "offset=-1", "namespace=", "event=login"):
+        field = query.partition("=")[0]
+        refused = platform_error(people.ada.request("GET", f"/v1/events?{query}"), 400)
+        assert refused["details"] == {"field": field}
+    assert platform_error(people.ann.request("GET", "/v1/events"), 403)["code"] == "admin_required"
+    reader = key(people.ada, scopes=["documents:read"])
+    assert (
+        platform_error(people.ada.request("GET", "/v1/events", token=reader), 403)["code"] == "missing_scope"
+    )
+
+
 def test_orgs_are_the_caller_s_with_name_and_role(people: People, world: World):
     acme = {"id": people.acme.id, "name": "Acme", "role": "member"}
     bolt = {"id": people.bolt.id, "name": "Bolt", "role": "member"}

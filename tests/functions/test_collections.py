@@ -13,8 +13,8 @@ from tests.functions.serving import platform_error as error
 
 PATH = "/api/v1/collections"
 FIELDS = {
-    "id", "org_id", "user_id", "name", "description", "metadata", "config", "document_count", "created_at",
-    "updated_at",
+    "id", "org_id", "user_id", "owner_id", "name", "description", "metadata", "config", "document_count",
+    "created_at", "updated_at",
 }  # fmt: skip
 Row = dict[str, Any]
 
@@ -57,7 +57,7 @@ def test_a_collection_is_made_and_read_back(people: People):
         "enable_knowledge_graph": True,
     }
     assert made["document_count"] == 0
-    assert made["user_id"] is None
+    assert (made["user_id"], made["owner_id"]) == (people.ann.id, None)
     assert people.alf.request("GET", f"{PATH}/{made['id']}").json() == made
     assert people.alf.request("GET", f"/v1/collections/col_{made['id']}").json() == made
 
@@ -196,6 +196,30 @@ def test_a_member_deletes_no_private_document_of_another(people: People, world: 
     assert world.sql("select from rag.collections where id = %s", made["id"]) == []
 
 
+def test_a_collection_s_documents_are_queued_for_the_graph(people: People, subtests: pytest.Subtests):
+    """Those that the caller sees: all with `again`, else those that were never read."""
+    home = create(people.ann, "graphed")["id"]
+    for owner in (people.ann, people.alf):
+        owner.put([vector(1)], collection="graphed", private=True)
+    people.ann.put([vector(1)], collection="graphed")
+    for prefix in ("/api/v1", "/v1"):
+        path = f"{prefix}/collections/{home}/graph"
+        for actor, body, queued in (
+            (people.ann, {}, 0), (people.ann, {"again": True}, 2), (people.ada, {"again": True}, 3),
+        ):  # fmt: skip
+            with subtests.test(path=path, body=body, queued=queued):
+                answer = actor.request("POST", path, body)
+                assert answer.status_code == 202, answer.text
+                assert answer.json() == {"collection_id": home, "queued": queued}
+    path = f"{PATH}/{home}/graph"
+    assert error(people.ann.request("POST", path, {"again": "yes"}), 400)["details"] == {"field": "again"}
+    assert error(people.bob.request("POST", path, {}), 404)["code"] == "collection_not_found"
+    reader = people.ann.key_token(scopes=["documents:read", "collections:manage"])
+    assert error(people.ann.request("POST", path, {}, token=reader), 403)["code"] == "missing_scope"
+    people.ann.request("PATCH", f"{PATH}/{home}", {"config": {"enable_knowledge_graph": False}})
+    assert error(people.ann.request("POST", path, {}), 409)["code"] == "graph_off"
+
+
 def test_a_name_is_taken_once_among_those_who_share_it(people: People):
     create(people.ann, "docs")
     taken = error(people.alf.request("POST", PATH, {"name": "docs"}), 409)
@@ -203,8 +227,8 @@ def test_a_name_is_taken_once_among_those_who_share_it(people: People):
     assert taken["details"] == {"name": "docs"}
     create(people.bob, "docs")
     mine, his = create(people.ann, "docs", private=True), create(people.alf, "docs", private=True)
-    assert mine["user_id"] == people.ann.id
-    assert his["user_id"] == people.alf.id
+    assert mine["user_id"] == mine["owner_id"] == people.ann.id
+    assert his["user_id"] == his["owner_id"] == people.alf.id
     other = create(people.ann, "others")
     clash = error(people.ann.request("PATCH", f"{PATH}/{other['id']}", {"name": "docs"}), 409)
     assert clash["code"] == "duplicate_collection"

@@ -19,6 +19,7 @@ from mnemosyne import (
 from mnemosyne.models import GraphQueryResult
 from shared.documents import MAX_BYTES
 from shared.pipeline import Pipeline
+from tests.actors import vector
 from tests.conftest import People
 from tests.functions.searching import workspace
 from tests.functions.serving import counting
@@ -161,6 +162,28 @@ def test_health_is_anybody_s_and_stats_are_an_admin_s(ann: Mnemosyne, people: Pe
         ann.stats()
     with Mnemosyne(people.ada.token(), address_of(people.ada.stack)) as ada:
         assert ada.stats().total_collections == 0
+
+
+def test_events_are_an_admin_s(ann: Mnemosyne, people: People):
+    for number in range(3):
+        noted = {"event": "knowledge.retrieve", "namespace": "faq", "chunks": number}
+        assert people.ann.rpc("rag_record_event", noted).status_code == 204
+    with pytest.raises(PermissionDeniedError):
+        ann.events()
+    with Mnemosyne(people.ada.token(), address_of(people.ada.stack)) as ada:
+        page = ada.events(limit=2, namespace="faq")
+        assert [event.chunk_count for event in page] == [2, 1]
+        assert [event.chunk_count for event in page.auto_paging_iter()] == [2, 1, 0]
+        assert ada.events(event="knowledge.ingest") == []
+
+
+def test_a_collection_s_documents_are_queued_for_the_graph(ann: Mnemosyne, people: People):
+    home = ann.collections.create("docs").id
+    people.ann.put([vector(1)], collection="docs")
+    assert (
+        ann.collections.build_graph(home).queued,
+        ann.collections.build_graph(home, again=True).queued,
+    ) == (0, 1)
 
 
 def test_orgs_are_the_caller_s(people: People):

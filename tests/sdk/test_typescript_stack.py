@@ -58,7 +58,7 @@ def test_a_member_keeps_collections(typescript: Package, people: People):
     )
     home: str = made["value"]["id"]
     assert (made["value"]["metadata"], made["value"]["config"]["chunkSize"]) == ({"a_b": {"cD": 1}}, 64)
-    assert other["value"]["userId"] == people.ann.id
+    assert (other["value"]["userId"], other["value"]["ownerId"]) == (people.ann.id, people.ann.id)
     got, listed, changed, again, gone, missing = typescript.results(
         client,
         step("collections.get", home),
@@ -72,6 +72,8 @@ def test_a_member_keeps_collections(typescript: Package, people: People):
     assert [row["name"] for row in listed["value"]["items"]] == ["docs"]
     assert listed["value"]["pagination"] == {"total": 2, "limit": 1, "offset": 0, "hasMore": True}
     assert (changed["value"]["description"], changed["value"]["name"]) == ("Of all.", "docs")
+    queued = one(typescript, client, "collections.buildGraph", home, {"again": True})
+    assert queued == {"collectionId": home, "queued": 0}
     assert (again["error"]["name"], again["error"]["code"]) == ("ConflictError", "duplicate_collection")
     assert "error" not in gone
     assert (missing["error"]["name"], missing["error"]["code"]) == ("NotFoundError", "collection_not_found")
@@ -206,8 +208,12 @@ def test_health_is_public_stats_are_an_admin_s_and_orgs_the_caller_s(typescript:
     admin = {**client_of(people.ada), "apiKey": people.ada.token()}
     stats = one(typescript, admin, "stats")
     assert (stats["totalCollections"], stats["isComplete"]) == (0, True)
-    (org,) = one(typescript, admin, "orgs")
-    assert org == {"id": people.acme.id, "name": "Acme", "role": "admin"}
+    orgs = one(typescript, admin, "orgs")
+    assert orgs["items"] == [{"id": people.acme.id, "name": "Acme", "role": "admin"}]
+    event = {"event": "knowledge.retrieve", "namespace": "faq", "chunks": 2}
+    assert people.ann.rpc("rag_record_event", event).status_code == 204
+    events = one(typescript, admin, "events", {"namespace": "faq", "limit": 1})
+    assert [(event["userId"], event["chunkCount"]) for event in events["items"]] == [(people.ann.id, 2)]
 
 
 def test_a_member_s_list_goes_on_over_its_pages(typescript: Package, people: People):

@@ -64,6 +64,15 @@ def reload_schema(world: World, path: str, *, is_there: bool) -> None:
 
 
 @contextmanager
+def required_scopes(world: World, condition: str) -> Iterator[None]:
+    """rag.require_scope with another condition."""
+    ((definition,),) = world.sql("select pg_get_functiondef('rag.require_scope(text[])'::regprocedure)")
+    definition = definition.replace("%", "%%")
+    with schema_change(world, definition.replace("rag.has_scope(variadic scopes)", condition), definition):
+        yield
+
+
+@contextmanager
 def extra_route(app: FastAPI, path: str, endpoint: Callable[..., object]) -> Iterator[None]:
     """One more route of the app."""
     before = list(app.router.routes)
@@ -98,10 +107,20 @@ def test_a_route_that_checks_no_scope_is_found(core: Pipeline, world: World):
         return _key_or_user(core, authorization)
 
     (depends,) = get_args(collections.Reader)[1:]
-    with site(core) as url:
+    with required_scopes(world, "true"), site(core) as url:
         collections.app.dependency_overrides[depends.dependency] = without_scope
         findings = on_routes(world, exactly("GET /v1/collections"), url)
     assert attacks_on(findings, "GET /v1/collections") == {"a key with one scope"}
+
+
+def test_an_sql_function_that_checks_no_scope_or_one_too_small_is_found(world: World):
+    for condition, attack in (
+        ("true", "a key token with one scope"),
+        ("rag.has_scope(variadic scopes || 'chat:read'::text)", "a key token with chat:read"),
+    ):
+        with required_scopes(world, condition):
+            attacks = attacks_on(on_functions(world, exactly("rag_list_names")), "rag_list_names")
+        assert any(found.startswith(attack) for found in attacks), attacks
 
 
 def test_a_route_that_is_not_described_is_found(core: Pipeline, world: World):
