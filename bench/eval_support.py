@@ -95,6 +95,7 @@ def match_of(item: Item) -> Match:
         labels=(),
         document_name=item.id,
         place={},
+        created_by="",
     )
 
 

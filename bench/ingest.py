@@ -10,7 +10,6 @@ import json
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from hashlib import sha256
 from statistics import fmean, median
 from time import perf_counter
 from typing import Any
@@ -93,7 +92,6 @@ def body(made: Tenants, name: str, document: Written, embeddings: list[list[floa
         end = start + len(text)
         chunks.append(
             {
-                "content": text,
                 "span_start": start,
                 "span_end": end,
                 "token_count": len(text) // 4,
@@ -107,7 +105,6 @@ def body(made: Tenants, name: str, document: Written, embeddings: list[list[floa
         "title": document.title,
         "lang": "en",
         "content": content,
-        "content_hash": sha256(content.encode()).hexdigest(),
         "embedding_model": made.model,
     }
     return json.dumps({"document": fields, "chunks": chunks}).encode()

@@ -78,7 +78,7 @@ def _home(api: Deployment, options: argparse.Namespace) -> Row:
     found = [
         row
         for row in api.pages(COLLECTIONS)
-        if (row["id"] == name or (row["name"] == name and row["user_id"] is None))
+        if (row["id"] == name or (row["name"] == name and row["owner_id"] is None))
         and org in (None, row["org_id"])
     ]
     if len(found) > 1:

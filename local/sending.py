@@ -73,7 +73,7 @@ class Sending:
         """Find out what is to be sent; with `retry`, what could not be read before, too. With `prune`, delete
         the documents of files that are gone."""
         # Others' private documents, which an admin sees, are other documents.
-        rows = (row for row in self._rows() if row["user_id"] == self._home["user_id"])
+        rows = (row for row in self._rows() if row["owner_id"] == self._home["owner_id"])
         self._known = {row["unique_identifier_hash"]: row for row in rows}
         if prune:
             self._prune(folder)

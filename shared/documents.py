@@ -70,7 +70,6 @@ def bring(database: Database, caller: Principal, collection: str, brought: Broug
         raise BodyTooLarge(TOO_LARGE, code="file_too_large")
     original = {
         "size_bytes": len(brought.data),
-        "content_hash": _digest(brought.data),
         "bytes": base64.b64encode(brought.data).decode(),
     }
     return _add(database, caller, collection, {**_said(brought), **original})

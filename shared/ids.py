@@ -4,6 +4,8 @@ from uuid import UUID
 
 from shared.errors import NotFound
 
+# Stands for a user who was erased, for the anonymous caller of the index API, and for no session.
+NIL = str(UUID(int=0))
 # What stands before an id of each noun, where it is not the noun's first three letters.
 _PREFIXES = {"workspace": "ws", "chunk": "chnk"}
 

@@ -229,7 +229,6 @@ class _Prepared:
             "labels": document.labels,
             "metadata": document.metadata,
             "content": text,
-            "content_hash": content_hash(text),
             "embedding_model": embedder.model,
         }
         named = names_of(title, [item.text for item in chunks]) if cut.graphed else None

@@ -155,6 +155,7 @@ def _match(row: dict[str, Any]) -> Match:
         labels=tuple(row["labels"]),
         document_name=row["external_id"] or row["document_id"],
         place=object_of(row["place"]),
+        created_by=row["created_by"],
         graph_sourced=row.get("graph_sourced", False),
         filename=row.get("filename"),
         owner_id=row.get("owner_id"),

@@ -84,12 +84,11 @@ def rows_of(
     outline: Outline,
     named: Sequence[Mapping[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
-    """The chunks as the database takes them, each with where it stands in its document, and with what it
-    names, where somebody has looked."""
+    """The chunks as the database takes them: the span, of which it takes the text itself, the place in the
+    document, and the names, where the text was read for them."""
     return [
         {
             **names,
-            "content": item.text,
             "span_start": item.start,
             "span_end": item.end,
             "token_count": item.tokens,

@@ -122,10 +122,9 @@ class Preparer:
             said["bytes"] = base64.b64encode(data).decode()
         else:
             data = base64.b64decode(opened["bytes"])
-        said["content_hash"] = hashlib.sha256(data).hexdigest()
         if is_elsewhere:
             said["size_bytes"] = len(data)
-            self._jobs.call(job, "rag_keep_content", {"content_hash": said["content_hash"]})
+            self._jobs.call(job, "rag_keep_content", {"content_hash": hashlib.sha256(data).hexdigest()})
         self._jobs.report(job, "converting")
         return data
 

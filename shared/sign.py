@@ -54,7 +54,8 @@ def anonymous(signer: Signer, org: UUID, user: UUID) -> Principal:
     """Whoever asks the index API without a credential, where that is switched on: a member of one org, with
     what it takes to use indexes and nothing else."""
     scopes = frozenset(Scope) - {Scope.ADMIN}
-    claims = {"org": str(org), "scopes": sorted(scopes)}
+    # Its documents are not the member's: rag.creator_id().
+    claims = {"org": str(org), "scopes": sorted(scopes), "anonymous": True}
     return Principal(str(user), signer.token(sub=str(user), rag=claims), scopes)
 
 

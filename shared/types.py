@@ -128,7 +128,8 @@ class Match:
     text. `document_name` is the caller's own name for the document, or its id where it has none; `place` is
     where in it the chunk stands, as far as that is known (page_number, page_end, section). `graph_sourced`:
     without the graph it would not be here. `filename` is what the document's file was called, if it had one;
-    `owner_id` is whose alone the document is, None where it is the whole org's.
+    `owner_id` is the one user whose document it is, None where it is the whole org's; `created_by` is the
+    user who created it.
     """
 
     chunk_id: str
@@ -152,6 +153,7 @@ class Match:
     labels: tuple[str, ...]
     document_name: str
     place: dict[str, Any]
+    created_by: str
     graph_sourced: bool = False
     filename: str | None = None
     owner_id: str | None = None

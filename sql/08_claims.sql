@@ -64,6 +64,16 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
+-- Who creates what the request creates: the user; the nil UUID for the anonymous caller of the index API, whose token
+-- is that of a member (shared/sign.py), and for a database session without a token.
+create function rag.creator_id()
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then auth.uid() end,
+    '00000000-0000-0000-0000-000000000000');
+$$;
+
 -- Two claims of tokens without a user, which widen nothing but these: the hash of the API key that is
 -- looked up, and the leave to read the sums of /metrics.
 create function rag.sought_hash()
@@ -88,7 +98,7 @@ as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
 
-revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
-  rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
-  rag.held_lease(), rag.reads_metrics() to authenticated;
+revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
+  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
+grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
+  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;

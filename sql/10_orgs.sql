@@ -112,14 +112,15 @@ as $$
 $$;
 
 -- The caller's orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an adopter's
--- memberships may have. Of several roles in an org it is admin.
+-- memberships may have. Of several roles in an org it is admin. A key needs any scope.
 create function public.rag_list_orgs()
 returns table (id uuid, name text, role text)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  perform rag.begin_call();
+  perform rag.begin_call(), rag.require_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read',
+    'collections:manage');
   return query
     select memberships.org_id, orgs.name,
       coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role))

@@ -28,6 +28,8 @@ create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
+  -- Who created it. This grants nothing.
+  created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
   description text check (length(description) <= 2000 and rag.shows_only(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
@@ -85,7 +87,15 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.collections to authenticated;
+-- Except the row that comes back as deleted (21_documents.sql).
+create policy "a collection keeps the name of its creator" on rag.collections
+  as restrictive for insert to authenticated
+  with check (created_by = (select rag.creator_id()) or deleted_at is not null);
+
+grant select, insert, delete on rag.collections to authenticated;
+-- All columns but created_by.
+grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
+  on rag.collections to authenticated;
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
 -- no user: every other name is the org's to use.

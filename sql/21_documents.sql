@@ -7,6 +7,8 @@ create table rag.documents (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
+  -- Who created it. This grants nothing.
+  created_by uuid not null default rag.creator_id(),
   -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
   source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
@@ -27,6 +29,7 @@ create table rag.documents (
   ),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   content text not null check (length(content) <= 20000000 and rag.shows_only(content)),
+  -- SHA-256 of the text; of a document with an original (28_originals.sql), of the original's bytes.
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
   status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),
@@ -94,7 +97,15 @@ create policy "a bound key stays in its collection" on rag.documents
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.documents to authenticated;
+grant select, delete on rag.documents to authenticated;
+-- All columns but created_by, which keeps its default.
+grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at),
+  update (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at)
+  on rag.documents to authenticated;
 
 -- A collection that a member deleted. Documents of its own visibility do not count: the policy asks row security.
 create policy "a deleted collection is seen by those who see documents in it" on rag.collections

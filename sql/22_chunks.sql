@@ -24,6 +24,7 @@ create table rag.chunks (
   collection_id uuid not null,
   owner_id uuid,
   ordinal integer not null check (ordinal >= 0),
+  -- The text of its span: rag.texts_of.
   content text not null check (length(content) <= 100000 and rag.shows_only(content)),
   -- Characters [span_start, span_end) of the document's content.
   span_start integer not null check (span_start >= 0),
@@ -38,7 +39,8 @@ create table rag.chunks (
   -- Where in the document it stands: page_number, page_end, section.
   metadata jsonb not null default '{}' check (rag.is_place(metadata)),
   primary key (org_id, id),
-  unique (org_id, document_id, ordinal),
+  -- With what a document's count of tokens needs.
+  unique (org_id, document_id, ordinal) include (token_count),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check (span_end > span_start)
 );
@@ -85,3 +87,58 @@ create policy "a bound key stays in its collection" on rag.chunks
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 grant select, insert, update, delete on rag.chunks to authenticated;
+
+-- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
+-- that is not within the text. Postgres finds a character of a text by counting from its beginning: for every chunk of a
+-- long text, that takes quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from the
+-- blocks that hold it.
+create function rag.texts_of(content text, chunks jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  bytes constant bytea := convert_to(content, 'UTF8');
+  size constant integer := length(bytes);
+  -- Of each block the first byte and the first character, both counted from 0; and where the text ends.
+  first_bytes integer[] := array[0];
+  first_characters integer[] := array[0];
+  next_byte integer := 0;
+  characters integer := 0;
+  texts text[];
+begin
+  for block in 1..(size + 4095) / 4096 loop
+    next_byte := least(block * 4096, size);
+    -- A character's bytes after its first begin with the bits 10.
+    while next_byte < size and get_byte(bytes, next_byte) & 192 = 128 loop
+      next_byte := next_byte + 1;
+    end loop;
+    characters := characters + length(convert_from(
+      substring(bytes from first_bytes[block] + 1 for next_byte - first_bytes[block]), 'UTF8'));
+    first_bytes[block + 1] := next_byte;
+    first_characters[block + 1] := characters;
+  end loop;
+  texts := array(
+    select case when span.first >= 0 and span.last > span.first and span.last <= characters then substr(
+      convert_from(substring(bytes from first_bytes[held.first] + 1
+        for first_bytes[held.last + 1] - first_bytes[held.first]), 'UTF8'),
+      span.first - first_characters[held.first] + 1, span.last - span.first) end
+    from jsonb_array_elements(chunks) with ordinality as item (body, place)
+    cross join lateral (
+      select (item.body ->> 'span_start')::integer as first, (item.body ->> 'span_end')::integer as last
+      offset 0
+    ) as span
+    cross join lateral (
+      select width_bucket(span.first, first_characters) as first,
+        width_bucket(span.last - 1, first_characters) as last
+      offset 0
+    ) as held
+    order by item.place);
+  if array_position(texts, null) > 0 then
+    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
+  end if;
+  return texts;
+end;
+$$;
+
+revoke all on function rag.texts_of(text, jsonb) from public, anon, service_role;
+grant execute on function rag.texts_of(text, jsonb) to authenticated;

@@ -3,19 +3,20 @@
 
 -- What a list shows of a document.
 create type rag.document as (
-  id uuid, org_id uuid, collection_id uuid, owner_id uuid, external_id text, title text, source_type text,
+  id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text, source_type text,
   uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
   status text, error_code text, error_message text, processing_info jsonb, chunk_count bigint,
-  step text, attempts integer, created_at timestamptz, updated_at timestamptz
+  total_tokens bigint, step text, attempts integer, created_at timestamptz, updated_at timestamptz,
+  processed_at timestamptz
 );
 
 create function rag.shown(document rag.documents)
 returns rag.document
 language sql stable security invoker set search_path = ''
 as $$
-  select document.id, document.org_id, document.collection_id, document.owner_id, document.external_id,
-    document.title, document.source_type, document.uri, document.lang, document.metadata, document.filename,
-    document.content_type, document.size_bytes,
+  select document.id, document.org_id, document.collection_id, document.owner_id, document.created_by,
+    document.external_id, document.title, document.source_type, document.uri, document.lang, document.metadata,
+    document.filename, document.content_type, document.size_bytes,
     -- Of one that failed: the hash of what could not be read, although an earlier version may still be found.
     coalesce(
       case when document.status = 'failed' then (
@@ -25,13 +26,17 @@ as $$
     document.status,
     -- While it is worked on: why it did not work at once.
     coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
-    document.processing_info,
-    (select count(*) from rag.chunks
-      where chunks.org_id = document.org_id and chunks.document_id = document.id),
-    job.step, job.attempts, document.created_at, document.updated_at
-  from (select document.id) as one
+    document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,
+    document.updated_at,
+    -- Without a job: when it was stored, or changed last.
+    case when document.status <> 'processing' then coalesce(job.finished_at, document.updated_at) end
+  from (
+    select count(*) as chunks, coalesce(sum(chunks.token_count), 0) as tokens
+    from rag.chunks
+    where chunks.org_id = document.org_id and chunks.document_id = document.id
+  ) as counted
   left join lateral (
-    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message
+    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message, jobs.finished_at
     from rag.jobs
     where jobs.org_id = document.org_id and jobs.document_id = document.id
     order by jobs.created_at desc
@@ -57,8 +62,7 @@ begin
 end;
 $$;
 
--- Bring a document: its row, its original and its job, all or none. document: title, content_hash (of the bytes; not
--- of an address); optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
+-- Bring a document: its row, its original and its job, all or none. document: title; optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
 -- labels, metadata, filename, content_type, size_bytes, and bytes in base64, url, or the path of an object that the
 -- caller has uploaded (rag_begin_upload), which again is the same document. One of the same external_id takes
 -- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
@@ -75,15 +79,18 @@ declare
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
   sent bytea;
+  -- Unknown for an object or an address until the worker has read it (rag_keep_content).
+  hash text;
   input record;
   stored rag.documents;
 begin
   perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
   sent := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
+  hash := encode(sha256(sent), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-    filename text, content_type text, size_bytes bigint, content_hash text, url text, path text);
+    filename text, content_type text, size_bytes bigint, url text, path text);
   if home.deleted_at is not null then
     raise exception 'the collection was deleted; it takes no more documents'
       using errcode = 'PT409', detail = 'collection_deleted';
@@ -113,21 +120,21 @@ begin
     input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
-    coalesce(input.content_hash, repeat('0', 64)), 'processing')
+    coalesce(hash, repeat('0', 64)), 'processing')
   -- Only that it is being worked on: what is found of it stays as it was until the job is done.
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
 
-  perform rag.remove_failed_twin(stored, input.content_hash);
+  perform rag.remove_failed_twin(stored, hash);
   perform rag.require_room_for_a_document(home);
-  perform rag.require_no_twin(stored, input.content_hash);
+  perform rag.require_no_twin(stored, hash);
 
   begin
     insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
       content_hash)
     values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, sent,
-      input.url, input.path, input.content_hash)
+      input.url, input.path, hash)
     on conflict (org_id, document_id)
     -- Until an address is fetched anew, what it gave before is kept.
     do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,

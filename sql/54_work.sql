@@ -93,7 +93,7 @@ end;
 $$;
 
 -- The document as it was read, in place of what was there before: found from now on. document: title, content,
--- content_hash, embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search
+-- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search
 -- filters by, where they are known; bytes, in base64, that an address gave. chunks: as rag_put_document takes them.
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
@@ -114,7 +114,7 @@ begin
   select * into input from jsonb_to_record(rag_complete_job.document) as fields (
     source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
     state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
-    content text, content_hash text, embedding_model text, processing_info jsonb, bytes text);
+    content text, embedding_model text, processing_info jsonb, bytes text);
 
   if not changed then
     update rag.documents as renewed
@@ -125,9 +125,12 @@ begin
   end if;
   update rag.documents as renewed
   set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
-    content = input.content, content_hash = input.content_hash, status = 'completed', error_code = null,
-    error_message = null, processing_info = coalesce(input.processing_info, '{}'),
-    updated_at = clock_timestamp()
+    content = input.content, content_hash = coalesce((
+      select originals.content_hash
+      from rag.originals
+      where originals.org_id = held.org_id and originals.document_id = held.document_id), renewed.content_hash),
+    status = 'completed', error_code = null, error_message = null,
+    processing_info = coalesce(input.processing_info, '{}'), updated_at = clock_timestamp()
   where renewed.org_id = held.org_id and renewed.id = held.document_id;
 
   if input.bytes is not null then

@@ -12,12 +12,12 @@ create type rag.new_document as (
 -- What became of it.
 create type rag.stored as (place integer, document_id uuid, replaced boolean, chunk_count integer);
 
--- The chunks that a document is to have, as an array of {content, span_start, span_end, token_count, embedding,
--- metadata, names, relations} in reading order. names: what it names, {name, kind, said, weight}; relations: how these
+-- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
+-- relations} in reading order. The texts are those of the spans. names: what it names, {name, kind, said, weight}; relations: how these
 -- are related, {subject, type, object, confidence}. Without names nobody has looked, and the worker will.
 create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
 
--- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
+-- document: org_id, title, content and embedding_model; optionally external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
 -- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
 -- of one external_id are two documents: to make one private, put it as private and delete the shared one.
@@ -58,11 +58,11 @@ as $$
     case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
     coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
     fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
-    fields.content_hash, fields.embedding_model, item.body -> 'chunks')::rag.new_document order by item.place)
+    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model, item.body -> 'chunks')::rag.new_document order by item.place)
   from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
     jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
       uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
-      metadata jsonb, content text, content_hash text, embedding_model text);
+      metadata jsonb, content text, embedding_model text);
 $$;
 
 -- Store them, each in the place of the one of its name and owner; no two have the same. only_present: of those that
@@ -219,35 +219,31 @@ begin
 end;
 $$;
 
--- Documents' chunks, numbered from `first` on. It repeats the document's row in them.
+-- Documents' chunks, numbered from `first` on, with the texts of their spans. Each repeats its document's row.
 create function rag.insert_chunks(org_id uuid, documents rag.chunked[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
-  if exists (
-    select from unnest(insert_chunks.documents) as chunked
-    join rag.documents as stored
-      on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-    -- Once a document: a long text takes a while to count.
-    where length(stored.content) < (
-      select max((item.body ->> 'span_end')::integer) from jsonb_array_elements(chunked.chunks) as item (body))
-  ) then
-    raise exception 'a chunk ends behind its document' using errcode = 'PT400', detail = 'span_outside';
-  end if;
-
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
     span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
-    fields.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
+    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
     stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
     coalesce(fields.metadata, '{}')
   from unnest(insert_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  cross join jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
-  cross join jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
-    token_count integer, embedding extensions.halfvec(1536), metadata jsonb);
+  cross join lateral (
+    select documents.*
+    from rag.documents
+    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
+    -- Otherwise the chunks may be cut from other documents too, before these are left out.
+    offset 0
+  ) as stored
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.texts_of(stored.content, chunked.chunks)))
+    with ordinality as item (body, content, position)
+  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
+    embedding extensions.halfvec(1536), metadata jsonb);
 
   perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
     rag.note_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)

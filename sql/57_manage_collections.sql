@@ -3,7 +3,7 @@
 
 -- What a list shows of a collection.
 create type rag.collection as (
-  id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb,
+  id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
   document_count bigint, created_at timestamptz, updated_at timestamptz
 );
 
@@ -11,8 +11,8 @@ create function rag.shown(collection rag.collections)
 returns rag.collection
 language sql stable security invoker set search_path = ''
 as $$
-  select collection.id, collection.org_id, collection.owner_id, collection.name, collection.description,
-    collection.metadata, collection.config,
+  select collection.id, collection.org_id, collection.owner_id, collection.created_by, collection.name,
+    collection.description, collection.metadata, collection.config,
     (select count(*) from rag.documents
       where documents.org_id = collection.org_id and documents.collection_id = collection.id),
     collection.created_at, collection.updated_at;

@@ -19,7 +19,7 @@ create type rag.found as (
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
   exact boolean, considered integer, external_id text, place jsonb, vector_ms real, lexical_ms real,
-  filename text, owner_id uuid, ignored_filters text[]
+  filename text, owner_id uuid, created_by uuid, ignored_filters text[]
 );
 
 -- Raises PT400 for a page that nobody gets.
@@ -69,7 +69,7 @@ begin
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
     documents.external_id, stood.place, show.vector_ms, show.lexical_ms, documents.filename,
-    documents.owner_id, show.ignored_filters
+    documents.owner_id, documents.created_by, show.ignored_filters
   from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id

@@ -61,37 +61,31 @@ begin
 end;
 $$;
 
--- A chunk as a snapshot has it. The embedding: its values in half precision, high byte first, as base64, without the
--- zeros at its end.
+-- A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document's. The embedding: its values in half
+-- precision, high byte first, as base64, without the zeros at its end.
 create function rag.persisted(chunk rag.chunks)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select jsonb_build_object('content', chunk.content, 'span_start', chunk.span_start, 'span_end', chunk.span_end,
-    'token_count', chunk.token_count, 'metadata', chunk.metadata, 'embedding', translate(encode(
+  select jsonb_build_object('span_start', chunk.span_start, 'span_end', chunk.span_end, 'token_count', chunk.token_count,
+    'metadata', chunk.metadata, 'embedding', translate(encode(
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
--- A document's chunks from `first` on: at most `most`, and none after four megabytes.
+-- A document's chunks from `first` on: at most `most`, and at most four megabytes.
 create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(jsonb_agg(rag.persisted(chunks) order by chunks.ordinal), '[]')
+  select coalesce(jsonb_agg(rag.persisted(page.chunk) order by page.ordinal), '[]')
   from (
-    select sized.id, sum(sized.bytes) over (order by sized.ordinal) - sized.bytes as bytes_before
-    from (
-      -- 8,192 bytes: the embedding and the metadata, at most.
-      select stored.id, stored.ordinal, octet_length(stored.content) + 8192 as bytes
-      from rag.chunks as stored
-      where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
-        and stored.ordinal >= persisted_chunks.first
-      order by stored.ordinal
-      limit persisted_chunks.most
-    ) as sized
-  ) as page
-  join rag.chunks on chunks.org_id = persisted_chunks.org_id and chunks.id = page.id
-  where page.bytes_before < 4 << 20;
+    select stored as chunk, stored.ordinal
+    from rag.chunks as stored
+    where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
+      and stored.ordinal >= persisted_chunks.first
+    order by stored.ordinal
+    limit least(persisted_chunks.most, 512)
+  ) as page;
 $$;
 
 -- One document, with its first chunks and how many it has, and of its text a million characters from
@@ -111,7 +105,7 @@ as $$
     'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
     'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
     'content', substr(documents.content, first_character + 1, 1000000), 'length', length(documents.content),
-    'content_hash', documents.content_hash, 'filename', documents.filename,
+    'filename', documents.filename,
     'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
     'processing_info', documents.processing_info, 'created_at', documents.created_at,
     'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,

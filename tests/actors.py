@@ -29,7 +29,7 @@ LEASED: dict[str, dict[str, Any]] = {
     "rag_open_job": {},
     "rag_keep_content": {"content_hash": "0" * 64},
     "rag_report_job": {"step": "storing", "lease_seconds": 60},
-    "rag_complete_job": {"document": {"title": "x", "content": "x", "content_hash": "0" * 64}, "chunks": []},
+    "rag_complete_job": {"document": {"title": "x", "content": "x"}, "chunks": []},
     "rag_fail_job": {"code": "processing_failed", "message": "x"},
 }
 # The same of a document that is read for names.
@@ -131,7 +131,6 @@ def put_arguments(org: Org | None, vectors: Sequence[Sequence[float]], **fields:
         "org_id": org.id if org else None,
         "title": "a document",
         "content": content,
-        "content_hash": "0" * 64,
         "embedding_model": MODEL,
         **fields,
     }
@@ -139,15 +138,7 @@ def put_arguments(org: Org | None, vectors: Sequence[Sequence[float]], **fields:
     end = -1
     for text, vector in zip(texts, vectors, strict=True):
         start, end = end + 1, end + 1 + len(text)
-        chunks.append(
-            {
-                "content": text,
-                "span_start": start,
-                "span_end": end,
-                "token_count": 1,
-                "embedding": list(vector),
-            }
-        )
+        chunks.append({"span_start": start, "span_end": end, "token_count": 1, "embedding": list(vector)})
     return {"document": document, "chunks": chunks}
 
 

@@ -24,7 +24,6 @@ class Told:
 
     def row(self, start: int, embedding: Sequence[float]) -> dict[str, Any]:
         return {
-            "content": self.text,
             "span_start": start,
             "span_end": start + len(self.text),
             "token_count": 1,
@@ -76,7 +75,6 @@ def put(
         "org_id": actor.org.id,
         "title": title,
         "content": "\n".join(chunk.text for chunk in told),
-        "content_hash": "0" * 64,
         "embedding_model": core.embedder.model,
         "collection": collection,
         **fields,

@@ -97,7 +97,6 @@ FIRST = {"POST /load/{index_name}": "POST /persist/{index_name}"}
 def _chunk(values: Values, text: str) -> dict[str, Any]:
     end = len(text)
     return {
-        "content": text,
         "span_start": 0,
         "span_end": end,
         "token_count": 1,
@@ -108,8 +107,7 @@ def _chunk(values: Values, text: str) -> dict[str, Any]:
 def _document(values: Values, **more: Any) -> dict[str, Any]:
     text = f"{QUESTION} {values['marker']}"
     return {
-        "title": "New", "content": text, "content_hash": _digest(), "embedding_model": values["stored_model"],
-        **more,
+        "title": "New", "content": text, "embedding_model": values["stored_model"], **more,
     }  # fmt: skip
 
 
@@ -137,7 +135,7 @@ ARGUMENTS: dict[str, Example] = {
         ]
     },
     "rag_add_document": lambda values: {
-        "document": {"title": "New", "bytes": "eA==", "content_hash": _digest()},
+        "document": {"title": "New", "bytes": "eA=="},
         "collection_id": values["collection_id"],
     },
     "rag_update_document": lambda values: {"changes": {"title": f"New {values['marker']}"}},

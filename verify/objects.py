@@ -173,11 +173,10 @@ class ObjectFactory:
         text = _text(actors.private_marker)
         document = {
             "org_id": actors.org_id, "collection": collection, "private": True,
-            "title": f"Note {actors.private_marker}", "content": text, "content_hash": HASH,
+            "title": f"Note {actors.private_marker}", "content": text,
             "embedding_model": model, "metadata": {"note": actors.private_marker},
         }  # fmt: skip
         chunk = {
-            "content": text,
             "span_start": 0,
             "span_end": len(text),
             "token_count": 10,
@@ -230,7 +229,7 @@ class ObjectFactory:
         """A document of the collection that is being loaded."""
         document = {
             "name": "loaded", "title": "Loaded", "content": f"{QUESTION} {self._actors.marker}",
-            "content_hash": HASH, "embedding_model": model, "created_at": "2026-01-01T00:00:00Z",
+            "embedding_model": model, "created_at": "2026-01-01T00:00:00Z",
         }  # fmt: skip
         arguments = {"collection_id": load_id, "documents": [document], "first": 0}
         return str(self._rpc(self._actors.admin, "rag_load_documents", arguments)[0]["document_id"])

@@ -82,7 +82,10 @@ export class Api {
     let ended = false;
     try {
       for await (const message of messages(answer.body)) {
-        if (message.type === "error") throw new Problem(message.message, STATUS[message.error?.type] ?? 500, message.error?.code);
+        if (message.type === "error") {
+          const { type, code } = message.error_detail ?? {};
+          throw new Problem(message.error, STATUS[type] ?? 500, code);
+        }
         ended ||= message.type === "done";
         yield message;
       }

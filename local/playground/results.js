@@ -45,7 +45,7 @@ function row(result, open) {
         el("span", { text: `similarity ${number(result.similarity)}` }),
         bar(result.similarity ?? 0, "similarity"),
         result.metadata.graph_sourced && el("span", { class: "tag", text: "by the graph" }),
-        result.user_id && el("span", { class: "tag", text: "private" }),
+        result.owner_id && el("span", { class: "tag", text: "private" }),
       ),
     ),
   );

@@ -96,8 +96,8 @@ class Delta:
 class Answered:
     """The turn, whole. `asked` is the question as it was looked for; `sub_questions` what deep reasoning
     made of it; `withheld`: nothing good enough was found, and no model was asked; `retrieval_tokens`: of the
-    passages that were read. `session_id` is None, and `kept` false, where the turn could not be kept: its
-    session was deleted meanwhile, or the database did not take it."""
+    passages that were read. `kept` is false where the turn could not be kept: its session was deleted
+    meanwhile, or the database did not take it. A session that is not there is NIL."""
 
     turn: Turn
     asked: str
@@ -109,7 +109,7 @@ class Answered:
     model: str
     usage: Usage
     retrieval_tokens: int
-    session_id: str | None
+    session_id: str
     collection_id: str | None
     kept: bool
     milliseconds: int

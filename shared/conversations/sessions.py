@@ -7,7 +7,7 @@ from typing import Any
 from shared.clean import clean_line
 from shared.conversations.nouns import Message, Session
 from shared.errors import about
-from shared.ids import id_of
+from shared.ids import NIL, id_of
 from shared.postgrest import Database
 from shared.types import Acting, Match, Principal
 
@@ -20,10 +20,11 @@ MAX_SOURCES = 50
 def open_session(
     database: Database, caller: Acting, session_id: str | None, collection_id: str | None
 ) -> Session:
-    """The session with its last messages, at most a hundred; without an id the place of a new one, in the
-    collection or else in the caller's only org. Ids are as clients write them. Raises NotFound; Conflict for
-    a session about another collection; InvalidRequest for who has several orgs and names neither."""
-    session_id = id_of(session_id, "session") if session_id else None
+    """The session with its last messages, at most a hundred; without an id, or with NIL, the place of a new
+    one, in the collection or else in the caller's only org. Ids are as clients write them. Raises NotFound;
+    Conflict for a session about another collection; InvalidRequest for who has several orgs and names
+    neither."""
+    session_id = id_of(session_id, "session") if session_id not in (None, NIL) else None
     collection_id = id_of(collection_id, "collection") if collection_id else None
     with about(session_id=session_id, collection_id=collection_id):
         arguments = {"session_id": session_id, "collection_id": collection_id}

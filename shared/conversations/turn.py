@@ -19,6 +19,7 @@ from shared.conversations.thinking import Thinking
 from shared.conversations.work import Caller, Work
 from shared.conversations.writing import written
 from shared.errors import RagError
+from shared.ids import NIL
 from shared.pipeline import Pipeline
 from shared.policy import best_of_documents
 from shared.refusals import insufficient
@@ -126,7 +127,7 @@ def _answered(
         model=work.model,
         usage=usage,
         retrieval_tokens=work.retrieval_tokens,
-        session_id=kept,
+        session_id=kept or work.session.session_id or NIL,
         collection_id=work.session.collection_id,
         kept=kept is not None,
         milliseconds=milliseconds_since(started),

@@ -91,8 +91,9 @@ DEFAULTS = {
 class Collection(BaseModel):
     id: str
     org_id: str
-    # Whose it is alone; null is the whole org's.
-    user_id: str | None
+    # Who created it; and the one user whose collection it is, null where it is the whole org's.
+    user_id: str
+    owner_id: str | None
     name: str
     description: str | None
     metadata: dict[str, Any]
@@ -109,7 +110,7 @@ class Collection(BaseModel):
         sizes = Sizes.of(reads, *configured(said, row["id"]))
         done = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
         config = {**DEFAULTS, "embedding_model": model, **said, **done}
-        return cls(**{**row, "user_id": row["owner_id"], "config": config})
+        return cls(**{**row, "user_id": row["created_by"], "config": config})
 
 
 class Collections(BaseModel):

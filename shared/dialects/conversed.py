@@ -65,9 +65,9 @@ class Confidence(BaseModel):
 class Metadata(BaseModel):
     """`search_query` is the question as it was looked for; `withheld`: too little was found, and said so;
     `extractive`: no model is configured, the answer is the documents' own sentences; `kept`: the session has
-    it."""
+    it. `session_id` is the nil UUID where no session was made."""
 
-    session_id: str | None
+    session_id: str
     user_id: str
     collection_id: str | None
     retrieval_mode: str
@@ -164,4 +164,4 @@ def said(request: Request, user_id: str, happened: Event) -> bytes:
 
 def broken(error: RagError) -> bytes:
     """The last chunk of a stream that fails."""
-    return event({"type": "error", "message": str(error), **error_body(error)})
+    return event({"type": "error", "error": str(error), "error_detail": error_body(error)["error"]})

@@ -99,7 +99,9 @@ class Document(BaseModel):
     id: str
     org_id: str
     collection_id: str
-    user_id: str | None
+    # Who created it; and the one user whose document it is, null where it is the whole org's.
+    user_id: str
+    owner_id: str | None
     title: str
     filename: str | None
     content_type: str | None
@@ -123,7 +125,7 @@ class Document(BaseModel):
             "content_hash": f"sha256:{row['content_hash']}",
             "unique_identifier_hash": f"sha256:{hashlib.sha256(named.encode()).hexdigest()}",
         }
-        return cls(**{**row, "user_id": row["owner_id"], "error": error, **hashes})
+        return cls(**{**row, "user_id": row["created_by"], "error": error, **hashes})
 
 
 class Documents(BaseModel):
@@ -141,28 +143,26 @@ class DocumentUrl(BaseModel):
 
 
 class DocumentStatus(BaseModel):
-    """How far a document is: `step` is fetching, converting, embedding or storing while it is worked on."""
+    """The progress of a document. `step` is fetching, converting, embedding or storing while the worker has
+    it; `total_tokens` is the sum over its chunks; `processed_at` is null while it is processed."""
 
-    id: str
+    document_id: str
     status: Status
     step: str | None
     attempts: int
     error: DocumentError | None
+    error_message: str | None
     chunk_count: int
+    total_tokens: int
+    processing_info: dict[str, Any]
+    created_at: datetime
     updated_at: datetime
+    processed_at: datetime | None
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
-        shown = Document.of(row)
-        return cls(
-            id=shown.id,
-            status=shown.status,
-            step=row["step"],
-            attempts=row["attempts"] or 0,
-            error=shown.error,
-            chunk_count=shown.chunk_count,
-            updated_at=shown.updated_at,
-        )
+        error = Document.of(row).error
+        return cls(**{**row, "document_id": row["id"], "attempts": row["attempts"] or 0, "error": error})
 
 
 def parsed(metadata: str | None) -> dict[str, Any]:

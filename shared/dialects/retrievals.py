@@ -69,8 +69,9 @@ class Result(BaseModel):
     chunk_id: str
     document_id: str
     collection_id: str
-    # Whose alone the document is; null is the whole org's.
-    user_id: str | None
+    # Who created the document; and the one user whose document it is, null where it is the whole org's.
+    user_id: str
+    owner_id: str | None
     content: str
     content_hash: str
     chunk_index: int
@@ -89,7 +90,8 @@ class Result(BaseModel):
             chunk_id=match.chunk_id,
             document_id=match.document_id,
             collection_id=match.collection_id,
-            user_id=match.owner_id,
+            user_id=match.created_by,
+            owner_id=match.owner_id,
             content=match.text,
             content_hash=f"sha256:{hashlib.sha256(match.text.encode()).hexdigest()}",
             chunk_index=match.ordinal,

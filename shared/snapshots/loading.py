@@ -39,7 +39,7 @@ class Loading:
         self._documents: list[Row] = []
         self._chunks = self._bytes = self._loaded = 0
         self._open: str | None = None
-        self._title = ""
+        self._latest: Document | None = None
         self._more: list[Row] = []
         self._missing = 0
 
@@ -69,7 +69,7 @@ class Loading:
         ):
             self._send()
         self._documents.append(_row(record))
-        self._title, self._missing = record.title, record.chunks
+        self._latest, self._missing = record, record.chunks
         self._chunks += chunks
         self._bytes += size
 
@@ -90,12 +90,12 @@ class Loading:
             self._documents[-1]["chunks"].append(chunk.row())
             return
         self._more.append(chunk.row())
-        if len(self._more) == MORE_CHUNKS_AT_ONCE or not self._missing:
+        if self._latest and (len(self._more) == MORE_CHUNKS_AT_ONCE or not self._missing):
             self._ask(
                 "rag_load_chunks",
                 collection_id=self._collection,
                 document_id=self._open,
-                chunks=self._named(self._title, self._more),
+                chunks=self._named(self._latest.title, self._latest.content, self._more),
                 embedding_model=self._model,
                 last=not self._missing,
             )
@@ -106,7 +106,7 @@ class Loading:
         if not self._documents:
             return None
         for document in self._documents:
-            document["chunks"] = self._named(document["title"], document["chunks"])
+            document["chunks"] = self._named(document["title"], document["content"], document["chunks"])
         stored = self._ask(
             "rag_load_documents",
             collection_id=self._collection,
@@ -117,9 +117,10 @@ class Loading:
         self._documents, self._chunks, self._bytes = [], 0, 0
         return str(max(stored, key=lambda row: row["place"])["document_id"])
 
-    def _named(self, title: str, chunks: list[Row]) -> list[Row]:
-        """A snapshot holds no names: they are read from its texts anew."""
-        named = names_of(title, [chunk["content"] for chunk in chunks]) if self._graphed else None
+    def _named(self, title: str, text: str, chunks: list[Row]) -> list[Row]:
+        """The chunks with the names in them. A snapshot holds no names: they are read from the texts."""
+        texts = [text[chunk["span_start"] : chunk["span_end"]] for chunk in chunks]
+        named = names_of(title, texts) if self._graphed else None
         if named is None:
             return chunks
         return [{**chunk, **names} for chunk, names in zip(chunks, named, strict=True)]

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from shared.errors import SnapshotRefused
 from shared.snapshots.halves import to_database
-from shared.snapshots.manifest import DAMAGED, Count, Data, Manifest, Sha256, Strict, Text
+from shared.snapshots.manifest import DAMAGED, Count, Data, Manifest, Strict, Text
 
 # The longest text that the database takes is 20 million characters, of up to four bytes.
 MAX_LINE = 100 << 20
@@ -34,7 +34,6 @@ class Document(Strict):
     labels: list[Text]
     metadata: dict[str, Any]
     content: Text
-    content_hash: Sha256
     filename: Text | None
     content_type: Text | None
     size_bytes: Count | None
@@ -46,7 +45,8 @@ class Document(Strict):
 
 
 class Chunk(Strict):
-    content: Text
+    """Its text is that of its span, [span_start, span_end) in characters of the document's text."""
+
     span_start: Count
     span_end: Count
     token_count: Count

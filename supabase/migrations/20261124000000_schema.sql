@@ -271,6 +271,16 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
+-- Who creates what the request creates: the user; the nil UUID for the anonymous caller of the index API, whose token
+-- is that of a member (shared/sign.py), and for a database session without a token.
+create function rag.creator_id()
+returns uuid
+language sql stable security invoker set search_path = ''
+as $$
+  select coalesce(case when auth.jwt() -> 'rag' -> 'anonymous' is distinct from 'true' then auth.uid() end,
+    '00000000-0000-0000-0000-000000000000');
+$$;
+
 -- Two claims of tokens without a user, which widen nothing but these: the hash of the API key that is
 -- looked up, and the leave to read the sums of /metrics.
 create function rag.sought_hash()
@@ -295,10 +305,10 @@ as $$
   select coalesce(auth.jwt() -> 'rag' -> 'metrics' = 'true', false);
 $$;
 
-revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
-  rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
-grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(), rag.sought_hash(),
-  rag.held_lease(), rag.reads_metrics() to authenticated;
+revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
+  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() from public, anon, service_role;
+grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
+  rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;
 
 -- Who may call an exposed function. Browsers call a short list of readers with the user's token alone. Every
 -- other exposed function also requires a secret header, which only our own functions send: the secret shows where
@@ -581,14 +591,15 @@ as $$
 $$;
 
 -- The caller's orgs by name, at most 1,000. The name is null for an org without a row in rag.orgs, which an adopter's
--- memberships may have. Of several roles in an org it is admin.
+-- memberships may have. Of several roles in an org it is admin. A key needs any scope.
 create function public.rag_list_orgs()
 returns table (id uuid, name text, role text)
 language plpgsql stable security invoker set search_path = ''
 as $$
 #variable_conflict use_column
 begin
-  perform rag.begin_call();
+  perform rag.begin_call(), rag.require_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read',
+    'collections:manage');
   return query
     select memberships.org_id, orgs.name,
       coalesce(max(memberships.role) filter (where memberships.role = 'admin'), max(memberships.role))
@@ -636,6 +647,8 @@ create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
+  -- Who created it. This grants nothing.
+  created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
   description text check (length(description) <= 2000 and rag.shows_only(description)),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
@@ -693,7 +706,15 @@ create policy "a bound key stays in its collection" on rag.collections
   using ((select rag.bound_collection()) is null or id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.collections to authenticated;
+-- Except the row that comes back as deleted (21_documents.sql).
+create policy "a collection keeps the name of its creator" on rag.collections
+  as restrictive for insert to authenticated
+  with check (created_by = (select rag.creator_id()) or deleted_at is not null);
+
+grant select, insert, delete on rag.collections to authenticated;
+-- All columns but created_by.
+grant update (org_id, id, owner_id, name, description, metadata, config, loads, deleted_at, created_at, updated_at)
+  on rag.collections to authenticated;
 
 -- Whose own the name says that a collection is, by its last segment alone: ":u:" and a user's id. Null where it says
 -- no user: every other name is the org's to use.
@@ -789,6 +810,8 @@ create table rag.documents (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
+  -- Who created it. This grants nothing.
+  created_by uuid not null default rag.creator_id(),
   -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
   source_type text not null default 'doc' check (source_type ~ '^[A-Za-z0-9_-]{1,64}$'),
@@ -809,6 +832,7 @@ create table rag.documents (
   ),
   metadata jsonb not null default '{}' check (rag.is_metadata(metadata)),
   content text not null check (length(content) <= 20000000 and rag.shows_only(content)),
+  -- SHA-256 of the text; of a document with an original (28_originals.sql), of the original's bytes.
   content_hash text not null check (content_hash ~ '^[0-9a-f]{64}$'),
   -- Whether what was brought last has become chunks. Until it has, those from before, if any, are found.
   status text not null default 'completed' check (status in ('processing', 'completed', 'failed')),
@@ -876,7 +900,15 @@ create policy "a bound key stays in its collection" on rag.documents
   using ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()))
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
-grant select, insert, update, delete on rag.documents to authenticated;
+grant select, delete on rag.documents to authenticated;
+-- All columns but created_by, which keeps its default.
+grant insert (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at),
+  update (org_id, id, collection_id, owner_id, external_id, source_type, title, uri, lang, occurred_at, origin, author,
+  state, labels, metadata, content, content_hash, status, error_code, error_message, filename, content_type,
+  size_bytes, processing_info, created_at, updated_at)
+  on rag.documents to authenticated;
 
 -- A collection that a member deleted. Documents of its own visibility do not count: the policy asks row security.
 create policy "a deleted collection is seen by those who see documents in it" on rag.collections
@@ -977,6 +1009,7 @@ create table rag.chunks (
   collection_id uuid not null,
   owner_id uuid,
   ordinal integer not null check (ordinal >= 0),
+  -- The text of its span: rag.texts_of.
   content text not null check (length(content) <= 100000 and rag.shows_only(content)),
   -- Characters [span_start, span_end) of the document's content.
   span_start integer not null check (span_start >= 0),
@@ -991,7 +1024,8 @@ create table rag.chunks (
   -- Where in the document it stands: page_number, page_end, section.
   metadata jsonb not null default '{}' check (rag.is_place(metadata)),
   primary key (org_id, id),
-  unique (org_id, document_id, ordinal),
+  -- With what a document's count of tokens needs.
+  unique (org_id, document_id, ordinal) include (token_count),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check (span_end > span_start)
 );
@@ -1038,6 +1072,61 @@ create policy "a bound key stays in its collection" on rag.chunks
   with check ((select rag.bound_collection()) is null or collection_id = (select rag.bound_collection()));
 
 grant select, insert, update, delete on rag.chunks to authenticated;
+
+-- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
+-- that is not within the text. Postgres finds a character of a text by counting from its beginning: for every chunk of a
+-- long text, that takes quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from the
+-- blocks that hold it.
+create function rag.texts_of(content text, chunks jsonb)
+returns text[]
+language plpgsql stable security invoker set search_path = ''
+as $$
+declare
+  bytes constant bytea := convert_to(content, 'UTF8');
+  size constant integer := length(bytes);
+  -- Of each block the first byte and the first character, both counted from 0; and where the text ends.
+  first_bytes integer[] := array[0];
+  first_characters integer[] := array[0];
+  next_byte integer := 0;
+  characters integer := 0;
+  texts text[];
+begin
+  for block in 1..(size + 4095) / 4096 loop
+    next_byte := least(block * 4096, size);
+    -- A character's bytes after its first begin with the bits 10.
+    while next_byte < size and get_byte(bytes, next_byte) & 192 = 128 loop
+      next_byte := next_byte + 1;
+    end loop;
+    characters := characters + length(convert_from(
+      substring(bytes from first_bytes[block] + 1 for next_byte - first_bytes[block]), 'UTF8'));
+    first_bytes[block + 1] := next_byte;
+    first_characters[block + 1] := characters;
+  end loop;
+  texts := array(
+    select case when span.first >= 0 and span.last > span.first and span.last <= characters then substr(
+      convert_from(substring(bytes from first_bytes[held.first] + 1
+        for first_bytes[held.last + 1] - first_bytes[held.first]), 'UTF8'),
+      span.first - first_characters[held.first] + 1, span.last - span.first) end
+    from jsonb_array_elements(chunks) with ordinality as item (body, place)
+    cross join lateral (
+      select (item.body ->> 'span_start')::integer as first, (item.body ->> 'span_end')::integer as last
+      offset 0
+    ) as span
+    cross join lateral (
+      select width_bucket(span.first, first_characters) as first,
+        width_bucket(span.last - 1, first_characters) as last
+      offset 0
+    ) as held
+    order by item.place);
+  if array_position(texts, null) > 0 then
+    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
+  end if;
+  return texts;
+end;
+$$;
+
+revoke all on function rag.texts_of(text, jsonb) from public, anon, service_role;
+grant execute on function rag.texts_of(text, jsonb) to authenticated;
 
 -- What a text is made of for keyword search: the stems of its words, in its own language, and its
 -- identifiers, which are found whole (INC-4821, a/b, mail addresses, v1.2.3). Documents and questions go
@@ -4769,19 +4858,20 @@ grant execute on function rag.webhook_of(uuid), public.rag_list_webhooks(uuid),
 
 -- What a list shows of a document.
 create type rag.document as (
-  id uuid, org_id uuid, collection_id uuid, owner_id uuid, external_id text, title text, source_type text,
+  id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text, source_type text,
   uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
   status text, error_code text, error_message text, processing_info jsonb, chunk_count bigint,
-  step text, attempts integer, created_at timestamptz, updated_at timestamptz
+  total_tokens bigint, step text, attempts integer, created_at timestamptz, updated_at timestamptz,
+  processed_at timestamptz
 );
 
 create function rag.shown(document rag.documents)
 returns rag.document
 language sql stable security invoker set search_path = ''
 as $$
-  select document.id, document.org_id, document.collection_id, document.owner_id, document.external_id,
-    document.title, document.source_type, document.uri, document.lang, document.metadata, document.filename,
-    document.content_type, document.size_bytes,
+  select document.id, document.org_id, document.collection_id, document.owner_id, document.created_by,
+    document.external_id, document.title, document.source_type, document.uri, document.lang, document.metadata,
+    document.filename, document.content_type, document.size_bytes,
     -- Of one that failed: the hash of what could not be read, although an earlier version may still be found.
     coalesce(
       case when document.status = 'failed' then (
@@ -4791,13 +4881,17 @@ as $$
     document.status,
     -- While it is worked on: why it did not work at once.
     coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
-    document.processing_info,
-    (select count(*) from rag.chunks
-      where chunks.org_id = document.org_id and chunks.document_id = document.id),
-    job.step, job.attempts, document.created_at, document.updated_at
-  from (select document.id) as one
+    document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,
+    document.updated_at,
+    -- Without a job: when it was stored, or changed last.
+    case when document.status <> 'processing' then coalesce(job.finished_at, document.updated_at) end
+  from (
+    select count(*) as chunks, coalesce(sum(chunks.token_count), 0) as tokens
+    from rag.chunks
+    where chunks.org_id = document.org_id and chunks.document_id = document.id
+  ) as counted
   left join lateral (
-    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message
+    select jobs.step, jobs.attempts, jobs.error_code, jobs.error_message, jobs.finished_at
     from rag.jobs
     where jobs.org_id = document.org_id and jobs.document_id = document.id
     order by jobs.created_at desc
@@ -4823,8 +4917,7 @@ begin
 end;
 $$;
 
--- Bring a document: its row, its original and its job, all or none. document: title, content_hash (of the bytes; not
--- of an address); optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
+-- Bring a document: its row, its original and its job, all or none. document: title; optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
 -- labels, metadata, filename, content_type, size_bytes, and bytes in base64, url, or the path of an object that the
 -- caller has uploaded (rag_begin_upload), which again is the same document. One of the same external_id takes
 -- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
@@ -4841,15 +4934,18 @@ declare
   home constant rag.collections := rag.collection_of(rag_add_document.collection_id);
   largest constant bigint := (rag.tier_of(home.org_id)).file_bytes;
   sent bytea;
+  -- Unknown for an object or an address until the worker has read it (rag_keep_content).
+  hash text;
   input record;
   stored rag.documents;
 begin
   perform rag.check_json('document', rag_add_document.document - 'bytes', 100000);
   sent := case jsonb_typeof(document -> 'bytes') when 'string' then decode(document ->> 'bytes', 'base64') end;
+  hash := encode(sha256(sent), 'hex');
   select * into input from jsonb_to_record(rag_add_document.document) as fields (
     external_id text, private boolean, source_type text, title text, uri text, lang text,
     occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
-    filename text, content_type text, size_bytes bigint, content_hash text, url text, path text);
+    filename text, content_type text, size_bytes bigint, url text, path text);
   if home.deleted_at is not null then
     raise exception 'the collection was deleted; it takes no more documents'
       using errcode = 'PT409', detail = 'collection_deleted';
@@ -4879,21 +4975,21 @@ begin
     input.external_id, coalesce(input.source_type, 'doc'), input.title, input.uri, input.lang,
     input.occurred_at, input.origin, input.author, input.state, coalesce(input.labels, '{}'),
     coalesce(input.metadata, '{}'), input.filename, input.content_type, input.size_bytes, '',
-    coalesce(input.content_hash, repeat('0', 64)), 'processing')
+    coalesce(hash, repeat('0', 64)), 'processing')
   -- Only that it is being worked on: what is found of it stays as it was until the job is done.
   on conflict (org_id, collection_id, owner_id, external_id) where external_id is not null
   do update set status = 'processing', error_code = null, error_message = null, updated_at = now()
   returning present.* into stored;
 
-  perform rag.remove_failed_twin(stored, input.content_hash);
+  perform rag.remove_failed_twin(stored, hash);
   perform rag.require_room_for_a_document(home);
-  perform rag.require_no_twin(stored, input.content_hash);
+  perform rag.require_no_twin(stored, hash);
 
   begin
     insert into rag.originals as present (org_id, document_id, collection_id, owner_id, bytes, url, path,
       content_hash)
     values (stored.org_id, stored.id, stored.collection_id, stored.owner_id, sent,
-      input.url, input.path, input.content_hash)
+      input.url, input.path, hash)
     on conflict (org_id, document_id)
     -- Until an address is fetched anew, what it gave before is kept.
     do update set bytes = case when excluded.url is null then excluded.bytes else present.bytes end,
@@ -5175,7 +5271,7 @@ end;
 $$;
 
 -- The document as it was read, in place of what was there before: found from now on. document: title, content,
--- content_hash, embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search
+-- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search
 -- filters by, where they are known; bytes, in base64, that an address gave. chunks: as rag_put_document takes them.
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
@@ -5196,7 +5292,7 @@ begin
   select * into input from jsonb_to_record(rag_complete_job.document) as fields (
     source_type text, title text, uri text, lang text, occurred_at timestamptz, origin text, author text,
     state text, labels text[], metadata jsonb, filename text, content_type text, size_bytes bigint,
-    content text, content_hash text, embedding_model text, processing_info jsonb, bytes text);
+    content text, embedding_model text, processing_info jsonb, bytes text);
 
   if not changed then
     update rag.documents as renewed
@@ -5207,9 +5303,12 @@ begin
   end if;
   update rag.documents as renewed
   set filename = input.filename, content_type = input.content_type, size_bytes = input.size_bytes,
-    content = input.content, content_hash = input.content_hash, status = 'completed', error_code = null,
-    error_message = null, processing_info = coalesce(input.processing_info, '{}'),
-    updated_at = clock_timestamp()
+    content = input.content, content_hash = coalesce((
+      select originals.content_hash
+      from rag.originals
+      where originals.org_id = held.org_id and originals.document_id = held.document_id), renewed.content_hash),
+    status = 'completed', error_code = null, error_message = null,
+    processing_info = coalesce(input.processing_info, '{}'), updated_at = clock_timestamp()
   where renewed.org_id = held.org_id and renewed.id = held.document_id;
 
   if input.bytes is not null then
@@ -5278,12 +5377,12 @@ create type rag.new_document as (
 -- What became of it.
 create type rag.stored as (place integer, document_id uuid, replaced boolean, chunk_count integer);
 
--- The chunks that a document is to have, as an array of {content, span_start, span_end, token_count, embedding,
--- metadata, names, relations} in reading order. names: what it names, {name, kind, said, weight}; relations: how these
+-- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
+-- relations} in reading order. The texts are those of the spans. names: what it names, {name, kind, said, weight}; relations: how these
 -- are related, {subject, type, object, confidence}. Without names nobody has looked, and the worker will.
 create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
 
--- document: org_id, title, content, content_hash and embedding_model; optionally external_id, collection
+-- document: org_id, title, content and embedding_model; optionally external_id, collection
 -- (a name, "default" unless given), private (true: only the caller and the org's admins see it),
 -- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata. A private and a shared document
 -- of one external_id are two documents: to make one private, put it as private and delete the shared one.
@@ -5324,11 +5423,11 @@ as $$
     case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
     coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
     fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
-    fields.content_hash, fields.embedding_model, item.body -> 'chunks')::rag.new_document order by item.place)
+    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model, item.body -> 'chunks')::rag.new_document order by item.place)
   from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
     jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
       uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
-      metadata jsonb, content text, content_hash text, embedding_model text);
+      metadata jsonb, content text, embedding_model text);
 $$;
 
 -- Store them, each in the place of the one of its name and owner; no two have the same. only_present: of those that
@@ -5485,35 +5584,31 @@ begin
 end;
 $$;
 
--- Documents' chunks, numbered from `first` on. It repeats the document's row in them.
+-- Documents' chunks, numbered from `first` on, with the texts of their spans. Each repeats its document's row.
 create function rag.insert_chunks(org_id uuid, documents rag.chunked[], first integer)
 returns void
 language plpgsql volatile security invoker set search_path = ''
 as $$
 begin
   perform rag.check_models(array(select chunked.embedding_model from unnest(insert_chunks.documents) as chunked));
-  if exists (
-    select from unnest(insert_chunks.documents) as chunked
-    join rag.documents as stored
-      on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-    -- Once a document: a long text takes a while to count.
-    where length(stored.content) < (
-      select max((item.body ->> 'span_end')::integer) from jsonb_array_elements(chunked.chunks) as item (body))
-  ) then
-    raise exception 'a chunk ends behind its document' using errcode = 'PT400', detail = 'span_outside';
-  end if;
-
   insert into rag.chunks (org_id, document_id, collection_id, owner_id, ordinal, content, span_start,
     span_end, token_count, source_type, lang, occurred_at, embedding_model, embedding, metadata)
   select stored.org_id, stored.id, stored.collection_id, stored.owner_id, insert_chunks.first + item.position - 1,
-    fields.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
+    item.content, fields.span_start, fields.span_end, fields.token_count, stored.source_type,
     stored.lang, stored.occurred_at, chunked.embedding_model, fields.embedding,
     coalesce(fields.metadata, '{}')
   from unnest(insert_chunks.documents) as chunked
-  join rag.documents as stored on stored.org_id = insert_chunks.org_id and stored.id = chunked.document_id
-  cross join jsonb_array_elements(chunked.chunks) with ordinality as item (body, position)
-  cross join jsonb_to_record(item.body) as fields (content text, span_start integer, span_end integer,
-    token_count integer, embedding extensions.halfvec(1536), metadata jsonb);
+  cross join lateral (
+    select documents.*
+    from rag.documents
+    where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
+    -- Otherwise the chunks may be cut from other documents too, before these are left out.
+    offset 0
+  ) as stored
+  cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.texts_of(stored.content, chunked.chunks)))
+    with ordinality as item (body, content, position)
+  cross join jsonb_to_record(item.body) as fields (span_start integer, span_end integer, token_count integer,
+    embedding extensions.halfvec(1536), metadata jsonb);
 
   perform rag.insert_names(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first),
     rag.note_extraction(insert_chunks.org_id, chunked.document_id, chunked.chunks, insert_chunks.first > 0)
@@ -5746,7 +5841,7 @@ grant execute on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uu
 
 -- What a list shows of a collection.
 create type rag.collection as (
-  id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb,
+  id uuid, org_id uuid, owner_id uuid, created_by uuid, name text, description text, metadata jsonb, config jsonb,
   document_count bigint, created_at timestamptz, updated_at timestamptz
 );
 
@@ -5754,8 +5849,8 @@ create function rag.shown(collection rag.collections)
 returns rag.collection
 language sql stable security invoker set search_path = ''
 as $$
-  select collection.id, collection.org_id, collection.owner_id, collection.name, collection.description,
-    collection.metadata, collection.config,
+  select collection.id, collection.org_id, collection.owner_id, collection.created_by, collection.name,
+    collection.description, collection.metadata, collection.config,
     (select count(*) from rag.documents
       where documents.org_id = collection.org_id and documents.collection_id = collection.id),
     collection.created_at, collection.updated_at;
@@ -6257,7 +6352,7 @@ create type rag.found as (
   score double precision, collection_id uuid, source_type text, title text, uri text, lang text,
   occurred_at timestamptz, origin text, author text, state text, labels text[], metadata jsonb,
   exact boolean, considered integer, external_id text, place jsonb, vector_ms real, lexical_ms real,
-  filename text, owner_id uuid, ignored_filters text[]
+  filename text, owner_id uuid, created_by uuid, ignored_filters text[]
 );
 
 -- Raises PT400 for a page that nobody gets.
@@ -6307,7 +6402,7 @@ begin
     documents.title, documents.uri, documents.lang, documents.occurred_at, documents.origin,
     documents.author, documents.state, documents.labels, documents.metadata, show.exact, show.considered,
     documents.external_id, stood.place, show.vector_ms, show.lexical_ms, documents.filename,
-    documents.owner_id, show.ignored_filters
+    documents.owner_id, documents.created_by, show.ignored_filters
   from unnest(hits) with ordinality as hit (org_id, document_id, ordinal, chunk_id, content, span_start,
     span_end, similarity, word_score, score, place)
   join rag.documents on documents.org_id = hit.org_id and documents.id = hit.document_id
@@ -7856,37 +7951,31 @@ begin
 end;
 $$;
 
--- A chunk as a snapshot has it. The embedding: its values in half precision, high byte first, as base64, without the
--- zeros at its end.
+-- A chunk as a snapshot has it, of at most 8,192 bytes; its text is in the document's. The embedding: its values in half
+-- precision, high byte first, as base64, without the zeros at its end.
 create function rag.persisted(chunk rag.chunks)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select jsonb_build_object('content', chunk.content, 'span_start', chunk.span_start, 'span_end', chunk.span_end,
-    'token_count', chunk.token_count, 'metadata', chunk.metadata, 'embedding', translate(encode(
+  select jsonb_build_object('span_start', chunk.span_start, 'span_end', chunk.span_end, 'token_count', chunk.token_count,
+    'metadata', chunk.metadata, 'embedding', translate(encode(
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
--- A document's chunks from `first` on: at most `most`, and none after four megabytes.
+-- A document's chunks from `first` on: at most `most`, and at most four megabytes.
 create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select coalesce(jsonb_agg(rag.persisted(chunks) order by chunks.ordinal), '[]')
+  select coalesce(jsonb_agg(rag.persisted(page.chunk) order by page.ordinal), '[]')
   from (
-    select sized.id, sum(sized.bytes) over (order by sized.ordinal) - sized.bytes as bytes_before
-    from (
-      -- 8,192 bytes: the embedding and the metadata, at most.
-      select stored.id, stored.ordinal, octet_length(stored.content) + 8192 as bytes
-      from rag.chunks as stored
-      where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
-        and stored.ordinal >= persisted_chunks.first
-      order by stored.ordinal
-      limit persisted_chunks.most
-    ) as sized
-  ) as page
-  join rag.chunks on chunks.org_id = persisted_chunks.org_id and chunks.id = page.id
-  where page.bytes_before < 4 << 20;
+    select stored as chunk, stored.ordinal
+    from rag.chunks as stored
+    where stored.org_id = persisted_chunks.org_id and stored.document_id = persisted_chunks.document_id
+      and stored.ordinal >= persisted_chunks.first
+    order by stored.ordinal
+    limit least(persisted_chunks.most, 512)
+  ) as page;
 $$;
 
 -- One document, with its first chunks and how many it has, and of its text a million characters from
@@ -7906,7 +7995,7 @@ as $$
     'occurred_at', documents.occurred_at, 'origin', documents.origin, 'author', documents.author,
     'state', documents.state, 'labels', documents.labels, 'metadata', documents.metadata,
     'content', substr(documents.content, first_character + 1, 1000000), 'length', length(documents.content),
-    'content_hash', documents.content_hash, 'filename', documents.filename,
+    'filename', documents.filename,
     'content_type', documents.content_type, 'size_bytes', documents.size_bytes,
     'processing_info', documents.processing_info, 'created_at', documents.created_at,
     'updated_at', documents.updated_at, 'embedding_model', counted.model, 'chunk_count', counted.chunks,

@@ -103,7 +103,7 @@ def test_a_snapshot_brings_back_what_was_there(kaito: Any):
     persist_index.sync("rag_index", client=kaito, path="./monday")
     update = UpdateDocumentRequest(documents=[Document(text="Nothing.", doc_id=kettle.doc_id)])
     update_documents_in_index.sync("rag_index", client=kaito, body=update)
-    load_index.sync("rag_index", client=kaito, path="./monday/rag_index", overwrite=True)
+    load_index.sync("rag_index", client=kaito, path="./monday", overwrite=True)
     texts = {item.text for item in list_documents_in_index.sync("rag_index", client=kaito).documents}
     assert texts == {KETTLE, TOASTER}
 

@@ -11,6 +11,7 @@ import pytest
 
 from shared.config import Settings
 from shared.extract import INDIRECT
+from shared.ids import NIL
 from shared.pipeline import Pipeline
 from shared.refusals import INSUFFICIENT
 from tests.conftest import People
@@ -459,4 +460,23 @@ def test_an_answer_is_given_though_its_session_went_meanwhile(
         core.database.call(home.actor.principal, "rag_delete_session", {"session_id": session})
         body = answered(answering.result())
     assert (body["response"], body["metadata"]["kept"]) == (ANSWER, False)
+    assert body["metadata"]["session_id"] == session
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
+
+
+def test_an_answer_without_a_session_has_the_nil_uuid(settings: Settings, core: Pipeline, home: Workspace):
+    """Its collection was deleted meanwhile. With the nil UUID the next turn begins a session."""
+    collection = home.id.removeprefix("ws_")
+    slow = Reply(json=says(ANSWER).json, delay=1.0)
+    with StandIn() as model, conversing(settings, model) as client, ThreadPoolExecutor(1) as pool:
+        model.replies(slow)
+        answering = pool.submit(say, client, home.actor, collection_id=collection)
+        while not model.requests:
+            time.sleep(0.01)
+        arguments = {"collection_id": collection, "cascade": True}
+        core.database.call(home.actor.principal, "rag_delete_collection", arguments)
+        metadata = answered(answering.result())["metadata"]
+        assert (metadata["kept"], metadata["session_id"]) == (False, NIL)
+        begun = answered(say(client, home.actor, session_id=NIL))["metadata"]
+        assert begun["kept"] is True
+        assert begun["session_id"] != NIL

@@ -13,6 +13,7 @@ from functions import chat
 from shared.config import Settings
 from shared.pipeline import Pipeline
 from shared.refusals import INSUFFICIENT
+from tests.clients.upstream_models import StreamChunk
 from tests.functions.chatting import DONE, piece, sent
 from tests.functions.conversing import (
     ANSWER,
@@ -156,8 +157,9 @@ def test_a_fault_in_a_stream_is_a_chunk_and_nothing_is_kept(
     chunks = told(answer)
     assert types_of(chunks)[0] == "sources"
     assert types_of(chunks)[-1] == "error"
-    assert chunks[-1]["error"]["code"] == code
-    assert chunks[-1]["message"] == chunks[-1]["error"]["message"]
+    assert [StreamChunk.model_validate_json(json.dumps(chunk)).type for chunk in chunks] == types_of(chunks)
+    assert chunks[-1]["error_detail"]["code"] == code
+    assert chunks[-1]["error"] == chunks[-1]["error_detail"]["message"]
     assert "sk-model" not in answer.text
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 

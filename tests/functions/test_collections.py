@@ -13,8 +13,8 @@ from tests.functions.serving import platform_error as error
 
 PATH = "/api/v1/collections"
 FIELDS = {
-    "id", "org_id", "user_id", "name", "description", "metadata", "config", "document_count", "created_at",
-    "updated_at",
+    "id", "org_id", "user_id", "owner_id", "name", "description", "metadata", "config", "document_count",
+    "created_at", "updated_at",
 }  # fmt: skip
 Row = dict[str, Any]
 
@@ -57,7 +57,7 @@ def test_a_collection_is_made_and_read_back(people: People):
         "enable_knowledge_graph": True,
     }
     assert made["document_count"] == 0
-    assert made["user_id"] is None
+    assert (made["user_id"], made["owner_id"]) == (people.ann.id, None)
     assert people.alf.request("GET", f"{PATH}/{made['id']}").json() == made
     assert people.alf.request("GET", f"/v1/collections/col_{made['id']}").json() == made
 
@@ -227,8 +227,8 @@ def test_a_name_is_taken_once_among_those_who_share_it(people: People):
     assert taken["details"] == {"name": "docs"}
     create(people.bob, "docs")
     mine, his = create(people.ann, "docs", private=True), create(people.alf, "docs", private=True)
-    assert mine["user_id"] == people.ann.id
-    assert his["user_id"] == people.alf.id
+    assert mine["user_id"] == mine["owner_id"] == people.ann.id
+    assert his["user_id"] == his["owner_id"] == people.alf.id
     other = create(people.ann, "others")
     clash = error(people.ann.request("PATCH", f"{PATH}/{other['id']}", {"name": "docs"}), 409)
     assert clash["code"] == "duplicate_collection"

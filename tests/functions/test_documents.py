@@ -21,8 +21,8 @@ from tests.functions.serving import platform_error as error
 
 COLLECTIONS, PATH, INGEST = "/api/v1/collections", "/api/v1/documents", "/functions/v1/ingest"
 FIELDS = {
-    "id", "org_id", "collection_id", "user_id", "title", "filename", "content_type", "size_bytes", "status",
-    "error", "chunk_count", "content_hash", "unique_identifier_hash", "metadata", "processing_info",
+    "id", "org_id", "collection_id", "user_id", "owner_id", "title", "filename", "content_type", "size_bytes",
+    "status", "error", "chunk_count", "content_hash", "unique_identifier_hash", "metadata", "processing_info",
     "created_at", "updated_at",
 }  # fmt: skip
 Row = dict[str, Any]
@@ -118,17 +118,29 @@ def test_a_text_is_taken_in_and_named_by_its_beginning(people: People, home: str
     assert made["title"] == "The kiln"
     assert made["filename"] is None
     assert accepted(write(people.ann, home, "Other words.", title="Named"))["title"] == "Named"
+    waiting = people.ann.request("GET", f"{PATH}/doc_{made['id']}/status").json()
+    assert (waiting["status"], waiting["total_tokens"], waiting["processed_at"]) == ("processing", 0, None)
     work(people.ann)
     status = people.ann.request("GET", f"{PATH}/doc_{made['id']}/status").json()
+    done = get(people.ann, made)
     assert status == {
-        "id": made["id"],
+        "document_id": made["id"],
         "status": "completed",
         "step": None,
         "attempts": 1,
         "error": None,
+        "error_message": None,
         "chunk_count": 1,
-        "updated_at": status["updated_at"],
+        "total_tokens": 8,
+        "processing_info": done["processing_info"],
+        "created_at": made["created_at"],
+        "updated_at": done["updated_at"],
+        "processed_at": status["processed_at"],
     }
+    assert status["created_at"] < status["processed_at"]
+    changed = people.ann.request("PATCH", f"{PATH}/{made['id']}", {"title": "Oven"}).json()
+    again = people.ann.request("GET", f"{PATH}/{made['id']}/status").json()
+    assert (again["processed_at"], again["updated_at"]) == (status["processed_at"], changed["updated_at"])
 
 
 def test_retrievals_find_a_document_by_the_type_that_it_is_said_or_seen_to_be(people: People, home: str):
@@ -203,6 +215,9 @@ def test_a_document_that_cannot_be_read_says_why(people: People, home: str):
     failed = get(people.ann, made)
     assert failed["status"] == "failed"
     assert failed["error"]["code"] == "unsupported_file_type"
+    status = people.ann.request("GET", f"{PATH}/{made['id']}/status").json()
+    assert (status["status"], status["error_message"]) == ("failed", failed["error"]["message"])
+    assert status["processed_at"] is not None
     assert titles(people.ann, home, "&status=failed") == ["a.gif"]
     assert titles(people.ann, home, "&status=completed") == []
 

@@ -184,7 +184,7 @@ def test_what_came_through_another_api_is_replaced_and_deleted_by_its_id(people:
     ingest(people.ann, {"text": SHIPPING, "document_id": "shipping"})
     stored = people.ann.rpc("rag_put_document", {
         "document": {"org_id": people.acme.id, "collection": "support", "title": "t", "content": "Old text.",
-                     "content_hash": "0" * 64, "embedding_model": "all-MiniLM-L6-v2"},
+                     "embedding_model": "all-MiniLM-L6-v2"},
         "chunks": [],
     })  # fmt: skip
     name = stored.json()[0]["document_id"]

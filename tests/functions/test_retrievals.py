@@ -68,21 +68,24 @@ def test_a_result_has_what_the_contract_and_its_sdk_read(core: Pipeline, people:
     said = {"category": "technical", "author": "John Doe"}
     stored = put(core, people.ann, "docs", "Deployment Guide", OUTAGE, metadata=said).removeprefix("doc_")
     world.sql(
-        "update rag.documents set filename = 'deploy.pdf', owner_id = %s where id = %s", people.ann.id, stored
-    )
+        "update rag.documents set filename = 'deploy.pdf', owner_id = %s, created_by = %s where id = %s",
+        people.ann.id, people.alf.id, stored,
+    )  # fmt: skip
     (best,) = retrieve(people.ann, path="/v1/retrievals")["results"]
     assert set(best) == {
-        "chunk_id", "document_id", "collection_id", "user_id", "content", "content_hash", "chunk_index",
-        "score", "similarity", "rank", "metadata", "document", "document_metadata", "chunk_metadata",
+        "chunk_id", "document_id", "collection_id", "user_id", "owner_id", "content", "content_hash",
+        "chunk_index", "score", "similarity", "rank", "metadata", "document", "document_metadata",
+        "chunk_metadata",
     }  # fmt: skip
     assert best["document_metadata"] == {**said, "title": "Deployment Guide", "filename": "deploy.pdf"}
     assert best["document"] == {"id": stored, "title": "Deployment Guide", "filename": "deploy.pdf"}
-    assert (best["document_id"], best["user_id"], best["chunk_index"]) == (stored, people.ann.id, 0)
+    assert (best["document_id"], best["chunk_index"]) == (stored, 0)
+    assert (best["user_id"], best["owner_id"]) == (people.alf.id, people.ann.id)
     assert best["content_hash"] == f"sha256:{hashlib.sha256(best['content'].encode()).hexdigest()}"
     assert best["metadata"] == {"graph_sourced": False}
     # What is shown works elsewhere.
     shown = people.ann.request("GET", f"/api/v1/documents/{best['document_id']}").json()
-    assert (shown["id"], shown["user_id"]) == (stored, people.ann.id)
+    assert (shown["id"], shown["user_id"], shown["owner_id"]) == (stored, people.alf.id, people.ann.id)
     assert people.ann.request("GET", f"/api/v1/collections/{best['collection_id']}").json()["name"] == "docs"
 
 

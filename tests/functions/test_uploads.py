@@ -246,7 +246,7 @@ def test_a_storage_that_is_down_is_nobody_s_fault(
 def test_an_admin_brings_a_large_file_into_somebody_s_own_collection(uploading: Uploading, people: People):
     own = people.ann.request("POST", "/api/v1/collections", {"name": "own", "private": True}).json()["id"]
     row = uploading.bring(people.ada, own, page("The kiln is hot."))
-    assert row["user_id"] == people.ann.id
+    assert (row["user_id"], row["owner_id"]) == (people.ada.id, people.ann.id)
     assert uploading.work() == Done(claimed=1, completed=1)
     for actor in (people.ann, people.ada):
         link = uploading.get(actor, f"{row['id']}/url").json()["url"]

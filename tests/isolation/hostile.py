@@ -1,9 +1,11 @@
 """A hostile member's attacks, repeated on several connections: a process of its own, told its task on stdin.
 
 It sends to this machine alone, and stops after the seconds that it is given. It writes what it was answered.
+Elsewhere an attacker has processors of its own: here it leaves them to the servers where it can.
 """
 
 import json
+import os
 import random
 import sys
 import threading
@@ -191,6 +193,7 @@ def main() -> None:
     for address in (task.postgrest, task.gateway):
         if not address.startswith("http://127.0.0.1:"):
             raise SystemExit("Only this machine is attacked.")
+    os.nice(19)
     until = time.monotonic() + task.seconds
     attackers = [Attacker(task, number) for number in range(CONNECTIONS)]
     threads = [threading.Thread(target=attacker.run, args=[until]) for attacker in attackers]

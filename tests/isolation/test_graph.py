@@ -467,7 +467,7 @@ def test_by_a_poisoned_chunk(web: Web, poison: str):
     told = ACME.row(0, embed(web.core.embedder, ["x"])[0]) | POISON[poison]
     assert people.ann.org
     document = {
-        "org_id": people.ann.org.id, "title": "Poison", "content": told["content"], "content_hash": "0" * 64,
+        "org_id": people.ann.org.id, "title": "Poison", "content": ACME.text,
         "embedding_model": web.core.embedder.model,
     }  # fmt: skip
     answer = people.ann.rpc("rag_put_document", {"document": document, "chunks": [told]})

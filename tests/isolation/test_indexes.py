@@ -8,6 +8,7 @@ import pytest
 
 from functions import index_query, indexes
 from shared.config import Settings
+from shared.ids import NIL
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.serving import made, served
@@ -173,7 +174,7 @@ def test_by_a_forged_claim(people: People):
 
 def test_a_private_document_of_another_in_a_shared_index_is_not_named(people: People):
     """An admin sees it by its id; by a name of an index nobody but its owner does."""
-    content = {"title": "x", "content": SECRET, "content_hash": "0" * 64, "embedding_model": MODEL}
+    content = {"title": "x", "content": SECRET, "embedding_model": MODEL}
     document = {**content, "external_id": "diary", "private": True, "chunks": []}
     put = people.ann.rpc("rag_put_documents", {"collection": "plans", "documents": [document]})
     assert put.status_code == 200, put.text
@@ -226,6 +227,10 @@ def test_nobody_is_somebody_only_where_the_settings_say_so(people: People, setti
         assert "ACME" not in bobs.text
     with made(settings, **own) as core, served(indexes.app, core) as client:
         assert client.get("/indexes").json() == ["plans"]
+        own_text = {"index_name": "new", "documents": [{"text": "The vault has a key."}]}
+        assert client.post("/index", json=own_text).status_code == 200
+        made_by = "select created_by::text from rag.collections where name = 'new' and org_id = %s"
+        assert world.sql(made_by, people.acme.id) == [(NIL,)]
         assert client.delete(path(f"notes:u:{people.ann.id}")).status_code == 403
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.actors import World, put_arguments, vector
 from tests.conftest import People
+from tests.sql import passages
 
 
 @pytest.mark.parametrize(
@@ -100,9 +101,7 @@ def test_a_row_that_came_past_its_constraints_costs_no_other_row(
     text = "Kilns need clay."
     homes = [f"bad {number}" for number in range(len(PLANTED))]
     for name in (*homes, "good"):
-        document = {"text": text, "document_id": name, "title": name}
-        answer = people.ann.post(f"/api/v1/knowledge/{name}/documents", {"documents": [document]})
-        assert answer.status_code == 201, answer.text
+        passages.put(world, people.ann, text, collection=name, title=name, external_id=name)
     ids = dict(world.sql("select name, id::text from rag.collections where org_id = %s", people.acme.id))
     for name, (table, constraint, change) in zip(homes, PLANTED, strict=True):
         plant(world, table, constraint, change, ids[name])

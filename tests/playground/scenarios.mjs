@@ -391,13 +391,13 @@ export async function a_long_list_comes_in_pages(page, given) {
 export async function everybody_can_use_it(page, given) {
   const axe = await readFile(given.axe, "utf8");
   const audit = async (where) => {
-    await page.evaluate(axe);
     const { violations } = await page.evaluate(() => axe.run(document));
     const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
     assert.deepEqual(found, [], where);
   };
   await page.goto(given.url);
   await page.getByLabel("Access token").waitFor();
+  await page.evaluate(axe);
   await audit("signing in");
   await page.keyboard.press("Tab");
   await page.getByLabel("Access token").focus();

@@ -54,7 +54,7 @@ def client(gateway: StandIn) -> Iterator[Mnemosyne]:
         ("get", Reply(status=400, json={"error": ECHO}, headers={"X-Request-Id": KEY})),
         ("get", Reply(drop=True)), ("get", Reply(json={"id": KEY})),
         ("health", Reply(json={"status": "x", "version": "1", "services": {KEY: 1}, "timestamp": TIME})),
-        ("stream", Reply(chunks=[event(type="error", error=ECHO)])),
+        ("stream", Reply(chunks=[event(type="error", error=KEY, error_detail=ECHO)])),
         ("stream", Reply(chunks=[delta("To")], drop=True)),
         ("stream", Reply(chunks=[event(type="done", metadata={
             "confidence_detail": {"level": "x", "avg_relevance": 1, "thresholds": {KEY: "y"}}

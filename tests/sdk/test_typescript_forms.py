@@ -63,7 +63,7 @@ def test_no_error_says_the_key_though_the_server_does(typescript: Package, gatew
         (GET, Reply(status=400, json=envelope, headers={"X-Request-Id": KEY})),
         (GET, Reply(body=KEY.encode())), (LIST, Reply(json={KEY: KEY})),
         (WAIT, Reply(json={"id": KEY, "status": "failed", "error": ECHO})),
-        (ASK, Reply(chunks=[event({"type": "error", **envelope})])),
+        (ASK, Reply(chunks=[event({"type": "error", "error": KEY, "error_detail": ECHO})])),
         (ASK, Reply(chunks=[f"data: {KEY}\n\n".encode()])),
     ]  # fmt: skip
     gateway.replies(*(reply for _, reply in steps))

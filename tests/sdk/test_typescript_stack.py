@@ -58,7 +58,7 @@ def test_a_member_keeps_collections(typescript: Package, people: People):
     )
     home: str = made["value"]["id"]
     assert (made["value"]["metadata"], made["value"]["config"]["chunkSize"]) == ({"a_b": {"cD": 1}}, 64)
-    assert other["value"]["userId"] == people.ann.id
+    assert (other["value"]["userId"], other["value"]["ownerId"]) == (people.ann.id, people.ann.id)
     got, listed, changed, again, gone, missing = typescript.results(
         client,
         step("collections.get", home),
@@ -208,12 +208,12 @@ def test_health_is_public_stats_are_an_admin_s_and_orgs_the_caller_s(typescript:
     admin = {**client_of(people.ada), "apiKey": people.ada.token()}
     stats = one(typescript, admin, "stats")
     assert (stats["totalCollections"], stats["isComplete"]) == (0, True)
-    noted = {"event": "knowledge.retrieve", "namespace": "faq", "chunks": 2}
-    assert people.ann.rpc("rag_record_event", noted).status_code == 204
+    orgs = one(typescript, admin, "orgs")
+    assert orgs["items"] == [{"id": people.acme.id, "name": "Acme", "role": "admin"}]
+    event = {"event": "knowledge.retrieve", "namespace": "faq", "chunks": 2}
+    assert people.ann.rpc("rag_record_event", event).status_code == 204
     events = one(typescript, admin, "events", {"namespace": "faq", "limit": 1})
     assert [(event["userId"], event["chunkCount"]) for event in events["items"]] == [(people.ann.id, 2)]
-    (org,) = one(typescript, admin, "orgs")
-    assert org == {"id": people.acme.id, "name": "Acme", "role": "admin"}
 
 
 def test_a_member_s_list_goes_on_over_its_pages(typescript: Package, people: People):

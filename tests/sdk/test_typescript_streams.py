@@ -92,7 +92,7 @@ def test_an_error_within_a_stream_is_the_one_that_it_says(typescript: Package, g
 
     def failing(kind: str, code: str) -> Reply:
         error = {"type": kind, "code": code, "message": "No more.", "details": {"a": 1}}
-        said = {"type": "error", "message": "No more.", "error": error}
+        said = {"type": "error", "error": "No more.", "error_detail": error}
         return Reply(chunks=[event(DELTA), event(said), event(DONE)], headers={"X-Request-Id": "r-9"})
 
     gateway.replies(

@@ -43,6 +43,7 @@ def match(
             "labels": (),
             "document_name": document,
             "place": {},
+            "created_by": "user",
             **fields,
         }
     )

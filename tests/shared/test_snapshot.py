@@ -26,12 +26,12 @@ from shared.snapshots.store import Store
 DOCUMENT: dict[str, Any] = {
     "name": "a", "source_type": "doc", "title": "t", "uri": None, "lang": None, "occurred_at": None,
     "origin": None, "author": None, "state": None, "labels": [], "metadata": {}, "content": "text",
-    "content_hash": "0" * 64, "filename": None, "content_type": None, "size_bytes": None,
+    "filename": None, "content_type": None, "size_bytes": None,
     "processing_info": {}, "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
     "embedding_model": "m", "chunks": 1,
 }  # fmt: skip
 CHUNK: dict[str, Any] = {
-    "content": "text", "span_start": 0, "span_end": 4, "token_count": 1, "metadata": {},
+    "span_start": 0, "span_end": 4, "token_count": 1, "metadata": {},
     "embedding": b64encode(struct.pack("<2e", 1, 0.5)).decode(),
 }  # fmt: skip
 

@@ -21,7 +21,6 @@ def document(actor: Actor, texts: Sequence[str], **fields: Any) -> Row:
         "org_id": actor.org.id if actor.org else None,
         "title": "A",
         "content": "\n".join(texts),
-        "content_hash": "0" * 64,
         "embedding_model": MODEL,
         **fields,
     }
@@ -34,7 +33,7 @@ def passages(texts: Sequence[str], vectors: Sequence[Sequence[float]] | None = N
     for number, text in enumerate(texts):
         embedding = vectors[number] if vectors else written(number)
         span = {"span_start": start, "span_end": start + len(text)}
-        chunks.append({"content": text, "token_count": 1, "embedding": list(embedding), **span})
+        chunks.append({"token_count": 1, "embedding": list(embedding), **span})
         start += len(text) + 1
     return chunks
 

@@ -11,13 +11,14 @@ STATE = "level, next_ordinal, attempts, lease is not null, due_at is null, error
 
 def named(*chunks: dict[str, list[Any]]) -> list[Row]:
     """Chunks that somebody has read: each a text with the names in it, and what they are related by."""
+    texts: list[str] = []
     rows: list[Row] = []
     for chunk in chunks:
         ((text, names),) = chunk.items()
+        texts.append(text)
         relations = [name for name in names if isinstance(name, tuple)]
         rows.append(
             {
-                "content": text,
                 "names": [{"name": name} for name in names if isinstance(name, str)],
                 "relations": [
                     {"subject": subject, "type": type_, "object": other, "confidence": 0.8}
@@ -25,10 +26,7 @@ def named(*chunks: dict[str, list[Any]]) -> list[Row]:
                 ],
             }
         )
-    return [
-        {**row, **passage}
-        for row, passage in zip(rows, passages([row["content"] for row in rows]), strict=True)
-    ]
+    return [{**row, **passage} for row, passage in zip(rows, passages(texts), strict=True)]
 
 
 def mentions(world: World, document_id: str) -> list[tuple[int, str]]:

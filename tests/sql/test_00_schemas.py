@@ -117,6 +117,8 @@ INTERNAL = {
     "rag.best_documents(rag.hit[],integer)",
     "rag.bound_collection()",
     "rag.caller_id()",
+    "rag.creator_id()",
+    "rag.texts_of(text,jsonb)",
     "rag.check_name(text)",
     "rag.check_page(integer,integer,text,text,text[])",
     "rag.are_words_wanted(rag.scope)",
@@ -228,8 +230,8 @@ GRANTS = {
     "tiers": {"SELECT"},
     "orgs": {"SELECT"},
     "members": {"SELECT"},
-    "collections": {"SELECT", "INSERT", "UPDATE", "DELETE"},
-    "documents": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+    "collections": {"SELECT", "INSERT", "DELETE"},
+    "documents": {"SELECT", "DELETE"},
     "chunks": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "postings": {"SELECT", "INSERT", "UPDATE", "DELETE"},
     "term_counts": {"SELECT", "INSERT", "UPDATE", "DELETE"},
@@ -259,8 +261,21 @@ GRANTS = {
 }
 # What is told, by whoever makes it happen; when, and what becomes of it, is not theirs to say.
 TOLD = {"org_id", "webhook_id", "collection_id", "owner_id", "event_id", "event", "object"}
+# All columns but created_by.
+OF_COLLECTIONS = {
+    "org_id", "id", "owner_id", "name", "description", "metadata", "config", "loads", "deleted_at",
+    "created_at", "updated_at",
+}  # fmt: skip
+OF_DOCUMENTS = {
+    "org_id", "id", "collection_id", "owner_id", "external_id", "source_type", "title", "uri", "lang",
+    "occurred_at", "origin", "author", "state", "labels", "metadata", "content", "content_hash", "status",
+    "error_code", "error_message", "filename", "content_type", "size_bytes", "processing_info", "created_at",
+    "updated_at",
+}  # fmt: skip
 # Of these a signed-in user may write single columns. What a key may do never changes once it is made.
 COLUMN_GRANTS = {
+    "collections": {"UPDATE": OF_COLLECTIONS},
+    "documents": {"INSERT": OF_DOCUMENTS, "UPDATE": OF_DOCUMENTS},
     "api_keys": {
         "INSERT": {"org_id", "owner_id", "name", "prefix", "hash", "scopes", "collection_id", "expires_at",
                    "requests_per_minute"},
@@ -386,6 +401,7 @@ NARROWING = {
         "a key changes collections with collections:manage",
         "a key deletes collections with collections:manage",
         "a key makes collections with a scope that writes",
+        "a collection keeps the name of its creator",
         "a deleted collection is seen by those who see documents in it",
     },
     "jobs": {

@@ -30,7 +30,6 @@ def test_a_document_keeps_what_it_was_given(people: People, world: World):
         "lang": "fr",
         "metadata": {"labels": ["a", "b"], "nested": {"n": 1.5}},
         "content": "Texte 🥛 intégral",
-        "content_hash": "0123456789abcdef" * 4,
     }
     row = stored(world, people.ann.put([vector(1)], occurred_at="2026-08-01T09:30:00+02:00", **given))
     assert {name: row[name] for name in given} == given
@@ -83,9 +82,6 @@ MALFORMED_FIELDS: list[dict[str, Any]] = [
     {"metadata": [1]},
     {"metadata": "text"},
     {"content": None},
-    {"content_hash": None},
-    {"content_hash": "F" * 64},
-    {"content_hash": "0" * 63},
     {"embedding_model": None},
     {"embedding_model": ""},
     {"embedding_model": "m" * 101},
@@ -245,3 +241,64 @@ def test_the_copies_in_chunks_are_the_documents(people: People, world: World):
         people.acme.id,
     )
     assert differing == [(0, 4)]
+
+
+NIL = "00000000-0000-0000-0000-000000000000"
+CREATORS = """
+    select documents.created_by::text, collections.created_by::text
+    from rag.documents join rag.collections on collections.id = collection_id where documents.id = %s
+"""
+
+
+def test_who_created_a_document_and_its_collection_is_kept(people: People, world: World):
+    """Whatever the caller sends, and whoever changes them later."""
+    forged = {"created_by": people.bob.id, "user_id": people.bob.id}
+    document_id = people.ann.put([vector(1)], external_id="x", collection="new", **forged)
+    assert people.alf.put([vector(2)], external_id="x", collection="new", **forged) == document_id
+    assert people.alf.rpc(
+        "rag_update_document", {"document_id": document_id, "changes": {"title": "b", **forged}}
+    )
+    assert world.sql(CREATORS, document_id) == [(people.ann.id, people.ann.id)]
+    key = people.ann.key_token()
+    made = people.ann.rpc("rag_create_collection", {"name": "by key", "private": True}, token=key).json()[0]
+    assert (made["created_by"], made["owner_id"]) == (people.ann.id, people.ann.id)
+    brought = {"title": "x", "bytes": "eA==", **forged}
+    row = people.ada.rpc("rag_add_document", {"collection_id": made["id"], "document": brought}).json()[0]
+    assert (row["created_by"], row["owner_id"]) == (people.ada.id, people.ann.id)
+
+
+def test_the_anonymous_caller_and_the_deployer_create_as_the_nil_uuid(people: People, world: World):
+    token = people.ann.token(rag={"org": people.acme.id, "scopes": ["documents:write"], "anonymous": True})
+    documents = [{"title": "x", "content": "x", "embedding_model": "m", "chunks": []}]
+    answer = people.ann.rpc("rag_put_documents", {"collection": "new", "documents": documents}, token=token)
+    assert answer.status_code == 200, answer.text
+    assert world.sql(CREATORS, answer.json()[0]["document_id"]) == [(NIL, NIL)]
+    ((creator,),) = world.sql(
+        "insert into rag.collections (org_id, name) values (%s, 'seed') returning created_by::text",
+        people.acme.id,
+    )
+    assert creator == NIL
+
+
+def test_no_signed_in_user_writes_who_created_a_row(people: People, subtests: pytest.Subtests):
+    document_id = people.ann.put([vector(1)])
+    for statement in (
+        "update rag.documents set created_by = %(bob)s where id = %(document)s",
+        "update rag.collections set created_by = %(bob)s where org_id = %(org)s",
+        "insert into rag.collections (org_id, name, created_by) values (%(org)s, 'x', %(bob)s)",
+        "insert into rag.documents (org_id, collection_id, title, content, content_hash, created_by) "
+        "select org_id, collection_id, 'x', 'x', content_hash, %(bob)s from rag.documents",
+    ):
+        with (
+            subtests.test(statement=statement),
+            pytest.raises(psycopg.errors.InsufficientPrivilege),
+        ):
+            run(people.ann, statement, document=document_id, org=people.acme.id, bob=people.bob.id)
+
+
+def test_to_have_created_a_row_grants_nothing(people: People, world: World):
+    document_id = people.ann.put([vector(1)], private=True)
+    world.sql("update rag.documents set created_by = %s where id = %s", people.alf.id, document_id)
+    assert people.alf.match(vector(1)) == []
+    assert people.alf.rpc("rag_get_document", {"document_id": document_id}).status_code == 404
+    assert len(people.ann.match(vector(1))) == 1

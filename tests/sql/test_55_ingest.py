@@ -190,7 +190,6 @@ MALFORMED: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "no token count": broken(token_count=None),
     "a token count beyond an integer": broken(token_count=2**31),
     "a token count in words": broken(token_count="many"),
-    "no text": broken(content=None),
     "no embedding": broken(embedding=None),
     "an empty embedding": broken(embedding=[]),
     "too few dimensions": broken(embedding=[0.1] * 384),

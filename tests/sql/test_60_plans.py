@@ -246,7 +246,7 @@ def test_contents_are_looked_up_by_their_keys(crowd: Crowd):
 def test_documents_are_named_and_replaced_without_a_scan(crowd: Crowd, only_present: bool):
     world, _, bob = crowd
     document = {
-        "external_id": "named", "title": "N", "content": "n", "content_hash": "0" * 64, "chunks": [],
+        "external_id": "named", "title": "N", "content": "n", "chunks": [],
         "embedding_model": MODEL,
     }  # fmt: skip
     put = "select public.rag_put_documents('default', %s, %s)"

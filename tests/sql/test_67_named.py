@@ -1,5 +1,6 @@
 """Documents by names, many at once, straight through PostgREST: stored, replaced, passed over, listed."""
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,10 +17,10 @@ Row = dict[str, Any]
 def new(name: str | None, text: str = "some text", *seeds: int, **fields: Any) -> Row:
     """A document with a chunk for each seed, all of which say its whole text."""
     chunks = [
-        {"content": text, "span_start": 0, "span_end": len(text), "token_count": 2, "embedding": vector(seed)}
+        {"span_start": 0, "span_end": len(text), "token_count": 2, "embedding": vector(seed)}
         for seed in seeds
     ]
-    own = {"external_id": name, "title": "a title", "content": text, "content_hash": "0" * 64}
+    own = {"external_id": name, "title": "a title", "content": text}
     return {**own, "embedding_model": MODEL, "chunks": chunks, **fields}
 
 
@@ -113,7 +114,7 @@ def test_two_who_store_the_same_documents_at_once_store_them_once(people: People
 def test_what_was_to_be_worked_on_is_older(people: People, world: World):
     put(people.ann, new("a", "old", 1))
     home = people.ann.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]
-    brought = {"title": "a", "external_id": "a", "bytes": "eA==", "content_hash": "1" * 64, "size_bytes": 1}
+    brought = {"title": "a", "external_id": "a", "bytes": "eA==", "size_bytes": 1}
     assert people.ann.rpc("rag_add_document", {"collection_id": home, "document": brought}).status_code == 200
     put(people.ann, new("a", "new", 2))
     assert world.sql("select count(*) from rag.jobs where org_id = %s", people.acme.id) == [(0,)]
@@ -154,7 +155,8 @@ def test_documents_are_found_by_name_as_far_as_it_takes_to_compare_them(people: 
     found = people.ann.rpc("rag_find_documents", {"collection": "docs", "names": ["a", "c", "a"]}).json()
     assert found == [
         {
-            "name": "a", "document_id": row["document_id"], "content_hash": "0" * 64,
+            "name": "a", "document_id": row["document_id"],
+            "content_hash": hashlib.sha256(b"text a").hexdigest(),
             "metadata": {"k": 1},
         }
     ]  # fmt: skip

@@ -437,7 +437,7 @@ def test_of_many_documents_the_worker_forgets_what_was_read(world: World, people
     home = collection(world, people.ann, "many")
     chunk = named({TEXTS[0]: ["Ann Lee"]})
     several = [
-        {"title": f"Number {number}", "content": TEXTS[0], "content_hash": "0" * 64, "embedding_model": "m",
+        {"title": f"Number {number}", "content": TEXTS[0], "embedding_model": "m",
          "external_id": str(number), "chunks": chunk}
         for number in range(230)
     ]  # fmt: skip

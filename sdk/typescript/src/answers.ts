@@ -60,7 +60,9 @@ export async function* chunks(
     if (response.body === null) throw new StreamInterruptedError("The stream is empty.", seen);
     for await (const data of events(response.body, deadline)) {
       const said = parsed(data, seen);
-      if (said["type"] === "error") throw errorOf(said, seen, key);
+      if (said["type"] === "error") {
+        throw errorOf({ error: said["error_detail"] ?? { message: said["error"] } }, seen, key);
+      }
       if (said["type"] === "done" && amiss(said, ENDING)) {
         throw unexpected(response, key, "its end has no metadata");
       }

@@ -2,13 +2,15 @@
 
 import { isRecord } from "./utils.js";
 
-type Kind = "string" | "number" | "boolean" | "record" | "records";
+// (An object is a record with an id.)
+type Kind = "string" | "number" | "boolean" | "record" | "records" | "objects";
 
 /** Fields by their names, the inner ones as `outer.inner`; "" is the whole answer. */
 export type Form = Readonly<Record<string, Kind>>;
 
 export const MADE: Form = { id: "string" };
 export const DOCUMENT: Form = { id: "string", status: "string" };
+export const PROGRESS: Form = { documentId: "string", status: "string" };
 export const LINK: Form = { url: "string" };
 export const LISTED: Form = {
   data: "records",
@@ -16,7 +18,7 @@ export const LISTED: Form = {
   "pagination.hasMore": "boolean",
   "pagination.offset": "number",
 };
-export const ORGS: Form = { data: "records" };
+export const ORGS: Form = { data: "objects" };
 export const ROWS: Form = { "": "records" };
 export const RESULTS: Form = { results: "records" };
 export const ANSWER: Form = { response: "string", metadata: "record" };
@@ -38,5 +40,6 @@ function fieldOf(value: unknown, path: string): unknown {
 function isOf(kind: Kind, value: unknown): boolean {
   if (kind === "record") return isRecord(value);
   if (kind === "records") return Array.isArray(value) && value.every(isRecord);
+  if (kind === "objects") return Array.isArray(value) && value.every((row) => isRecord(row) && typeof row["id"] === "string");
   return typeof value === kind;
 }

@@ -168,9 +168,9 @@ def of_response(response: httpx.Response) -> APIError:
 
 def of_event(event: Mapping[str, Any], secret: str, request_id: str | None) -> APIError:
     """The error that ends a stream."""
-    inner = event.get("error")
-    kind = inner.get("type") if isinstance(inner, dict) else None
-    said = event if isinstance(inner, dict) else {"error": {"message": event.get("message")}}
+    detail = event.get("error_detail")
+    kind = detail.get("type") if isinstance(detail, dict) else None
+    said = {"error": detail if isinstance(detail, dict) else {"message": event.get("error")}}
     return _error(_STATUS_OF_TYPE.get(str(kind), 500), said, secret, request_id=request_id)
 
 

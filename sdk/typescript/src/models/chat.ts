@@ -77,8 +77,8 @@ export interface Confidence {
 
 /** How an answer came about. */
 export interface ChatMetadata {
-  /** Null where the turn could not be kept. */
-  readonly sessionId: string | null;
+  /** The nil UUID where no session was made. */
+  readonly sessionId: string;
   readonly userId: string;
   readonly collectionId: string | null;
   readonly retrievalMode: RetrievalMode;
@@ -117,7 +117,7 @@ export interface ChatCompletion {
   readonly sources: readonly Source[];
   readonly usage: Usage;
   readonly metadata: ChatMetadata;
-  readonly sessionId: string | null;
+  readonly sessionId: string;
   /** From 0 to 1. */
   readonly confidence: number;
   readonly confidenceDetail: Confidence;
@@ -144,7 +144,7 @@ export interface ChatCompletionChunk {
   readonly usage?: Usage;
   /** Of done, as the five after it. */
   readonly metadata?: ChatMetadata;
-  readonly sessionId?: string | null;
+  readonly sessionId?: string;
   readonly confidence?: number;
   readonly confidenceDetail?: Confidence;
   readonly isFollowUp?: boolean;

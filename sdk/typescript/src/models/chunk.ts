@@ -21,7 +21,10 @@ export interface Chunk {
   readonly chunkId: string;
   readonly documentId: string;
   readonly collectionId: string;
-  readonly userId: string | null;
+  /** Who created the document. */
+  readonly userId: string;
+  /** The one user whose document it is; null is the whole org's. */
+  readonly ownerId: string | null;
   readonly content: string;
   readonly contentHash: string;
   readonly chunkIndex: number;

@@ -16,8 +16,10 @@ export interface CollectionConfig {
 export interface Collection {
   readonly id: string;
   readonly orgId: string;
-  /** Whose it is alone; null is the whole org's. */
-  readonly userId: string | null;
+  /** Who created it. */
+  readonly userId: string;
+  /** The one user whose collection it is; null is the whole org's. */
+  readonly ownerId: string | null;
   readonly name: string;
   readonly description: string | null;
   readonly metadata: Metadata;

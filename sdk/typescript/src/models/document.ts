@@ -11,8 +11,10 @@ export interface Document {
   readonly id: string;
   readonly orgId: string;
   readonly collectionId: string;
-  /** Whose it is alone; null is the whole org's. */
-  readonly userId: string | null;
+  /** Who created it. */
+  readonly userId: string;
+  /** The one user whose document it is; null is the whole org's. */
+  readonly ownerId: string | null;
   readonly title: string;
   readonly filename: string | null;
   readonly contentType: string | null;
@@ -30,15 +32,23 @@ export interface Document {
   readonly updatedAt: string;
 }
 
-/** How far it is: `step` is fetching, converting, embedding or storing while it is worked on. */
+/** Its progress: `step` is fetching, converting, embedding or storing while the worker has it. */
 export interface DocumentProgress {
-  readonly id: string;
+  readonly documentId: string;
   readonly status: DocumentStatus;
   readonly step: string | null;
   readonly attempts: number;
   readonly error: { readonly code: string; readonly message: string } | null;
+  readonly errorMessage: string | null;
   readonly chunkCount: number;
+  /** The sum over its chunks. */
+  readonly totalTokens: number;
+  /** In the server's spelling. */
+  readonly processingInfo: Record<string, unknown>;
+  readonly createdAt: string;
   readonly updatedAt: string;
+  /** Null while it is processed. */
+  readonly processedAt: string | null;
 }
 
 /** A link to the original that needs no key, and until when it works. */

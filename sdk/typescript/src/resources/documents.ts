@@ -4,7 +4,7 @@ import type { Call, PostOptions, RequestOptions } from "../calls.js";
 import { APIError, APITimeoutError, DocumentFailedError } from "../errors.js";
 import { isPassing } from "../failures.js";
 import { fileOf } from "../files.js";
-import { DOCUMENT, LINK, LISTED, MADE } from "../forms.js";
+import { DOCUMENT, LINK, LISTED, MADE, PROGRESS } from "../forms.js";
 import type {
   Document,
   DocumentChanges,
@@ -76,10 +76,10 @@ export class DocumentsResource {
     return this.#transport.request(this.#look(documentId), options);
   }
 
-  /** How far it is. */
+  /** Its progress. */
   async status(documentId: string, options?: RequestOptions): Promise<DocumentProgress> {
     const path = `${PATH}/${step(documentId)}/status`;
-    return this.#transport.request({ method: "GET", path, answer: DOCUMENT }, options);
+    return this.#transport.request({ method: "GET", path, answer: PROGRESS }, options);
   }
 
   /** A link to the original that needs no key, for so many seconds: a quarter of an hour if nothing is said. */

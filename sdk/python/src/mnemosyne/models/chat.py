@@ -63,7 +63,8 @@ class Confidence(Model):
 
 class ChatMetadata(Model):
     """`search_query` is the question as it was looked for; `withheld`: too little was found, and said so;
-    `extractive`: the answer is the documents' own sentences; `kept`: the session has it."""
+    `extractive`: the answer is the documents' own sentences; `kept`: the session has it;
+    `session_id` is the nil UUID where no session was made."""
 
     session_id: str | None = None
     user_id: str | None = None

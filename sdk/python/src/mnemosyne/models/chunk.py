@@ -14,12 +14,15 @@ class ChunkDocument(Model):
 
 
 class Chunk(Model):
-    """`score` is the order's, 0 to 1; `similarity` the cosine to the query, None where none was computed."""
+    """`score` is the order's, 0 to 1; `similarity` the cosine to the query, None where none was computed.
+    `user_id` created the document; `owner_id` is the one user whose document it is, None for the whole
+    org's."""
 
     chunk_id: str
     document_id: str
     collection_id: str | None = None
     user_id: str | None = None
+    owner_id: str | None = None
     content: str
     content_hash: str | None = None
     chunk_index: int | None = None

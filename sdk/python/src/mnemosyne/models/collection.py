@@ -27,11 +27,12 @@ class CollectionConfig(Model):
 
 
 class Collection(Model):
-    """`user_id`: whose it is alone; None is the whole org's."""
+    """`user_id` created it. `owner_id` is the one user whose collection it is; None is the whole org's."""
 
     id: str
     org_id: str | None = None
     user_id: str | None = None
+    owner_id: str | None = None
     name: str
     description: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)

@@ -14,13 +14,15 @@ class DocumentError(Model):
 
 
 class Document(Model):
-    """`status` is processing, completed or failed. `error`: why, where it failed; while it is processed, why
-    it did not work at once."""
+    """`user_id` created it. `owner_id` is the one user whose document it is; None is the whole org's.
+    `status` is processing, completed or failed. `error`: why, where it failed; while it is processed, why it
+    did not work at once."""
 
     id: str
     org_id: str | None = None
     collection_id: str
     user_id: str | None = None
+    owner_id: str | None = None
     title: str | None = None
     filename: str | None = None
     content_type: str | None = None
@@ -42,15 +44,21 @@ class Documents(Model):
 
 
 class DocumentStatus(Model):
-    """`step` is fetching, converting, embedding or storing while it is worked on."""
+    """`step` is fetching, converting, embedding or storing while the worker has it; `total_tokens` is the sum
+    over its chunks; `processed_at` is None while it is processed."""
 
-    id: str
+    document_id: str
     status: str
     step: str | None = None
     attempts: int
     error: DocumentError | None = None
+    error_message: str | None = None
     chunk_count: int
+    total_tokens: int = 0
+    processing_info: dict[str, Any] = Field(default_factory=dict)
+    created_at: datetime
     updated_at: datetime
+    processed_at: datetime | None = None
 
 
 class DocumentLink(Model):
