@@ -18,7 +18,7 @@ from shared.types import Principal, Scope
 app = create_app(wire, "administration", searches=False, errors=(400, 401, 403, 429, 500, 503))
 
 Admin = Annotated[Principal, with_scope(Scope.ADMIN)]
-Anyone = Annotated[Principal, with_scope(*Scope)]
+AnyCaller = Annotated[Principal, with_scope(*Scope)]
 GONE: dict[int | str, dict[str, Any]] = {
     503: {"model": wire.Health, "description": "The same report, of a database that is gone"}
 }
@@ -41,7 +41,7 @@ def stats(caller: Admin, core: Core) -> wire.Stats:
 
 @app.get("/api/v1/orgs")
 @app.get("/v1/orgs")
-def orgs(caller: Anyone, core: Core) -> wire.Orgs:
+def orgs(caller: AnyCaller, core: Core) -> wire.Orgs:
     return wire.Orgs.of(listed(core.database, caller))
 
 

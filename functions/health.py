@@ -35,8 +35,8 @@ def health(core: Core) -> JSONResponse:
         },
         "reranker": {**described(settings), "enabled": settings.rerank_enabled},
         "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
-        # Where functions are deployed apart this one holds no signing key: then /api/v1/health knows of the
-        # queue, and /api/keys/health of the keys.
+        # Deployed by itself, this function has no signing key. Then /api/v1/health reports the queue, and
+        # /api/keys/health the keys.
         "queue": queue_state(core) if reachable else State.UNKNOWN,
         "api_keys": core.key_ring.algorithm if core.key_ring else "not in this process",
     }

@@ -142,7 +142,7 @@ def parser() -> argparse.ArgumentParser:
         starting = command(function, text)
         starting.add_argument("--port", type=int, default=DEFAULT_PORT)
         starting.add_argument("--postgres", type=int, choices=sorted(VERSIONS), help="for a new stack; 18")
-        starting.add_argument("--keys", choices=KEYS, help="what signs a new stack's tokens; es256")
+        starting.add_argument("--keys", choices=KEYS, help="algorithm of a new stack's tokens; es256")
     command(down, "stop it").add_argument("--remove", action="store_true", help="and delete its data")
     command(status, "what runs where").add_argument("--json", action="store_true")
     command(token, "print a user's JWT").add_argument("--user", required=True, metavar="EMAIL")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 
 class Rate(ProgressColumn):
-    """How many a second, or where that is less than one, a minute."""
+    """Items a second; below one a second, items a minute."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed

@@ -22,8 +22,8 @@ NO_UPLOADS = {"storage_off", "not_found", "method_not_allowed"}
 # What is known of an upload's content until the worker has read it.
 UNKNOWN = f"sha256:{'0' * 64}"
 TOO_LARGE = errors.BodyTooLarge.status
-# Codes of failures that may pass: of a service, of rights, of a limit. Every other failure is the content's.
-MAY_PASS = {"original_gone", "duplicate_document"} | {
+# Codes of failures that may pass: of a service, rights, a limit, a setting. All others are of the content.
+MAY_PASS = {"original_gone", "duplicate_document", "unknown_embedding_model"} | {
     error.code
     for error in vars(errors).values()
     if isinstance(error, type)
@@ -48,7 +48,7 @@ class Outcome:
     pruned: int = 0
     # Not sent, since the same content cannot be read or is too large. Each with a code and a sentence.
     skipped: list[tuple[File, str, str]] = field(default_factory=list)
-    # Likewise; those of the worker's come after the others.
+    # Also with a code and a sentence; those of the worker come after the others.
     failed: list[tuple[File, str, str]] = field(default_factory=list)
 
 
@@ -64,14 +64,14 @@ class Sending:
         # By their documents' ids, those that the worker has still to end.
         self.awaited: dict[str, File] = {}
         self._known: dict[str, Row] = {}
-        # Why contents could not be read that were sent before, by their digests.
+        # By digest, the errors of contents that were sent before and could not be read.
         self._unread: dict[str, Row] = {}
         # That the tier has no room for one more.
         self._full: Refused | None = None
 
     def look(self, folder: Folder, *, prune: bool, retry: bool) -> None:
-        """Find out what is to be sent; with `retry`, what could not be read before, too. With `prune`, delete
-        the documents of files that are gone."""
+        """Choose the files to send; with `retry`, also those that could not be read before. With `prune`,
+        delete the documents of files that are gone."""
         # Others' private documents, which an admin sees, are other documents.
         rows = (row for row in self._rows() if row["owner_id"] == self._home["owner_id"])
         self._known = {row["unique_identifier_hash"]: row for row in rows}

@@ -1,4 +1,4 @@
-"""Watch over the stack that `serve` runs: a worker that died is started again."""
+"""Supervision of the stack that `serve` runs: a worker that died is restarted."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from rich.console import Console
 from local.processes import StackError
 from local.stack import Stack
 
-LOOK_SECONDS = 2.0
+CHECK_SECONDS = 2.0
 # Before a restart of the worker, in seconds: doubled each time, until the worker has run for long enough.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 STEADY_SECONDS = 60.0
@@ -27,7 +27,7 @@ class WorkerWatch:
         self._started_at = clock()
         self._restart_at: float | None = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Notice that the worker's process has ended, or restart the worker when it is time to."""
         now = self._clock()
         if self._restart_at is None:
@@ -53,11 +53,11 @@ class WorkerWatch:
 
 
 def watch(stack: Stack, console: Console) -> None:
-    """Return never. Raises StackError when a part of the stack that is not restarted has stopped."""
+    """Never returns. Raises StackError when a part of the stack that is not restarted has stopped."""
     worker = WorkerWatch(
         stack, lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True)
     )
     while stack.is_up():
-        worker.look()
-        time.sleep(LOOK_SECONDS)
+        worker.check()
+        time.sleep(CHECK_SECONDS)
     raise StackError(f"a part of the stack stopped; see {stack.folder / 'logs'}")

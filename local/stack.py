@@ -206,8 +206,8 @@ class Stack:
             yield
 
     def restart_worker(self) -> Child | None:
-        """Start the worker again if its process has ended. None if the worker runs, or the stack has none, as
-        one that has been stopped."""
+        """Start the worker again if its process has ended. None if the worker runs, or if the stack has no
+        worker, as after `down`."""
         with self._exclusively():
             self.state = self._load(self.state)
             worker = self.state.children.get("worker")
@@ -278,7 +278,7 @@ class Stack:
         # The gateway needs a second to import and to load its model: it does so while the database starts.
         self._spawn("gateway", self._gateway_command(), self._gateway_environment())
         self._start_database(durable=durable, seed=seed)
-        # Before the functions can look whether the database knows their secret.
+        # Before the functions check whether the database accepts their secret.
         digest = hashlib.sha256(state.functions_secret.encode()).hexdigest()
         self._write_setting("functions_secret_hashes", [digest])
         self._spawn("postgrest", [postgrest_binary()], self._postgrest_environment())

@@ -187,7 +187,7 @@ Linked = Annotated[Principal, Depends(_by_link)]
 
 
 async def _public_url(request: Request, core: Core) -> str:
-    # As Mangum hands on what API Gateway, or a function URL, says itself.
+    # The event of API Gateway or of a function URL, which Mangum passes on.
     context = request.scope.get("aws.event", {}).get("requestContext", {})
     host = request.headers.get("host", "")
     return public_url(core.settings, request.url.scheme, host, context.get("domainName"))

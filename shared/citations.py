@@ -1,7 +1,7 @@
 """Citation marks and headings: the only module that writes them beside text of documents.
 
 A mark says where text is from. Documents are data: their texts and titles must not look like a mark of ours.
-What could is changed into something of the same length, so that spans into the text stay true.
+Text that does is replaced by text of the same length, so that spans into it stay valid.
 """
 
 import re
@@ -43,7 +43,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def attributed(title: str, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
+def paragraph(title: str, occurred_at: datetime | None, texts: Sequence[str], number: int) -> str:
     """A paragraph of an answer: According to "Title" (date): text text [n]. It holds no empty line."""
     # The date lets a reader see which of two documents that contradict each other is the newer.
     dated = f" ({occurred_at:%Y-%m-%d})" if occurred_at else ""
@@ -67,23 +67,23 @@ def marked(text: str, numbers: Sequence[int]) -> tuple[str, str]:
 def excerpt(title: str, text: str, nonce: str, number: int | None = None) -> str:
     """A passage for a model, between lines that no document can forge; so its number stands on such a line,
     and its text, which may be code, stays as it is."""
-    numbered = f" {mark(number)}" if number else ""
-    return f"<<source-{nonce}>>{numbered}\nTitle: {one_line(title)}\n{text}\n<<end-{nonce}>>\n"
+    label = f" {mark(number)}" if number else ""
+    return f"<<source-{nonce}>>{label}\nTitle: {one_line(title)}\n{text}\n<<end-{nonce}>>\n"
 
 
 def tool_passage(source: str | None, text: str, score: float, nonce: str, number: int | None) -> str:
     """A passage as a tool returns it to an agent's model; with a number, by which the model cites it, nothing
     in the passage looks like a mark."""
-    quoted = "\n".join([*([f"Source: {one_line(source)}"] if source else []), text])
-    numbered = ""
+    body = "\n".join([*([f"Source: {one_line(source)}"] if source else []), text])
+    label = ""
     if number is not None:
-        quoted, numbered = escape_marks(quoted), f"{mark(number)} "
-    return f"\n{numbered}score {score:.2f}\n<<passage-{nonce}>>\n{quoted}\n<<end-{nonce}>>"
+        body, label = escape_marks(body), f"{mark(number)} "
+    return f"\n{label}score {score:.2f}\n<<passage-{nonce}>>\n{body}\n<<end-{nonce}>>"
 
 
 def under_heading(title: str, uri: str | None, text: str) -> str:
-    """Text of a document under its title, for a caller's own prompt. Only that heading is of the first
-    level: those of the text are one level lower."""
+    """Text of a document under its title, for a caller's own prompt. Only the title is a heading of the first
+    level (escape_headings)."""
     heading = f"# {one_line(title)}" + (f" ({one_line(uri)})" if uri else "")
     return f"{heading}\n{text}"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-# After which a caller tries again that met a lock, or that has as many writes under way as it may have.
+# Retry-After of a call that waited too long for a lock, or that exceeds the number of a caller's writes.
 BUSY_SECONDS = "3"
 
 

@@ -1,5 +1,5 @@
 """Answers without a model: the sentences that answer best, each with its citation, and verbatim except for
-what would look like a citation.
+text that looks like a citation mark.
 
 A sentence is worth what it shares with the question in meaning (cosine of their embeddings) and in words
 (share of the question's rare words that it holds, which is what finds identifiers and numbers).
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from shared.citations import attributed
+from shared.citations import paragraph
 from shared.policy import SNIPPET_CHARACTERS, snippet
 from shared.sentences import sentences
 from shared.types import Citation, Draft, Match, Query
@@ -84,7 +84,7 @@ def best_sentences(
 
 
 def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
-    return attributed(match.title, match.occurred_at, texts, number)
+    return paragraph(match.title, match.occurred_at, texts, number)
 
 
 def _snippet(sentence: Extracted, match: Match) -> str:

@@ -54,7 +54,8 @@ def check(core: Pipeline, caller: Principal | None, clock: Callable[[], float] =
 
 
 def queue_state(core: Pipeline, clock: Callable[[], float] = time.monotonic) -> State:
-    """Whether the worker comes. Unknown without a key to sign with, or while the database is gone."""
+    """Whether a worker takes the work that is due. Unknown without a key to sign with, or while the database
+    is gone."""
     return _queue(core, probes.WORKERS.at(core, clock))
 
 

@@ -165,7 +165,7 @@ def prepared(
     embedder: Embedder, documents: Sequence[NewDocument], cut: Cut = UNSAID, guard: Guard = UNGUARDED
 ) -> list[dict[str, Any]]:
     """The documents as the database takes them, each with its chunks; all of them are embedded together.
-    Raises InvalidRequest, saying which one, EmbeddingFailed, and what the guard raises."""
+    Raises InvalidRequest, saying which one, EmbeddingFailed, and the guard's errors."""
     guard.admit(sum(len(document.text.encode("utf-8", "surrogatepass")) for document in documents))
     made = []
     for number, document in enumerate(documents):

@@ -83,8 +83,8 @@ def ingest(
     ids = [text.name for text in texts if home and text.name and _is_id(text.name)]
     there = list(named.present(core.database, caller, namespace, ids)) if ids else []
     with _noted_if_it_fails(core, caller, "knowledge.ingest", namespace):
-        made = prepared(core.embedder, list(documents.values()), cut, guard)
-        rows = dict(zip(documents, made, strict=True))
+        ready = prepared(core.embedder, list(documents.values()), cut, guard)
+        rows = dict(zip(documents, ready, strict=True))
         gone = put(there, only_present=True) if there else []
         put([name for name in documents if name not in there or name in gone], only_present=False)
     counted = Measure("gateway_knowledge_documents_ingested_total", len(documents))

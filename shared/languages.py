@@ -41,11 +41,11 @@ FUNCTION_WORDS: dict[Language, frozenset[str]] = {
         """
         a ai après au aucun aucune aura aussi autre aux avait avant avec avez avons c car ce cela celle celles
         celui ces cet cette ceux chaque chez combien comme comment d dans de depuis des dois doit doivent donc
-        dont du elle elles en encore entre es est et eux faut fois il ils j je jusque l la le les leur leurs
+        dont du elle elles en encore entre est et eux faut fois il ils j je jusque l la le les leur leurs
         lorsque lui là m ma mais me mes moi moins même n ne nos notre nous on ont ou où par pas pendant peut
         peuvent peux plus pour pourquoi puis pu qu quand que quel quelle quelles quels qui quoi s sa sans se
-        sera seront ses si son sont sous sur t ta tes ton tous tout toute toutes un une vers vos votre vous y
-        à été être était
+        sera seront ses si son sont sous sur t ta tes ton tous tout toute toutes tu un une vers vos votre vous
+        y à été être était
         """.split()  # noqa: SIM905
     ),
     "es": frozenset(

@@ -59,12 +59,12 @@ def documents(database: Database, caller: Acting, name: str, wanted: Wanted) -> 
             "metadata": wanted.metadata or {},
         }
         with about(name=name):
-            found = database.call(caller, "rag_list_named", arguments, again=True)
-        rows += found["documents"]
+            page = database.call(caller, "rag_list_named", arguments, again=True)
+        rows += page["documents"]
         # A response has a maximum of bytes, and then fewer documents than the limit.
-        is_last = wanted.offset + len(rows) >= found["total"] or not found["documents"]
+        is_last = wanted.offset + len(rows) >= page["total"] or not page["documents"]
         if is_last or len(rows) >= wanted.limit:
-            return rows, found["total"]
+            return rows, page["total"]
 
 
 def present(database: Database, caller: Acting, name: str, documents: Sequence[str]) -> dict[str, Row]:

@@ -29,7 +29,7 @@ UNDONE = {"40P01", "40001"}
 TOO_MANY_WRITES = "too_many_writes"
 # What anon hears of each of our functions.
 REFUSED = "42501"
-# PostgREST plans a call with an unknown preference, and refuses to make it. (Before version 12 it makes it.)
+# With an unknown preference, PostgREST plans a call and then refuses it. (Before version 12: makes it.)
 PLANNED_ONLY, PLANNED = {"Prefer": "handling=strict, plan=only"}, "PGRST122"
 # The function that probes call as anon, and what it takes.
 MEMBER = ("is_org_member", {"org_id": "00000000-0000-0000-0000-000000000000"})
@@ -147,7 +147,7 @@ class Database:
             # A token that is refused, or an older schema, says nothing about Postgres.
             if not code.startswith(BAD_KEY) and code not in NOT_OURS:
                 return _reach_by(code, status)
-        # PostgREST reads the catalogue to describe what anon may use.
+        # PostgREST reads the catalogue to list the functions that anon may call.
         headers = self._headers(self._anon_key)
         status = self._transport.head(f"{self._address}/", headers=headers).status_code
         if status < 300:

@@ -43,7 +43,7 @@ def merged(apps: Sequence[FastAPI]) -> dict[str, Any]:
                 # FastAPI adds a 422 to all; an app leaves it out where it never answers so.
                 responses = operation["responses"].items()
                 operation["responses"] = {
-                    status: what for status, what in responses if status in own["responses"]
+                    status: response for status, response in responses if status in own["responses"]
                 }
     return whole
 
@@ -81,13 +81,13 @@ def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
 
 def _content(message: Mapping[str, Any]) -> str:
     """Of each content type its model, by name where it has one."""
-    shown = ""
+    models = ""
     for kind, content in message.get("content", {}).items():
         schema = content.get("schema", {})
         name = schema.get("$ref", "").removeprefix(SCHEMA)
         model = f'<a href="#{escape(name)}">{escape(name)}</a>' if name else _json(schema)
-        shown += f"<p><code>{escape(kind)}</code> {model}</p>"
-    return shown
+        models += f"<p><code>{escape(kind)}</code> {model}</p>"
+    return models
 
 
 def _schemas(schemas: Mapping[str, Any]) -> Iterator[str]:

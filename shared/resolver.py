@@ -7,10 +7,9 @@ users choose have a pool of their own, and one org's never take all of its threa
 import math
 import socket
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from threading import Condition
 from time import monotonic
-from typing import Any
 
 
 class Resolver:
@@ -30,11 +29,11 @@ class Resolver:
                 raise TimeoutError
             self._running[org_id] += 1
         lookup = self._pool.submit(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        lookup.add_done_callback(lambda done: self._end(org_id, done))
-        found = lookup.result(_wait(deadline - monotonic()))
-        return list(dict.fromkeys(str(address[0]) for *_, address in found))
+        lookup.add_done_callback(lambda _: self._end(org_id))
+        results = lookup.result(_wait(deadline - monotonic()))
+        return list(dict.fromkeys(str(address[0]) for *_, address in results))
 
-    def _end(self, org_id: str, _: Future[Any]) -> None:
+    def _end(self, org_id: str) -> None:
         with self._changed:
             self._running[org_id] -= 1
             if not self._running[org_id]:

@@ -1,7 +1,6 @@
 """Lenient reading of the database's rows: an unreadable one is left out, and its id is logged.
 
-SQL refuses such rows. One may still have come past its constraints: by the deployer, or under an older
-schema."""
+SQL refuses such rows. One may still be there: of the deployer, or of an older schema."""
 
 import json
 import logging
@@ -21,17 +20,17 @@ _UNREADABLE = object()
 
 def readable(rows: Iterable[Row], read: Callable[[Row], T]) -> tuple[T, ...]:
     """The rows as `read` makes them, in order, without those that it cannot read."""
-    found = []
+    results = []
     for row in rows:
         try:
-            found.append(read(row))
+            results.append(read(row))
         except (ValueError, TypeError, AttributeError) as unreadable:
             warn(_id_of(row), type(unreadable).__name__)
-    return tuple(found)
+    return tuple(results)
 
 
 def object_of(value: Any) -> Row:
-    """Raises ValueError for what is no JSON object."""
+    """The value. Raises ValueError if it is no JSON object."""
     if not isinstance(value, dict):
         raise ValueError("not an object")
     return value

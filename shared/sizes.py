@@ -55,5 +55,5 @@ def configured(config: object, row_id: str) -> tuple[int | None, int | None]:
 def _bounded(value: Any, least: int, most: int, row_id: str) -> int | None:
     if value is None or (type(value) is int and least <= value <= most):
         return value
-    warn(row_id, "a size of chunks that cannot be")
+    warn(row_id, "an invalid chunk size")
     return None

@@ -83,7 +83,8 @@ create function public.rag_list_names()
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
-  select rag.begin_call(), rag.require_scope('documents:read', 'documents:write');
+  select rag.begin_call(),
+    rag.require_scope('documents:read', 'documents:write', 'retrievals:read', 'chat:read');
 
   select coalesce(jsonb_agg(distinct collections.name), '[]')
   from rag.collections

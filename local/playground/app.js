@@ -25,7 +25,7 @@ function signOut() {
   void offerSignIn();
 }
 
-/** What is on the page stays, so that the same user can go on. */
+/** The page keeps its content, so that the same user can go on. */
 function expire() {
   notice("Your sign-in has ended. Sign in again to go on.");
   if (byId("signin").hidden) void offerSignIn();
@@ -116,6 +116,6 @@ window.addEventListener("pageshow", ({ persisted }) => {
   leave();
   location.reload();
 });
-const known = signin.token();
-if (known) void signIn(known, signin.questions());
+const storedToken = signin.token();
+if (storedToken) void signIn(storedToken, signin.questions());
 else signOut();

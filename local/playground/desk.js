@@ -1,4 +1,4 @@
-// All that one signed-in user works with: library, sessions, conversation, evidence.
+// The workspace of one signed-in user: library, sessions, conversation, evidence.
 
 import { looking } from "./controls.js";
 import { Conversation } from "./conversation.js";
@@ -9,7 +9,7 @@ import { busy, notice, view } from "./page.js";
 import { introduce } from "./samples.js";
 import { Sessions } from "./sessions.js";
 
-// Until the next look whether a server that is gone is back, in milliseconds.
+// Between checks whether a server that is gone answers again, in milliseconds.
 const PAUSES = [1000, 2000, 4000, 8000];
 
 export class Desk {
@@ -113,7 +113,7 @@ export class Desk {
     this.#introduce();
   }
 
-  /** Say on a page without questions what can be asked. */
+  /** Show sample questions on a page without answers. */
   #introduce() {
     const { isEmpty, titles } = this.#library;
     const about = { isEmpty, name: this.#collection?.name, questions: this.#questions, titles };
@@ -135,8 +135,8 @@ export class Desk {
     notice("The server does not answer. Trying again …");
     if (this.#isWaiting) return;
     this.#isWaiting = true;
-    for (let look = 0; !this.#isEnded; look++) {
-      await new Promise((resolve) => setTimeout(resolve, PAUSES[Math.min(look, PAUSES.length - 1)]));
+    for (let attempt = 0; !this.#isEnded; attempt++) {
+      await new Promise((resolve) => setTimeout(resolve, PAUSES[Math.min(attempt, PAUSES.length - 1)]));
       if (await this.#api.isThere()) break;
     }
     this.#isWaiting = false;

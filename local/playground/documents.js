@@ -83,10 +83,10 @@ export class Documents {
     if (this.#rows.length) byId("documents").append(...items);
     else list(byId("documents"), ...items);
     this.#rows.push(...rows);
-    const shown = this.#rows.length;
+    const length = this.#rows.length;
     const total = sources.reduce((sum, collection) => sum + collection.document_count, 0);
-    const counted = total > shown ? `${shown.toLocaleString("en")} of ${count(total, "document")}` : count(shown, "document");
-    byId("documents-count").textContent = sources.length ? counted : "No collection yet: the first upload creates one.";
+    const text = total > length ? `${length.toLocaleString("en")} of ${count(total, "document")}` : count(length, "document");
+    byId("documents-count").textContent = sources.length ? text : "No collection yet: the first upload creates one.";
     byId("more-documents").hidden = source >= sources.length;
   }
 

@@ -83,7 +83,7 @@ class Inline {
     return this.#frames[0].nodes;
   }
 
-  /** Write what a token begins; where the next one may begin. */
+  /** Write the node that the token begins. Returns the place at which the next token may begin. */
   #take(token, start) {
     const end = start + token.length;
     if (token[0] === "\\") {
@@ -151,7 +151,7 @@ class Inline {
     }
   }
 
-  /** Close all frames inside of that one: what opened them is text. */
+  /** Close all frames inside of that one: their openers become text. */
   #flatten(open) {
     while (this.#frames.length > open + 1) this.#unwrap(this.#frames.length - 1);
   }

@@ -69,7 +69,7 @@ class Blocks {
     return nodes;
   }
 
-  /** Add the node of the block that begins there; where the next one begins. */
+  /** Add the node of the block that begins at that line. Returns the line at which the next block begins. */
   #block(lines, at, depth, nodes) {
     const text = this.#text(lines[at]);
     if (FENCE.test(text)) return this.#fence(lines, at, nodes);
@@ -113,13 +113,13 @@ class Blocks {
   }
 
   #quote(lines, at, depth, nodes) {
-    const quoted = [];
+    const body = [];
     for (; at < lines.length; at++) {
       const prefix = QUOTE.exec(this.#text(lines[at]));
       if (!prefix) break;
-      quoted.push({ from: lines[at].from + prefix[0].length, to: lines[at].to });
+      body.push({ from: lines[at].from + prefix[0].length, to: lines[at].to });
     }
-    nodes.append(el("blockquote", {}, this.of(quoted, depth + 1)));
+    nodes.append(el("blockquote", {}, this.of(body, depth + 1)));
     return at;
   }
 
@@ -160,9 +160,9 @@ class Blocks {
   /** The line without so much indentation, null where it has less. */
   #unindented(line, width) {
     let from = line.from;
-    for (let seen = 0; seen < width; from++) {
-      if (this.#source.text[from] === "\t") seen += 4;
-      else if (this.#source.text[from] === " ") seen += 1;
+    for (let column = 0; column < width; from++) {
+      if (this.#source.text[from] === "\t") column += 4;
+      else if (this.#source.text[from] === " ") column += 1;
       else return null;
     }
     return { from, to: line.to };

@@ -1,8 +1,8 @@
-// What several modules do to the page as a whole.
+// Operations on the whole page, for several modules.
 
 import { byId, show } from "./dom.js";
 
-// What shows a user's data, beside forms.
+// Ids of the elements that show a user's data, beside forms.
 const PLACES = ["collections", "documents", "documents-count", "uploads", "sessions", "results", "graph-view", "passage", "org", "into", "people-list", "who"];
 
 export function notice(text) {

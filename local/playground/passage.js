@@ -68,9 +68,9 @@ function spanned(text, chunk) {
 }
 
 function describe(about) {
-  const known = [about.filename, about.content_type, about.owner_id && "private", about.processing_info?.document_type];
+  const facts = [about.filename, about.content_type, about.owner_id && "private", about.processing_info?.document_type];
   const metadata = Object.entries(about.metadata).map(([key, value]) => `${key}: ${plain(value)}`);
-  return [...known.filter(Boolean), ...metadata].join(" · ");
+  return [...facts.filter(Boolean), ...metadata].join(" · ");
 }
 
 function plain(value) {

@@ -1,4 +1,4 @@
-// The empty page: what to do first, and sample questions to click.
+// The empty page: the first step, and sample questions to click.
 
 import { el, show } from "./dom.js";
 
@@ -6,7 +6,7 @@ const MOST = 4;
 // Of a title that makes a readable question, in characters.
 const LONGEST = 80;
 
-/** Fill the place. `questions` come first, then questions about the titles; `ask` is called with one that is clicked. */
+/** Fill the place. `questions` come first, then questions about the titles; `ask` is called with the question that is clicked. */
 export function introduce(place, { isEmpty, name, questions, titles }, ask) {
   if (isEmpty) {
     show(place, el("p", { text: "There is nothing here yet. Upload a file in the library, and ask about it." }));

@@ -18,8 +18,8 @@ Body = dict[str, Any]
 # Of these alone is a conversation that documents can be asked about.
 ROLES = frozenset({"user", "assistant", "system", "developer"})
 ORDERS = frozenset({"system", "developer"})
-# The model that answers over all documents that the caller sees; with a collection's name behind the prefix,
-# over those of that collection.
+# The name of the model that answers over all documents that the caller sees, and the prefix of the names that
+# end with a collection's: these answer over its documents.
 GROUNDED, GROUNDED_IN = "rag", "rag/"
 # A collection's name has at most 255.
 MODEL_CHARACTERS = len(GROUNDED_IN) + 255

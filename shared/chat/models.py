@@ -16,10 +16,10 @@ from shared.types import Principal
 log = logging.getLogger("rag")
 # Of the gateway's models, and of the caller's collections, in one answer.
 MOST = 1000
-# How long a gateway's list is reused, in seconds: callers must not cause a request each.
+# How long a gateway's list is reused, in seconds, so that callers do not cause a request each.
 FRESH_SECONDS = 60.0
-# Who is named as the owner of a model.
-US, GATEWAY = "rag", "gateway"
+# Owners of models.
+OWN, GATEWAY = "rag", "gateway"
 
 
 def models(core: Pipeline, caller: Principal) -> list[Body]:
@@ -42,20 +42,20 @@ def _names(core: Pipeline, caller: Principal) -> list[str]:
 def _list(gateway: ChatGateway) -> list[Body]:
     """The gateway's models with its default one first: alone, where the gateway does not list them."""
     try:
-        listed = list(_readable(gateway.models()))[:MOST]
+        models = list(_readable(gateway.models()))[:MOST]
     except GenerationFailed as failed:
         log.info("the gateway's list of models is not available: %s", failed.because)
-        listed = []
+        models = []
     unlisted = _model(gateway.model, owner=GATEWAY)
-    default = next((model for model in listed if model["id"] == gateway.model), unlisted)
-    return [default, *(model for model in listed if model is not default)]
+    default = next((model for model in models if model["id"] == gateway.model), unlisted)
+    return [default, *(model for model in models if model is not default)]
 
 
-def _readable(listed: list[Any]) -> Iterator[Body]:
-    """Those with a name that a request may have, and that is none of ours."""
-    for model in listed:
-        found = model if isinstance(model, dict) else {}
-        name, created, owner = found.get("id"), found.get("created"), found.get("owned_by")
+def _readable(entries: list[Any]) -> Iterator[Body]:
+    """Models whose name a request may have and is none of ours."""
+    for entry in entries:
+        model = entry if isinstance(entry, dict) else {}
+        name, created, owner = model.get("id"), model.get("created"), model.get("owned_by")
         if _is_name(name) and not is_grounded(name):
             when = created if isinstance(created, int) else 0
             yield _model(name, when, owner if _is_name(owner) else GATEWAY)
@@ -65,7 +65,7 @@ def _is_name(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MODEL_CHARACTERS and value.isprintable()
 
 
-def _model(name: str, created: int = 0, owner: str = US) -> Body:
+def _model(name: str, created: int = 0, owner: str = OWN) -> Body:
     return {"id": name, "object": "model", "created": created, "owned_by": owner}
 
 

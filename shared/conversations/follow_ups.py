@@ -1,4 +1,4 @@
-"""Whether a question depends on what was said before, by the grammar of its language.
+"""Test whether a question depends on an earlier one, by the grammar of its language.
 
 It depends where a pronoun, a possessive, a comparison or an ellipsis in it has nothing in the question itself
 to refer to. A definite noun alone ("the deadline") tells nothing: it may be the organization's only one.
@@ -28,7 +28,7 @@ _WORD = re.compile(r"\w+(?:-\w+)*")
 
 
 def is_follow_up(question: str) -> bool:
-    """Whether it can hardly be understood without what was said before."""
+    """Whether the question can hardly be understood without an earlier one."""
     line = " ".join(question.split())[:MAX_CHARACTERS].replace("’", "'")
     line = _ANNOUNCEMENT.sub("", line)
     language = language_of(line)
@@ -36,7 +36,7 @@ def is_follow_up(question: str) -> bool:
     if grammar.continuation.match(line):
         return True
     # Of the same length: places stay as they are.
-    text = grammar.idle.sub(lambda found: "·" * len(found.group()), line)
+    text = grammar.idle.sub(lambda phrase: "·" * len(phrase.group()), line)
     if grammar.preposition.match(line) and not grammar.asking.search(line):
         return True
     if _is_fragment(text, grammar, language):
@@ -57,9 +57,9 @@ def _is_fragment(text: str, grammar: Grammar, language: Language) -> bool:
 
 def _unresolved(text: str, grammar: Grammar) -> Iterator[bool]:
     """For each word of the question that refers to something: whether that is not in the question."""
-    named = [found.start() for found in grammar.noun.finditer(text)]
-    nouns = [*named, *(found.start() for found in grammar.asked_noun.finditer(text))]
-    boundaries = [found.start() for found in grammar.boundary.finditer(text)]
+    plain_nouns = _places(grammar.noun, text)
+    nouns = [*plain_nouns, *_places(grammar.asked_noun, text)]
+    boundaries = _places(grammar.boundary, text)
     yield grammar.drops_subject and not nouns
     # A clause before the main one may refer forward.
     first_end = boundaries[0] if boundaries and grammar.subordinator.match(text) else 0
@@ -70,13 +70,15 @@ def _unresolved(text: str, grammar: Grammar) -> Iterator[bool]:
     def in_another_clause(place: int) -> bool:
         return place > later or place < first_end < max(nouns, default=0)
 
-    for found in grammar.pronoun.finditer(text):
-        yield not in_another_clause(found.start())
-    for found in grammar.inverted.finditer(text):
-        place = found.start()
-        yield not (in_another_clause(place) or place > min(named, default=place))
-    for found in grammar.incomplete.finditer(text):
-        place = found.start()
+    for place in _places(grammar.pronoun, text):
+        yield not in_another_clause(place)
+    for place in _places(grammar.inverted, text):
+        yield not (in_another_clause(place) or place > min(plain_nouns, default=place))
+    for place in _places(grammar.incomplete, text):
         yield not (in_another_clause(place) or place > min(nouns, default=place))
-    for found in grammar.choice.finditer(text):
-        yield max(nouns, default=0) < found.end()
+    for choice in grammar.choice.finditer(text):
+        yield max(nouns, default=0) < choice.end()
+
+
+def _places(pattern: re.Pattern[str], text: str) -> list[int]:
+    return [match.start() for match in pattern.finditer(text)]

@@ -13,7 +13,7 @@ _WH = (
     r"wieviel|welche[mnrs]?)"
 )
 _NOUN = r"(?-i:(?!Sie\b|Ihr(?:e[mnrs]?)?\b|Ihnen\b)[A-ZÄÖÜ0-9„»\"'])"
-# Between an article and its noun: adjectives and numbers, also with what belongs to a participle.
+# Between an article and its noun: adjectives and numbers, also a participle with its complement.
 _ADJECTIVES = (
     r"(?:(?-i:[a-zäöüß-]+(?:e|en|er|es|em)|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn) ){0,3}"
     rf"(?:{_PREPOSITION} (?:\w+ ){{1,4}}?(?-i:[a-zäöüß]+(?:nde|te|ene)[mnrs]? ))?"
@@ -50,7 +50,7 @@ GERMAN = Grammar(
         rf"\bdies(?:e[mnrs]?)? (?:\w+ )?{_TIME}\w*",
         # Relative pronouns.
         rf"[,;] ?(?:{_PREPOSITION} )?(?:der|die|das|den|dem|deren|dessen|denen)\b",
-        # What follows says to what it refers: "dafür zuständig, dass".
+        # It refers to the clause that follows: "dafür zuständig, dass".
         r"\bda(?:r|ran|rauf|raus|rin|rüber|rum|runter|für|gegen|mit|nach|von|vor|zu)\b"
         r"(?=[^?]*, ?(?:dass|daß|ob|wie|wer|was|wann|wo)\b)",
         r", ?damit\b|\bdiejenigen\b",

@@ -11,7 +11,7 @@ NONE = re.compile(r"(?!)")
 class Grammar:
     """Patterns over a question in one line, each with a reason why a word refers to something, or does not.
 
-    `continuation`: a beginning that continues what was said ("and", "what about").
+    `continuation`: a beginning that continues an earlier message ("and", "what about").
     `idle`: phrases in which a pronoun or an adverb refers to nothing outside ("it rains", "there is", "this
     year", "those who"), and nouns that only frame the question ("which day").
     `pronoun`: refers to a noun of another clause. In the clause of its own, grammar rules out the subject.
@@ -19,8 +19,8 @@ class Grammar:
     `incomplete`: possessives, and phrases that lack their noun ("the second one"): any noun before serves.
     `open`: nothing in the question can complete it ("who else", a comparison with nothing).
     `choice`: a question word whose noun is missing ("which is ...?"), unless a noun follows.
-    `noun`, `asked_noun`: the beginning of what a pronoun may refer to; the latter is what is asked for
-    ("which trucks").
+    `noun`, `asked_noun`: the beginning of a noun that a pronoun may refer to; `asked_noun` is the noun that
+    the question asks for ("which trucks").
     `boundary`: between two clauses. `subordinator`: begins a clause that may stand before the main one.
     `preposition`: begins a phrase, `asking` is any question word or verb that makes a question of it.
     `drops_subject`: a pronoun as the subject is left out, and stands in the verb.

@@ -97,7 +97,7 @@ class Answered:
     """The turn, whole. `asked` is the question as it was looked for; `sub_questions` what deep reasoning
     made of it; `withheld`: nothing good enough was found, and no model was asked; `retrieval_tokens`: of the
     passages that were read. `kept` is false where the turn could not be kept: its session was deleted
-    meanwhile, or the database did not take it. A session that is not there is NIL."""
+    meanwhile, or the database did not take it. Without a session, `session_id` is NIL."""
 
     turn: Turn
     asked: str

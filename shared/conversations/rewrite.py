@@ -31,8 +31,8 @@ async def rewritten(
     *,
     marked_follow_up: bool,
 ) -> str:
-    """The question as the search gets it: unchanged, unless it depends on what was said before, or the
-    request marks it so."""
+    """The question as the search gets it: unchanged, unless it depends on an earlier one, or the request
+    marks it as a follow-up."""
     if not earlier or not (marked_follow_up or is_follow_up(question)):
         return question
     near = remembered(earlier, HISTORY_TOKENS)

@@ -22,8 +22,8 @@ def open_session(
 ) -> Session:
     """The session with its last messages, at most a hundred; without an id, or with NIL, the place of a new
     one, in the collection or else in the caller's only org. Ids are as clients write them. Raises NotFound;
-    Conflict for a session about another collection; InvalidRequest for who has several orgs and names
-    neither."""
+    Conflict for a session about another collection; InvalidRequest for a caller of several orgs who
+    names neither."""
     session_id = id_of(session_id, "session") if session_id not in (None, NIL) else None
     collection_id = id_of(collection_id, "collection") if collection_id else None
     with about(session_id=session_id, collection_id=collection_id):

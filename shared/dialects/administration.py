@@ -140,8 +140,8 @@ EventName = Literal["knowledge.ingest", "knowledge.retrieve", "knowledge.query",
 
 
 class Event(BaseModel):
-    """What a user did with knowledge: counts and a score, and never a text. `owner_id`: the user whose own
-    namespace it is, null for one of the org's. `top_score`: of the best chunk, null where there was none."""
+    """An action of a user on knowledge: counts and a score, and no text. `owner_id`: the user who owns the
+    namespace, null for one of the org's. `top_score`: of the best chunk, null where there was none."""
 
     id: str
     org_id: str

@@ -1,6 +1,6 @@
 """Names of filters that a contract does not know: ignored, and named in the response.
 
-A misspelt filter would otherwise widen a search without a word."""
+A misspelt filter would otherwise widen a search unnoticed."""
 
 from operator import not_
 from typing import Annotated, Any, Self
@@ -22,9 +22,9 @@ class NotesIgnored(BaseModel):
     def _note(cls, sent: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         filters = read(sent)
         if isinstance(sent, dict):
-            known = {*cls.model_fields, *(field.alias for field in cls.model_fields.values())}
-            unknown = sorted(str(name) for name in sent if name not in known)[:MOST_NAMES]
-            # Half a character cannot be sent.
+            fields = {*cls.model_fields, *(field.alias for field in cls.model_fields.values())}
+            unknown = sorted(str(name) for name in sent if name not in fields)[:MOST_NAMES]
+            # A lone surrogate cannot be encoded.
             filters._ignored = [name[:MOST_CHARACTERS].encode(errors="replace").decode() for name in unknown]
         return filters
 

@@ -185,21 +185,21 @@ def test_a_worker_that_died_is_restarted_and_reported(folder: Path):
     stack, printed, now = Stack(folder), list[str](), [0.0]
     watch = WorkerWatch(stack, printed.append, lambda: now[0])
 
-    def look(seconds: float) -> int:
+    def check(seconds: float) -> int:
         now[0] += seconds
-        watch.look()
+        watch.check()
         return stack.state.children["worker"].pid
 
-    first = look(0)
+    first = check(0)
     assert printed == []
     for pause in (FIRST_PAUSE, 2 * FIRST_PAUSE):
         dying = stack.state.children["worker"].process()
         assert dying is not None
         dying.kill()
         assert gone([dying])
-        assert look(0) == look(0.9 * pause) == dying.pid
+        assert check(0) == check(0.9 * pause) == dying.pid
         assert f"The worker (process {dying.pid}) stopped; see {folder}/logs/worker.log." in printed[-1]
-        restarted = look(0.1 * pause)
+        restarted = check(0.1 * pause)
         assert printed[-1] == f"The worker runs again (process {restarted})."
         assert stack.state.children["worker"].process() is not None
     assert len(printed) == 4
@@ -207,9 +207,9 @@ def test_a_worker_that_died_is_restarted_and_reported(folder: Path):
     # Once the worker has run for a while, its next end is the first again.
     psutil.Process(restarted).kill()
     assert gone([psutil.Process(restarted)])
-    look(2 * STEADY_SECONDS)
+    check(2 * STEADY_SECONDS)
     assert f"in {FIRST_PAUSE:.0f} s." in printed[-1]
-    look(FIRST_PAUSE)
+    check(FIRST_PAUSE)
     assert stack.is_up()
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.answers.prompt import request
-from shared.citations import attributed, escape_marks
+from shared.citations import escape_marks, paragraph
 from shared.context import concatenated
 from tests.shared.examples import match
 from tests.shared.test_layers import MODULES
@@ -42,10 +42,10 @@ def test_what_looks_like_a_mark_is_changed_and_nothing_else(subtests: pytest.Sub
 
 @given(st.lists(HOSTILE, min_size=1, max_size=4), HOSTILE)
 def test_a_paragraph_has_one_heading_and_one_mark_whatever_it_quotes(texts: list[str], title: str):
-    paragraph = attributed(title, None, texts, 7)
-    assert re.findall(r"\[\s*(\d+)\s*\]", paragraph) == ["7"]
-    assert len(re.findall(r'according\s+to\s*["“”]', paragraph, re.IGNORECASE)) == 1
-    assert "\n\n" not in paragraph
+    written = paragraph(title, None, texts, 7)
+    assert re.findall(r"\[\s*(\d+)\s*\]", written) == ["7"]
+    assert len(re.findall(r'according\s+to\s*["“”]', written, re.IGNORECASE)) == 1
+    assert "\n\n" not in written
 
 
 def test_looking_for_marks_is_linear():

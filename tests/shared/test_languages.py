@@ -8,8 +8,20 @@ from shared.refusals import INSUFFICIENT, insufficient
 QUESTIONS = {
     "en": ["What is the fee?", "Who is José Núñez in Málaga?", "kettle", "", "12345", "公司的年假有多少天？"],
     "de": ["Wie hoch ist die Gebühr?", "Kündigungsfrist", "was kostet das", "Wer ist Tim in London?"],
-    "fr": ["Quel est le tarif ?", "Où est-ce ?", "Qui en est responsable ?", "Et à Grenoble ?"],
-    "es": ["¿Cuál es la tarifa?", "¿Quién la firma?", "que hay de la oficina", "¿Vacaciones?"],
+    "fr": [
+        "Quel est le tarif ?",
+        "Où est-ce ?",
+        "Qui en est responsable ?",
+        "Tu as le contrat ?",
+        "Et à Grenoble ?",
+    ],
+    "es": [
+        "¿Cuál es la tarifa?",
+        "¿Quién la firma?",
+        "que hay de la oficina",
+        "Que es SAML?",
+        "¿Vacaciones?",
+    ],
 }
 
 

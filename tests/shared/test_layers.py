@@ -131,7 +131,7 @@ LAYERS = (
     ("dialects.collections", "dialects.documents", "dialects.webhooks", "dialects.index", "dialects.chat"),
     ("dialects.conversations", "dialects.conversed", "dialects.chat_sessions"),
     ("dialects.v1", "dialects.search", "dialects.similar", "dialects.contents", "dialects.answer"),
-    ("probes", "health", "stats", "dialects.retrievals", "dialects.administration"),
+    ("probes", "health", "stats", "orgs", "dialects.retrievals", "dialects.administration"),
     ("dialects.knowledge", "knowledge", "agent_tool"),
     ("callers", "once", "edge", "app", "reference"),
 )

@@ -117,7 +117,7 @@ FORGED = [
 
 
 def test_links_begin_with_an_address_that_no_request_chooses(subtests: pytest.Subtests):
-    unset, told = Settings(**PROJECT), Settings(**PROJECT, rag_public_url="https://rag.example/base")
+    unset, configured = Settings(**PROJECT), Settings(**PROJECT, rag_public_url="https://rag.example/base")
     for host, address in BY_HOST.items():
         with subtests.test(host):
             assert public_url(unset, "http", host) == address
@@ -125,6 +125,6 @@ def test_links_begin_with_an_address_that_no_request_chooses(subtests: pytest.Su
         with subtests.test(host), pytest.raises(PublicUrlUnset, match="RAG_PUBLIC_URL"):
             public_url(unset, "https", host)
     for host in [*BY_HOST, *FORGED]:
-        assert public_url(told, "http", host) == "https://rag.example/base"
-        assert public_url(told, "http", host, "x.on.aws") == "https://rag.example/base"
+        assert public_url(configured, "http", host) == "https://rag.example/base"
+        assert public_url(configured, "http", host, "x.on.aws") == "https://rag.example/base"
         assert public_url(unset, "http", host, "x.on.aws") == "https://x.on.aws"

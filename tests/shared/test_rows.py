@@ -56,4 +56,4 @@ def test_a_size_of_chunks_that_cannot_be_is_none(logged: list[str], subtests: py
         with subtests.test(wrong=wrong):
             assert configured({"chunk_size": wrong, "chunk_overlap": 5}, "a") == (None, 5)
             assert configured({"chunk_size": 64, "chunk_overlap": -1}, "a") == (64, None)
-    assert set(logged) == {"row a cannot be read (a size of chunks that cannot be)"}
+    assert set(logged) == {"row a cannot be read (an invalid chunk size)"}

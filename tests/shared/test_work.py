@@ -712,7 +712,7 @@ def test_pauses_double_and_end():
 def test_a_model_that_the_settings_do_not_have_postpones_a_document(
     core: Pipeline, people: People, world: World, worker: Worker, home: str
 ):
-    """The deployer has to change something, not whoever brought it: it is stored once that is done."""
+    """The deployer has to change a setting, not the user who sent the document; then it is stored."""
     brought = bring(core, people.ann, home, "The kiln is hot.")
     with passages.deployed_with(world, embedding_model="former", other_embedding_models=[]):
         assert worker.work() == Done(claimed=1, postponed=1)

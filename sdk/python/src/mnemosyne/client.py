@@ -70,9 +70,9 @@ class Mnemosyne:
         """Audit events, the latest first, a page of at most 100. For admins: a key with the scope admin."""
 
         def fetch(offset: int) -> Page[AuditEvent]:
-            wanted = query(limit=limit, offset=offset, namespace=namespace, event=event)
-            found = AuditEvents.of(self._transport.send(Request("GET", "/events", wanted)))
-            return Page.of(found.data, found.pagination, fetch)
+            parameters = query(limit=limit, offset=offset, namespace=namespace, event=event)
+            events = AuditEvents.of(self._transport.send(Request("GET", "/events", parameters)))
+            return Page.of(events.data, events.pagination, fetch)
 
         return fetch(offset)
 

@@ -69,9 +69,9 @@ class AsyncMnemosyne:
         """Audit events, the latest first, a page of at most 100. For admins: a key with the scope admin."""
 
         async def fetch(offset: int) -> AsyncPage[AuditEvent]:
-            wanted = query(limit=limit, offset=offset, namespace=namespace, event=event)
-            found = AuditEvents.of(await self._transport.send(Request("GET", "/events", wanted)))
-            return AsyncPage.of(found.data, found.pagination, fetch)
+            parameters = query(limit=limit, offset=offset, namespace=namespace, event=event)
+            events = AuditEvents.of(await self._transport.send(Request("GET", "/events", parameters)))
+            return AsyncPage.of(events.data, events.pagination, fetch)
 
         return await fetch(offset)
 

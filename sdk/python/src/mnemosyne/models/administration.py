@@ -45,7 +45,7 @@ class Orgs(Model):
 
 
 class AuditEvent(Model):
-    """What a user did with knowledge. `owner_id`: the user whose own namespace it is; None is the org's."""
+    """An action of a user on knowledge. `owner_id`: the user who owns the namespace; None for the org's."""
 
     id: str
     org_id: str
