@@ -1,4 +1,4 @@
-"""What persisting reads, straight through PostgREST: parts of a few megabytes that make up the index."""
+"""The functions that persist an index, called through PostgREST: each response has a few megabytes of it."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from tests.actors import Actor, World, vector
 from tests.conftest import People
 
 Row = dict[str, Any]
-LONG = "The kettle is hot. \N{GRINNING FACE} " * 60_000
+LONG = "\N{GRINNING FACE}" * 1_200_000
 TEXTS = ["short", LONG, "short too"]
 
 
 def index(world: World, people: People) -> str:
-    """An index of these texts, the second with 50 chunks of 100,000 characters; its id."""
+    """An index of these texts, the second with 600 chunks; its id."""
     people.ann.put([vector(1)], collection="i", external_id="first")
     ((collection,),) = world.sql("select id::text from rag.collections where org_id = %s", people.acme.id)
     world.sql(
@@ -26,9 +26,9 @@ def index(world: World, people: People) -> str:
     world.sql(
         "insert into rag.chunks (org_id, document_id, collection_id, ordinal, content, span_start, span_end, "
         "  token_count, source_type, embedding_model, embedding) "
-        "select first.org_id, documents.id, first.collection_id, place, repeat('k', 100000), 0, 100000, 1, "
+        "select first.org_id, documents.id, first.collection_id, place, 'k', 0, 1, 1, "
         "  'doc', first.embedding_model, first.embedding "
-        "from rag.chunks as first, rag.documents, generate_series(0, 49) as place "
+        "from rag.chunks as first, rag.documents, generate_series(0, 599) as place "
         "where first.org_id = %s and documents.org_id = %s and documents.external_id = '2'",
         people.acme.id, people.acme.id,
     )  # fmt: skip
@@ -49,19 +49,19 @@ def test_a_response_has_a_maximum_of_bytes_and_the_parts_are_the_index(
     _, listed = answer(people.ann, "rag_list_to_persist", collection_id=collection)
     ids = [row["id"] for row in listed]
     size, rows = answer(people.ann, "rag_read_to_persist", collection_id=collection, document_ids=ids)
-    # The fourth megabyte ends with the third document.
+    # The long document, the third, has more than four megabytes with its first chunks.
     *_, long = rows
     assert (len(rows), size < 12 << 20) == (3, True)
     assert (len(long["content"]), long["length"]) == (10**6, len(LONG))
-    assert (len(long["chunks"]), long["chunk_count"]) == (39, 50)
-    place = {"document_id": long["id"], "updated_at": long["updated_at"], "first": 39}
+    assert (len(long["chunks"]), long["chunk_count"]) == (256, 600)
+    place = {"document_id": long["id"], "updated_at": long["updated_at"], "first": 0}
     size, chunks = answer(people.ann, "rag_read_chunks_to_persist", collection_id=collection, **place)
-    assert (len(chunks), size < 5 << 20) == (11, True)
+    assert (len(chunks), size < 5 << 20) == (512, True)
 
     read = [
         (document["name"], document["content"], len(list(chunks)))
         for document, chunks in Reading(core.database, people.ann.principal, "i").documents()
     ]
-    counts = [0, 50, 0]
+    counts = [0, 600, 0]
     assert read[0] == ("first", "0", 1)
     assert read[1:] == [(str(place), text, counts[place - 1]) for place, text in enumerate(TEXTS, 1)]
