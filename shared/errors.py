@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-# Retry-After of a call that waited too long for a lock, or that exceeds the number of a caller's writes.
+# Retry-After of a call that did not get a lock in time, or whose user has too many writes running.
 BUSY_SECONDS = "3"
 
 
@@ -315,7 +315,7 @@ def about(**details: Any) -> Iterator[None]:
         raise
 
 
-# What our SQL functions raise.
+# The errors that our SQL functions raise, by SQLSTATE.
 RAISED: Mapping[str, Callable[..., RagError]] = {
     "PT400": InvalidRequest,
     "PT403": Forbidden,

@@ -25,13 +25,13 @@ NO_ANSWER = {None, "502", "503", "504"}
 NOT_DONE = {"PGRST000", "PGRST002", "57P03", "08001"}
 # It was undone for the sake of another transaction, which has what it wanted by now: a deadlock, above all.
 UNDONE = {"40P01", "40001"}
-# The user had as many changes running as one user may have: nothing was done (rag.begin_write).
+# The user had too many writes running at the same time: nothing was done (rag.begin_write).
 TOO_MANY_WRITES = "too_many_writes"
 # What anon hears of each of our functions.
 REFUSED = "42501"
 # With an unknown preference, PostgREST plans a call and then refuses it. (Before version 12: makes it.)
 PLANNED_ONLY, PLANNED = {"Prefer": "handling=strict, plan=only"}, "PGRST122"
-# The function that probes call as anon, and what it takes.
+# The function that probes call as anon, and its arguments.
 MEMBER = ("is_org_member", {"org_id": "00000000-0000-0000-0000-000000000000"})
 # How PostgREST's codes begin for a token that it does not take.
 BAD_KEY = "PGRST30"
@@ -41,7 +41,7 @@ NOT_OURS = {"PGRST202", "PGRST106", "42883", "3F000"}
 PERHAPS_DONE = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
 
 
-# Carries the secret that shows where a call comes from (sql/09_admission.sql).
+# Header of the functions' secret (sql/09_admission.sql).
 SECRET_HEADER = "X-Rag-Functions-Secret"  # noqa: S105  # a name
 
 
@@ -178,7 +178,7 @@ class Database:
 
 
 def _as_answer(response: httpx.Response) -> None:
-    """The client of PostgREST calls its json method."""
+    """Replaces the response's json method, which the client of PostgREST calls."""
     response.__class__ = Answer
 
 

@@ -1,6 +1,6 @@
-"""Lenient reading of the database's rows: an unreadable one is left out, and its id is logged.
+"""Lenient reading of the database's rows: an unreadable row is left out, and its id is logged.
 
-SQL refuses such rows. One may still be there: of the deployer, or of an older schema."""
+SQL refuses such rows. A table may still have one: the deployer wrote it, or an older schema accepted it."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ T = TypeVar("T")
 Row = dict[str, Any]
 # The names that rows have for their own ids, the most specific first.
 IDS = ("chunk_id", "id", "document_id")
-# The number that Python cannot read: of more than 4,300 digits.
+# Stands for a number that Python cannot read, of more than 4,300 digits.
 _UNREADABLE = object()
 
 
@@ -30,7 +30,7 @@ def readable(rows: Iterable[Row], read: Callable[[Row], T]) -> tuple[T, ...]:
 
 
 def object_of(value: Any) -> Row:
-    """The value. Raises ValueError if it is no JSON object."""
+    """The value, if it is a JSON object. Raises ValueError."""
     if not isinstance(value, dict):
         raise ValueError("not an object")
     return value

@@ -40,7 +40,7 @@ returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
   select not exists (
-    -- As an array: jsonb_path_query takes time that grows with the square of what it finds.
+    -- As an array: the time of jsonb_path_query grows with the square of the number of its results.
     select from jsonb_array_elements(
       jsonb_path_query_array(value, 'strict $.** ? (@.type() == "number")')) as found (number)
     where abs(found.number::numeric) >= 1e300 or scale(found.number::numeric) > 300);
@@ -58,7 +58,7 @@ as $$
   end;
 $$;
 
--- Whether the value is a whole number within these bounds. Null, the value of an absent key, is.
+-- Whether the value is a whole number within these bounds. Null, the value of an absent key, is accepted.
 create function rag.is_whole(value jsonb, lowest integer, highest integer)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -70,8 +70,8 @@ as $$
   end;
 $$;
 
--- Raises PT400 for JSON that no caller may supply: of more than so many bytes, where a number of them is given, or with
--- unreadable numbers. Each exposed function that takes JSON calls it first, because every conversion renders numbers.
+-- Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or with unreadable numbers. Each exposed function
+-- that takes JSON calls it before it converts the JSON, because every conversion renders numbers.
 create function rag.check_json(name text, value jsonb, bytes integer default null)
 returns void
 language plpgsql immutable security invoker set search_path = ''

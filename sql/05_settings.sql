@@ -8,7 +8,7 @@ create table rag.settings (
   -- The model of the functions: rag_match assumes it when filters.model does not say.
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
-  -- Further models that chunks may be stored of, while a deployment changes its model.
+  -- Further models whose embeddings may be stored, while a deployment changes its model.
   other_embedding_models text[] not null default '{}',
   -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
   exact_rows integer not null default 12000 check (exact_rows >= 0),
@@ -35,14 +35,14 @@ create table rag.settings (
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   -- After so many milliseconds the graph is followed no further.
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
-  -- SHA-256 of the secret that our functions send, in hexadecimal; of two secrets while one replaces the other.
+  -- SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
   -- Whether callers without that secret may call all exposed functions.
   open_to_direct_callers boolean not null default false,
-  -- How many calls of one user run at the same time, of those that may take long: reads and writes of direct
-  -- callers, and writes of our functions. Keep the last well below PostgREST's pool of connections (db-pool).
+  -- The maximum of concurrent calls of one user, for calls that may take long: reads and writes of direct callers,
+  -- and writes of our functions. Keep the last well below PostgREST's pool of connections (db-pool).
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
@@ -58,7 +58,8 @@ grant select on rag.settings to authenticated;
 
 insert into rag.settings default values;
 
--- Raises PT400 for models that are none of the deployment's. The deployer, in SQL, may store chunks of any.
+-- Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the
+-- deployer's) may store embeddings of any model.
 create function rag.check_models(models text[])
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -66,10 +67,10 @@ as $$
 declare
   unknown text;
 begin
-  select asked.model into unknown
-  from unnest(models) as asked (model)
+  select candidate.model into unknown
+  from unnest(models) as candidate (model)
   cross join rag.settings
-  where asked.model <> all (settings.embedding_model || settings.other_embedding_models)
+  where candidate.model <> all (settings.embedding_model || settings.other_embedding_models)
   limit 1;
   if found and auth.uid() is not null then
     raise exception '% is not an embedding model of this deployment', left(unknown, 100)

@@ -64,8 +64,8 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
--- Who creates what the request creates: the user; the nil UUID for the anonymous caller of the index API, whose token
--- is that of a member (shared/sign.py), and for a database session without a token.
+-- The user who creates the rows of this request (created_by). It is the nil UUID for the anonymous caller of the index
+-- API, whose token is that of a member (shared/sign.py), and for a database session without a token.
 create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''

@@ -1,8 +1,8 @@
--- Who may call an exposed function. Browsers call a short list of readers with the user's token alone. Every
--- other exposed function also requires a secret header, which only our own functions send: the secret shows where
--- a call comes from, and opens nothing that the token does not. Row security decides as without it.
+-- Admission of calls to exposed functions. Browsers call a short list of readers with the user's token alone. Every
+-- other exposed function also requires a secret header, which only our own functions send. The secret shows that a
+-- call comes from them. It gives no access to data: row security depends on the token alone.
 --
--- rag.settings holds the SHA-256 of the secret, and of the next one while it is rotated. The header reaches SQL
+-- rag.settings holds the SHA-256 of the secret, and during a rotation that of the next secret. The header reaches SQL
 -- in request.headers, which PostgREST sets. A direct database session has none and is not checked. A role other
 -- than anon and authenticated is not checked either: its token was signed by our own functions.
 
@@ -31,8 +31,8 @@ as $$
     and rag.functions_secret_status() <> 'ok';
 $$;
 
--- Raises PT413 for a direct call of more than a megabyte, and PT400 for one that does not state its size. A request
--- without both headers has no body, unless it is a POST of HTTP/2.
+-- Raises PT413 for a direct call of more than a megabyte, and PT400 for a call that does not state its size. A request
+-- with neither header has no body, unless it is a POST of HTTP/2.
 create function rag.check_direct_size()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -63,7 +63,7 @@ begin
 end;
 $$;
 
--- Take one of the user's `most` slots of that kind for the rest of the transaction; false when all are taken. A slot
+-- Take one of the user's `most` slots of that kind for the rest of the transaction; false when no slot is free. A slot
 -- is an advisory lock, because a read-only transaction cannot count in a table.
 create function rag.take_slot(kind text, most integer)
 returns boolean
@@ -79,8 +79,8 @@ begin
 end;
 $$;
 
--- First statement of the readers that browsers may call directly. Our functions' calls of these have a rate limit;
--- direct calls have a limit of how many run at the same time (PT429).
+-- First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct
+-- calls of one user have a limit of concurrency (PT429).
 create function rag.begin_direct_read()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -90,7 +90,7 @@ begin
     perform rag.check_direct_size();
     perform rag.require_org();
     if not rag.take_slot('read', (select direct_reads_per_user from rag.settings)) then
-      raise exception 'You have as many searches running as one user may have. Please wait for one of them.'
+      raise exception 'You have too many searches running at the same time. Please wait until one of them ends.'
         using errcode = 'PT429', detail = 'too_many_reads';
     end if;
   end if;
@@ -99,9 +99,9 @@ end;
 $$;
 
 -- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
--- these functions to direct callers. It returns true, so that it can be the first variable of a function. It waits
--- for no lock longer than three seconds from here on, until the end of the transaction with its deferred triggers:
--- PostgREST has few connections, and a call that waits holds one.
+-- these functions to direct callers. It returns true, so that it can initialize the first variable of a function.
+-- It sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few
+-- connections, and a waiting call occupies a connection.
 create function rag.begin_call()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -123,8 +123,8 @@ begin
 end;
 $$;
 
--- The same for functions that may take as long as their time-out of a minute. One user has few of them running at the
--- same time (PT503).
+-- First statement of guarded functions that may take a minute, their time-out: rag.begin_call, and a limit of
+-- concurrency for each user (PT503).
 create function rag.begin_write()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -139,15 +139,15 @@ begin
   if coalesce(current_setting('request.headers', true), '') <> '' and not rag.take_slot('write', (
     select case when is_direct then direct_writes_per_user else writes_per_user end from rag.settings))
   then
-    raise exception 'You have as many changes running as one user may have. Please wait for one of them.'
+    raise exception 'You have too many changes running at the same time. Please wait until one of them ends.'
       using errcode = 'PT503', detail = 'too_many_writes';
   end if;
   return true;
 end;
 $$;
 
--- For the exception handler of a function that met a lock: PT409 for a direct caller, to whom PostgREST would answer
--- 500, and PT503 for our functions.
+-- For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom
+-- PostgREST would answer 500, and PT503 for our functions.
 create function rag.refuse_locked()
 returns void
 language plpgsql volatile security invoker set search_path = ''

@@ -3,8 +3,8 @@
 -- functions (57_manage_collections.sql); a collection also comes into being with the first document that names
 -- it.
 
--- Whether the value may be a collection's config: the keys that are known have the types and bounds that their readers
--- rely on. An overlap takes the functions' 512 tokens where no size is given.
+-- Whether the value may be a collection's config: the known keys have the types and bounds that the functions rely on.
+-- Without chunk_size, chunk_overlap must be below 512, the functions' default.
 create function rag.is_config(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -28,7 +28,7 @@ create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
-  -- Who created it. This grants nothing.
+  -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
   description text check (length(description) <= 2000 and rag.shows_only(description)),

@@ -7,7 +7,7 @@ create table rag.documents (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
-  -- Who created it. This grants nothing.
+  -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
   -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
@@ -107,21 +107,21 @@ grant insert (org_id, id, collection_id, owner_id, external_id, source_type, tit
   size_bytes, processing_info, created_at, updated_at)
   on rag.documents to authenticated;
 
--- A collection that a member deleted. Documents of its own visibility do not count: the policy asks row security.
+-- For collections that a member deleted. Row security applies to the documents in this condition.
 create policy "a deleted collection is seen by those who see documents in it" on rag.collections
   as restrictive for select to authenticated
   using (deleted_at is null or exists (
     select from rag.documents
     where documents.org_id = collections.org_id and documents.collection_id = collections.id));
 
--- Deletes the collection's documents that the caller may delete, whatever API or statement deletes the collection.
--- PT409 where there are some and rag_delete_collection was called without cascade (rag.cascade is false).
+-- Deletes the collection's documents that the caller may delete. It runs for every statement that deletes a collection.
+-- PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade is false).
 --
 -- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
 -- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
 -- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
 -- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
--- the deployer is no user and leaves none either. The worker removes deleted collections without documents.
+-- a database session without a user leaves none either. The worker removes deleted collections without documents.
 create function rag.delete_documents_of_collection()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -147,12 +147,12 @@ begin
 end;
 $$;
 
--- Triggers fire in the order of their names: this one before the check of the foreign key (RI_ConstraintTrigger).
+-- Triggers fire in the order of their names: this trigger before the check of the foreign key (RI_ConstraintTrigger).
 create trigger "Documents are deleted with their collection" after delete on rag.collections
   for each row execute function rag.delete_documents_of_collection();
 
--- A collection may be deleted while a document is on its way into it. The error is the foreign key's, as if the row
--- had not come back.
+-- A collection may be deleted while another transaction inserts a document into it. The error is that of the foreign
+-- key, as if the row of the collection had not come back.
 create function rag.require_undeleted_collection()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -165,7 +165,7 @@ begin
       where collections.org_id = added.org_id and collections.id = added.collection_id
         and collections.deleted_at is null)
   ) then
-    raise exception 'the collection was deleted' using errcode = 'foreign_key_violation';
+    raise exception 'the collection was deleted' using errcode = '23503';
   end if;
   return null;
 end;

@@ -3,8 +3,8 @@
 -- leakproof operators (= on uuid and text, < on timestamptz), reach an index. Only rag_put_document writes
 -- chunks, from the document row itself, so the copies cannot disagree.
 
--- Whether the value may say where in its document a chunk stands: page_number, page_end and section have the types that
--- their readers rely on.
+-- Whether the value may be a chunk's place in its document: page_number, page_end and section have the types that the
+-- functions rely on.
 create function rag.is_place(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -39,7 +39,7 @@ create table rag.chunks (
   -- Where in the document it stands: page_number, page_end, section.
   metadata jsonb not null default '{}' check (rag.is_place(metadata)),
   primary key (org_id, id),
-  -- With what a document's count of tokens needs.
+  -- With token_count, so that the sum of a document's tokens is read from the index alone.
   unique (org_id, document_id, ordinal) include (token_count),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check (span_end > span_start)
@@ -89,9 +89,9 @@ create policy "a bound key stays in its collection" on rag.chunks
 grant select, insert, update, delete on rag.chunks to authenticated;
 
 -- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
--- that is not within the text. Postgres finds a character of a text by counting from its beginning: for every chunk of a
--- long text, that takes quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from the
--- blocks that hold it.
+-- that is not within the text, and for spans that repeat the text many times: a short call would need much memory.
+-- Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, that takes
+-- quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its blocks.
 create function rag.texts_of(content text, chunks jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''
@@ -99,12 +99,13 @@ as $$
 declare
   bytes constant bytea := convert_to(content, 'UTF8');
   size constant integer := length(bytes);
-  -- Of each block the first byte and the first character, both counted from 0; and where the text ends.
+  -- The first byte and the first character of each block, both counted from 0; last, the end of the text.
   first_bytes integer[] := array[0];
   first_characters integer[] := array[0];
   next_byte integer := 0;
   characters integer := 0;
-  texts text[];
+  starts integer[];
+  ends integer[];
 begin
   for block in 1..(size + 4095) / 4096 loop
     next_byte := least(block * 4096, size);
@@ -117,26 +118,33 @@ begin
     first_bytes[block + 1] := next_byte;
     first_characters[block + 1] := characters;
   end loop;
-  texts := array(
-    select case when span.first >= 0 and span.last > span.first and span.last <= characters then substr(
+  select array_agg((item.body ->> 'span_start')::integer order by item.place),
+    array_agg((item.body ->> 'span_end')::integer order by item.place)
+  into starts, ends
+  from jsonb_array_elements(chunks) with ordinality as item (body, place);
+  if exists (
+    select from unnest(starts, ends) as span (first, last)
+    where (span.first >= 0 and span.last > span.first and span.last <= characters) is not true)
+  then
+    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
+  elsif (select sum(span.last - span.first) from unnest(starts, ends) as span (first, last))
+    > greatest(8::bigint * characters, 1000000)
+  then
+    raise exception 'the chunks repeat the document''s text more than eight times'
+      using errcode = 'PT400', detail = 'spans_too_long';
+  end if;
+  return array(
+    select substr(
       convert_from(substring(bytes from first_bytes[held.first] + 1
         for first_bytes[held.last + 1] - first_bytes[held.first]), 'UTF8'),
-      span.first - first_characters[held.first] + 1, span.last - span.first) end
-    from jsonb_array_elements(chunks) with ordinality as item (body, place)
-    cross join lateral (
-      select (item.body ->> 'span_start')::integer as first, (item.body ->> 'span_end')::integer as last
-      offset 0
-    ) as span
+      span.first - first_characters[held.first] + 1, span.last - span.first)
+    from unnest(starts, ends) with ordinality as span (first, last, place)
     cross join lateral (
       select width_bucket(span.first, first_characters) as first,
         width_bucket(span.last - 1, first_characters) as last
       offset 0
     ) as held
-    order by item.place);
-  if array_position(texts, null) > 0 then
-    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
-  end if;
-  return texts;
+    order by span.place);
 end;
 $$;
 

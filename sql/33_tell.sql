@@ -34,7 +34,7 @@ begin
         -- It has gone by now: the next look does not see it.
         null;
       when lock_not_available then
-        -- At the end of the transaction, where the function that was called can catch nothing any more.
+        -- This runs at the end of the transaction, where the exception handler of the called function has ended.
         perform rag.refuse_locked();
     end;
   end loop;
@@ -53,7 +53,7 @@ declare
     when tg_op = 'INSERT' or old.loads is not null then 'collection.created'
     else 'collection.updated' end;
 begin
-  -- The deletion of a deleted collection was told already.
+  -- The event was sent when a member deleted the collection.
   if collection.loads is not null or collection.deleted_at is not null then
     return null;
   end if;
@@ -104,7 +104,7 @@ begin
     where collections.org_id = document.org_id and collections.id = document.collection_id
       and collections.deleted_at is null)
   then
-    -- It went with its collection or after it, of which is told.
+    -- The collection was deleted too, and has an event of its own.
     return null;
   end if;
   perform rag.tell(document.org_id, document.collection_id, document.owner_id, event, object);

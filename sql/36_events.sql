@@ -1,6 +1,6 @@
 -- What was done with knowledge, by whom and when: an audit trail that holds counts and a score, and never a text or a
--- question. The functions write it, each request's as its caller and for nobody else; the org's admins read it: its
--- counts include private documents. Nobody changes or deletes it: the deployer prunes it, in SQL.
+-- question. The functions write each event as the caller of the request. The org's admins read the events; members do
+-- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes, in SQL.
 
 create table rag.events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -85,8 +85,8 @@ begin
 end;
 $$;
 
--- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and how
--- many there are; namespace and event narrow them. PT403 for a caller who administers no org.
+-- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and their
+-- number; namespace and event filter them. PT403 for a caller who administers no org.
 create function public.rag_list_events(
   "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
 )

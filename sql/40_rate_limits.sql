@@ -7,7 +7,7 @@ create table rag.rate_limits (
   -- A user, or an API key: rag.caller_id().
   caller_id uuid not null,
   -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: kilobytes of
-  -- text that a user, with all keys, has had stored by functions that answer when it is stored.
+  -- text that a user, with all keys, sent to functions that store it before they answer.
   bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
@@ -121,10 +121,9 @@ begin
 end;
 $$;
 
--- One request, or `amount` of them, of a function, or `amount` kilobytes of the bucket ingest: a row for each
--- limit that the caller stands under, with where its window stands now. Admitted only if all windows have room, and then counted in all, else in
--- none: a caller is let through exactly as often as each limit says. One round trip. It returns rows and
--- never raises for a limit, since raising would roll the count back.
+-- Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the caller,
+-- with the state of its window. The call is admitted only if all windows have room, and then counted in all, else in
+-- none. One round trip. It returns rows and never raises for a limit, since raising would roll the count back.
 create function public.rag_hit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
@@ -143,7 +142,7 @@ begin
   elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
     raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
   elsif bucket = 'ingest' then
-    -- No request, but a part of one that has been counted.
+    -- This call belongs to a request that has been counted.
     return query
     select requests, window_seconds, counted.*
     from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;

@@ -3,8 +3,8 @@
 
 -- What a list shows of a document.
 create type rag.document as (
-  id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text, source_type text,
-  uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
+  id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text,
+  source_type text, uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
   status text, error_code text, error_message text, processing_info jsonb, chunk_count bigint,
   total_tokens bigint, step text, attempts integer, created_at timestamptz, updated_at timestamptz,
   processed_at timestamptz
@@ -17,7 +17,7 @@ as $$
   select document.id, document.org_id, document.collection_id, document.owner_id, document.created_by,
     document.external_id, document.title, document.source_type, document.uri, document.lang, document.metadata,
     document.filename, document.content_type, document.size_bytes,
-    -- Of one that failed: the hash of what could not be read, although an earlier version may still be found.
+    -- For a failed document, the hash of its latest original, although searches may still find an earlier version.
     coalesce(
       case when document.status = 'failed' then (
         select originals.content_hash from rag.originals
@@ -28,7 +28,7 @@ as $$
     coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
     document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,
     document.updated_at,
-    -- Without a job: when it was stored, or changed last.
+    -- Without a job: the time of the last change.
     case when document.status <> 'processing' then coalesce(job.finished_at, document.updated_at) end
   from (
     select count(*) as chunks, coalesce(sum(chunks.token_count), 0) as tokens
@@ -62,12 +62,12 @@ begin
 end;
 $$;
 
--- Bring a document: its row, its original and its job, all or none. document: title; optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
--- labels, metadata, filename, content_type, size_bytes, and bytes in base64, url, or the path of an object that the
--- caller has uploaded (rag_begin_upload), which again is the same document. One of the same external_id takes
--- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
--- the id of the document in hint, and for a deleted collection; PT429 for one more than the org's tier allows, PT413
--- for a larger file, PT404 for an upload that nobody expects.
+-- Add a document: its row, its original and its job, all or none. document: title; optionally private, external_id,
+-- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes; and
+-- bytes in base64, url, or the path of an object that the caller has uploaded (rag_begin_upload). A repeated path is the
+-- same document. A document of the same external_id replaces the older, which searches find until the job is done. PT409
+-- for bytes that the collection has already, with the id of the document in hint, and for a deleted collection; PT429
+-- for more documents and PT413 for larger files than the org's tier allows; PT404 for an unknown upload.
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''

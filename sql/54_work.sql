@@ -93,8 +93,8 @@ end;
 $$;
 
 -- The document as it was read, in place of what was there before: found from now on. document: title, content,
--- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search
--- filters by, where they are known; bytes, in base64, that an address gave. chunks: as rag_put_document takes them.
+-- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, where
+-- they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
 language plpgsql volatile security invoker set search_path = ''
@@ -148,9 +148,9 @@ begin
 end;
 $$;
 
--- The job failed, and why. retry_seconds: after which it is due again; null: never, and the document has the error.
--- is_attempt: false does not count the attempt. A job that is due again leaves its document alone, and does not wait
--- for the document's lock, which may be the one that the job could not get.
+-- End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document gets
+-- the error. is_attempt: false does not count the attempt. For a job that is due again, the document is neither changed
+-- nor locked: its lock may be the lock that the job could not get.
 create function public.rag_fail_job(
   code text, message text, retry_seconds integer default null, is_attempt boolean default true
 )

@@ -13,8 +13,8 @@ create type rag.new_document as (
 create type rag.stored as (place integer, document_id uuid, replaced boolean, chunk_count integer);
 
 -- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
--- relations} in reading order. The texts are those of the spans. names: what it names, {name, kind, said, weight}; relations: how these
--- are related, {subject, type, object, confidence}. Without names nobody has looked, and the worker will.
+-- relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, said, weight};
+-- relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.
 create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
 
 -- document: org_id, title, content and embedding_model; optionally external_id, collection
@@ -58,7 +58,8 @@ as $$
     case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
     coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
     fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
-    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model, item.body -> 'chunks')::rag.new_document order by item.place)
+    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model,
+    item.body -> 'chunks')::rag.new_document order by item.place)
   from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
     jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
       uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
@@ -237,7 +238,7 @@ begin
     select documents.*
     from rag.documents
     where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
-    -- Otherwise the chunks may be cut from other documents too, before these are left out.
+    -- Without this, the planner may call rag.texts_of for other documents too, before it filters them out.
     offset 0
   ) as stored
   cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.texts_of(stored.content, chunked.chunks)))

@@ -70,16 +70,16 @@ begin
 end;
 $$;
 
--- Raises PT400 for what cannot be a config (rag.is_config), and where the changes that make it what it is choose an
--- embedding model that is none of the deployment's.
+-- Raises PT400 for an invalid config (rag.is_config). changes: the part of the config that this call sets; its embedding
+-- model must be one of the deployment's.
 create function rag.check_config(config jsonb, changes jsonb)
 returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if not rag.is_config(config) then
-    raise exception 'config: chunk_size is 32 to 8000, chunk_overlap 0 to 4000 and less than chunk_size, '
-      'embedding_model a text, enable_hybrid_search and enable_knowledge_graph are booleans; 2000 bytes in all'
+    raise exception 'config: chunk_size must be 32 to 8000, chunk_overlap 0 to 4000 and below chunk_size, '
+      'embedding_model a string, enable_hybrid_search and enable_knowledge_graph booleans; at most 2000 bytes in all'
       using errcode = 'PT400', detail = 'invalid_config';
   end if;
   perform rag.check_models(array[changes ->> 'embedding_model']);
@@ -178,7 +178,7 @@ create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
 as $$
-  -- Retrieval checks its collection with retrievals:read.
+  -- Retrieval looks its collection up with the scope retrievals:read.
   select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
 
   select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
@@ -205,7 +205,7 @@ begin
   perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
   perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
   if rag.owner_named(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
-    raise exception 'a collection of others cannot take the name of a user''s own'
+    raise exception 'a name that ends in :u: and a user''s id is for a collection of that user'
       using errcode = 'PT400', detail = 'invalid_name';
   end if;
   if config ? 'embedding_model'
@@ -240,8 +240,8 @@ exception when lock_not_available then
 end;
 $$;
 
--- cascade: with its documents; without it one that has some stays, PT409. Private documents of others neither go nor
--- count, unless the caller is an admin: they keep the collection for their owners (21_documents.sql).
+-- cascade: its documents are deleted too; without cascade, PT409 if the collection has documents. Unless the caller is an
+-- admin, private documents of others are neither deleted nor counted: their owners keep the collection (21_documents.sql).
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -271,7 +271,7 @@ create policy "the worker removes deleted collections" on rag.collections
 
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
 
--- For the worker: remove the deleted collections that have no document; how many.
+-- For the worker: remove the deleted collections that have no document, and return their number.
 create function public.rag_remove_deleted_collections()
 returns bigint
 language sql volatile security invoker set search_path = ''

@@ -19,9 +19,9 @@ create type rag.scope as (
   ignored_filters text[]
 );
 
--- The keys of the filters that no search knows, of which a response tells: the caller may have misspelt one, and finds
--- more than it asked for. Null where there are none; at most twenty, without what no header may have. In a header as
--- well, since an empty result has no row that could tell.
+-- The unknown keys of the filters; null if there are none. A response names them, because a misspelt key widens a search.
+-- At most twenty, with ? for each character that a header may not have: they are in a header as well, since an empty
+-- result has no row.
 create function rag.ignored_filters(filters jsonb, known jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''

@@ -12,7 +12,7 @@ create type rag.hit as (
 -- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
 -- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
 -- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
--- ignored_filters: the keys of the filters that no search knows, the same in each row; null where there are none.
+-- ignored_filters: the unknown keys of the filters, the same in each row; null if there are none.
 create type rag.found as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,

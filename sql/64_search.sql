@@ -1,7 +1,7 @@
 -- Search by meaning, by word, or by both, in one call.
 
 -- mode: semantic (needs query_vector), keyword (query_text), hybrid (both) or hierarchical (both: the best
--- documents first, then their best chunks); the latter two are keyword where there is no query_vector. filters: the
+-- documents first, then their best chunks). Without query_vector, hybrid and hierarchical become keyword. filters: the
 -- fields of rag.filters. expand_context: so many neighbouring chunks join each text, on both sides. half_life_days:
 -- older documents are held back; null: not. fusion: mean or rrf. prefer: source types that come first where all else
 -- is equal.

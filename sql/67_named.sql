@@ -70,7 +70,7 @@ create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
-  -- Whoever writes, deletes or searches by name; lists of documents find the collection themselves.
+  -- The scopes of those who write, delete or search by name. Lists of documents look the collection up themselves.
   select rag.begin_call(),
     rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
 
@@ -154,7 +154,7 @@ declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
   facets uuid[];
-  most_characters constant integer := least(coalesce(characters, 100000), 100000);
+  most_characters constant integer := greatest(least(coalesce(characters, 100000), 100000), 0);
 begin
   perform rag.check_json('metadata', rag_list_named.metadata, 65536);
   facets := array(
@@ -175,7 +175,7 @@ begin
       select sized.*, sum(sized.bytes) over (order by sized.created_at, sized.id) - sized.bytes as bytes_before
       from (
         select listed.*, least(octet_length(documents.content), 4 * most_characters)
-          -- Joined to something, it is not compressed.
+          -- The result of || is not compressed.
           + pg_column_size(documents.metadata || '{}') as bytes
         from listed
         join rag.documents on documents.org_id = home.org_id and documents.id = listed.id

@@ -72,7 +72,7 @@ as $$
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
--- A document's chunks from `first` on: at most `most`, and at most four megabytes.
+-- A document's chunks from `first` on: at most `most`, and at most 512, which are four megabytes.
 create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -88,14 +88,14 @@ as $$
   ) as page;
 $$;
 
--- One document, with its first chunks and how many it has, and of its text a million characters from
--- first_character on, with the text's length. Later parts of the text come without chunks.
+-- One document: a million characters of its text from first_character on, the text's length, the number of its chunks,
+-- and with the first part of the text the first chunks.
 create function rag.persisted_document(home rag.collections, document_id uuid, first_character integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
   select jsonb_build_object('id', documents.id,
-    -- One that has no name of its own goes by its id, and keeps that name: unless somebody else has it.
+    -- A document without an external_id has its id as its name, unless another document has that as its external_id.
     'name', case when documents.external_id is not null or not exists (
         select from rag.documents as other
         where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
@@ -120,8 +120,8 @@ as $$
   where documents.org_id = home.org_id and documents.id = persisted_document.document_id;
 $$;
 
--- Those of the documents that are still there, the oldest first, as rag.persisted_document has them: each as it is at
--- this moment, and none after four megabytes. The caller asks again for the rest.
+-- The documents that still exist, the oldest first, each as rag.persisted_document reads it now. A response ends after
+-- four megabytes: the caller asks again for the rest.
 create function public.rag_read_to_persist(
   collection_id uuid, document_ids uuid[], first_character integer default 0
 )
@@ -156,7 +156,7 @@ begin
 end;
 $$;
 
--- Up to a thousand chunks of a document from that one on, and none after four megabytes; PT409 when it is no longer as it was then.
+-- A document's chunks from `first` on, as many as rag.persisted_chunks returns; PT409 if the document has changed.
 create function public.rag_read_chunks_to_persist(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )

@@ -182,8 +182,8 @@ begin
 end;
 $$;
 
--- Take the name. With overwrite the collection that has it is deleted as rag_delete_collection deletes one. Of two who
--- load under one name the second waits here, and then finds it taken.
+-- Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls load
+-- under one name, the second waits here, and then the name is taken.
 create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''

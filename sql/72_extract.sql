@@ -124,8 +124,8 @@ begin
 end;
 $$;
 
--- The reading of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, brought anew,
--- retitled or deleted, or it is not the user's to see any more. with_document: the document is locked too.
+-- The extraction of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, replaced,
+-- retitled or deleted, or the user may no longer see it. with_document: the document is locked too.
 create function rag.held_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
@@ -254,8 +254,8 @@ end;
 $$;
 
 -- It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and the
--- row says so. Without a code nothing is wrong: it is left for another turn, and the attempt does not count. The
--- document is not locked: its lock may be the one that the reading could not get.
+-- row has the error. Without a code there is no error: the extraction is due again, and the attempt does not count. The
+-- document is not locked: its lock may be the lock that the extraction could not get.
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
   prompt_tokens bigint default 0, completion_tokens bigint default 0

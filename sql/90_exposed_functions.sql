@@ -13,7 +13,7 @@ begin
       ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
       ('direct', 'rag_widen(uuid[],integer)'),
-      -- These neither read nor write anything of an org's: policies ask the first, health checks the second.
+      -- Policies call the first, health checks the second. Neither returns documents.
       ('unguarded', 'is_org_member(uuid)'),
       ('unguarded', 'rag_health()'),
       -- Only the worker's role calls these.

@@ -38,7 +38,7 @@ OPEN_TO_BROWSERS = {
     "rag_similar",
     "rag_widen",
 }
-# Targets that every scope opens.
+# Targets that a key with any scope may call.
 OPEN_TO_EVERY_SCOPE = {"GET /v1/orgs", "rag_list_orgs"}
 
 # Targets whose rightful request shows and changes nothing that is recognised: counters, states, links, files.
@@ -56,7 +56,7 @@ WITHOUT_EFFECT = {
     "rag_keep_content",
     "rag_measure",
 }
-# SQL functions without a rightful call: it would take the jobs of other orgs from the worker, or do its work.
+# SQL functions that the sweep calls only as an attacker: a valid one would do the worker's work for all orgs.
 WITHOUT_CONTROL = {
     "rag_claim_deliveries",
     "rag_claim_extractions",

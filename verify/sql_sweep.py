@@ -57,8 +57,8 @@ def _attack_function(sweep: Sweep, function: sql_functions.SqlFunction) -> Itera
 
 
 def _attack_scopes(sweep: Sweep, function: sql_functions.SqlFunction, owner: Person) -> Iterator[Finding]:
-    """Key tokens of the owner: one scope that does not suffice, then every scope but those that the refusal
-    names. Row security refuses some calls without a name of a scope: of these, only the first is checked."""
+    """Call with one scope, which must not suffice, then with every scope that the refusal does not name. Row
+    security refuses some calls without naming a scope: for these, only the first call is checked."""
     for scope in SCOPES:
         response, effect = sweep.effect(function, bearer(sweep.actors.key_token(owner, [scope])))
         if not effect:
@@ -73,7 +73,7 @@ def _attack_scopes(sweep: Sweep, function: sql_functions.SqlFunction, owner: Per
 
 
 def _call_without_secret(sweep: Sweep, function: sql_functions.SqlFunction) -> Iterator[Finding]:
-    """The admin's own request, sent as a browser would: refused, unless browsers may call the function."""
+    """Send the admin's valid request without the secret: refused, unless browsers may call the function."""
     if function.name in examples.OPEN_TO_BROWSERS | examples.OF_THE_WORKER:
         return
     request = function.request(sweep.objects.shared, optional=True)

@@ -40,7 +40,7 @@ returns boolean
 language sql immutable security invoker set search_path = ''
 as $$
   select not exists (
-    -- As an array: jsonb_path_query takes time that grows with the square of what it finds.
+    -- As an array: the time of jsonb_path_query grows with the square of the number of its results.
     select from jsonb_array_elements(
       jsonb_path_query_array(value, 'strict $.** ? (@.type() == "number")')) as found (number)
     where abs(found.number::numeric) >= 1e300 or scale(found.number::numeric) > 300);
@@ -58,7 +58,7 @@ as $$
   end;
 $$;
 
--- Whether the value is a whole number within these bounds. Null, the value of an absent key, is.
+-- Whether the value is a whole number within these bounds. Null, the value of an absent key, is accepted.
 create function rag.is_whole(value jsonb, lowest integer, highest integer)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -70,8 +70,8 @@ as $$
   end;
 $$;
 
--- Raises PT400 for JSON that no caller may supply: of more than so many bytes, where a number of them is given, or with
--- unreadable numbers. Each exposed function that takes JSON calls it first, because every conversion renders numbers.
+-- Raises PT400 for JSON with more than `bytes` bytes (null: no limit), or with unreadable numbers. Each exposed function
+-- that takes JSON calls it before it converts the JSON, because every conversion renders numbers.
 create function rag.check_json(name text, value jsonb, bytes integer default null)
 returns void
 language plpgsql immutable security invoker set search_path = ''
@@ -101,7 +101,7 @@ create table rag.settings (
   -- The model of the functions: rag_match assumes it when filters.model does not say.
   embedding_model text not null default 'text-embedding-3-small'
     check (length(embedding_model) between 1 and 100),
-  -- Further models that chunks may be stored of, while a deployment changes its model.
+  -- Further models whose embeddings may be stored, while a deployment changes its model.
   other_embedding_models text[] not null default '{}',
   -- Up to this many candidate rows a match scans them all; above, it asks the HNSW index.
   exact_rows integer not null default 12000 check (exact_rows >= 0),
@@ -128,14 +128,14 @@ create table rag.settings (
   mentions_read integer not null default 100 check (mentions_read between 10 and 10000),
   -- After so many milliseconds the graph is followed no further.
   graph_milliseconds integer not null default 200 check (graph_milliseconds between 1 and 10000),
-  -- SHA-256 of the secret that our functions send, in hexadecimal; of two secrets while one replaces the other.
+  -- SHA-256 of the secret that our functions send, in hexadecimal. Two hashes are valid during a rotation.
   functions_secret_hashes text[] not null default '{}'
     check (cardinality(functions_secret_hashes) <= 2
       and array_to_string(functions_secret_hashes, ',', '') ~ '^([0-9a-f]{64}(,[0-9a-f]{64})?)?$'),
   -- Whether callers without that secret may call all exposed functions.
   open_to_direct_callers boolean not null default false,
-  -- How many calls of one user run at the same time, of those that may take long: reads and writes of direct
-  -- callers, and writes of our functions. Keep the last well below PostgREST's pool of connections (db-pool).
+  -- The maximum of concurrent calls of one user, for calls that may take long: reads and writes of direct callers,
+  -- and writes of our functions. Keep the last well below PostgREST's pool of connections (db-pool).
   direct_reads_per_user integer not null default 3 check (direct_reads_per_user between 1 and 100),
   direct_writes_per_user integer not null default 2 check (direct_writes_per_user between 1 and 100),
   writes_per_user integer not null default 8 check (writes_per_user between 1 and 100)
@@ -151,7 +151,8 @@ grant select on rag.settings to authenticated;
 
 insert into rag.settings default values;
 
--- Raises PT400 for models that are none of the deployment's. The deployer, in SQL, may store chunks of any.
+-- Raises PT400 for an embedding model that rag.settings does not list. A database session without a user (the
+-- deployer's) may store embeddings of any model.
 create function rag.check_models(models text[])
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -159,10 +160,10 @@ as $$
 declare
   unknown text;
 begin
-  select asked.model into unknown
-  from unnest(models) as asked (model)
+  select candidate.model into unknown
+  from unnest(models) as candidate (model)
   cross join rag.settings
-  where asked.model <> all (settings.embedding_model || settings.other_embedding_models)
+  where candidate.model <> all (settings.embedding_model || settings.other_embedding_models)
   limit 1;
   if found and auth.uid() is not null then
     raise exception '% is not an embedding model of this deployment', left(unknown, 100)
@@ -271,8 +272,8 @@ as $$
   select coalesce((auth.jwt() -> 'rag' ->> 'key')::uuid, auth.uid());
 $$;
 
--- Who creates what the request creates: the user; the nil UUID for the anonymous caller of the index API, whose token
--- is that of a member (shared/sign.py), and for a database session without a token.
+-- The user who creates the rows of this request (created_by). It is the nil UUID for the anonymous caller of the index
+-- API, whose token is that of a member (shared/sign.py), and for a database session without a token.
 create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''
@@ -310,11 +311,11 @@ revoke all on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bou
 grant execute on function rag.has_scope(text[]), rag.require_scope(text[]), rag.bound_collection(), rag.caller_id(),
   rag.creator_id(), rag.sought_hash(), rag.held_lease(), rag.reads_metrics() to authenticated;
 
--- Who may call an exposed function. Browsers call a short list of readers with the user's token alone. Every
--- other exposed function also requires a secret header, which only our own functions send: the secret shows where
--- a call comes from, and opens nothing that the token does not. Row security decides as without it.
+-- Admission of calls to exposed functions. Browsers call a short list of readers with the user's token alone. Every
+-- other exposed function also requires a secret header, which only our own functions send. The secret shows that a
+-- call comes from them. It gives no access to data: row security depends on the token alone.
 --
--- rag.settings holds the SHA-256 of the secret, and of the next one while it is rotated. The header reaches SQL
+-- rag.settings holds the SHA-256 of the secret, and during a rotation that of the next secret. The header reaches SQL
 -- in request.headers, which PostgREST sets. A direct database session has none and is not checked. A role other
 -- than anon and authenticated is not checked either: its token was signed by our own functions.
 
@@ -343,8 +344,8 @@ as $$
     and rag.functions_secret_status() <> 'ok';
 $$;
 
--- Raises PT413 for a direct call of more than a megabyte, and PT400 for one that does not state its size. A request
--- without both headers has no body, unless it is a POST of HTTP/2.
+-- Raises PT413 for a direct call of more than a megabyte, and PT400 for a call that does not state its size. A request
+-- with neither header has no body, unless it is a POST of HTTP/2.
 create function rag.check_direct_size()
 returns void
 language plpgsql stable security invoker set search_path = ''
@@ -375,7 +376,7 @@ begin
 end;
 $$;
 
--- Take one of the user's `most` slots of that kind for the rest of the transaction; false when all are taken. A slot
+-- Take one of the user's `most` slots of that kind for the rest of the transaction; false when no slot is free. A slot
 -- is an advisory lock, because a read-only transaction cannot count in a table.
 create function rag.take_slot(kind text, most integer)
 returns boolean
@@ -391,8 +392,8 @@ begin
 end;
 $$;
 
--- First statement of the readers that browsers may call directly. Our functions' calls of these have a rate limit;
--- direct calls have a limit of how many run at the same time (PT429).
+-- First statement of the readers that browsers may call directly. Calls by our functions have a rate limit; direct
+-- calls of one user have a limit of concurrency (PT429).
 create function rag.begin_direct_read()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -402,7 +403,7 @@ begin
     perform rag.check_direct_size();
     perform rag.require_org();
     if not rag.take_slot('read', (select direct_reads_per_user from rag.settings)) then
-      raise exception 'You have as many searches running as one user may have. Please wait for one of them.'
+      raise exception 'You have too many searches running at the same time. Please wait until one of them ends.'
         using errcode = 'PT429', detail = 'too_many_reads';
     end if;
   end if;
@@ -411,9 +412,9 @@ end;
 $$;
 
 -- First statement of all other exposed functions. Raises PT403 for a direct call, unless rag.settings opens
--- these functions to direct callers. It returns true, so that it can be the first variable of a function. It waits
--- for no lock longer than three seconds from here on, until the end of the transaction with its deferred triggers:
--- PostgREST has few connections, and a call that waits holds one.
+-- these functions to direct callers. It returns true, so that it can initialize the first variable of a function.
+-- It sets a lock time-out of three seconds for the transaction, including its deferred triggers: PostgREST has few
+-- connections, and a waiting call occupies a connection.
 create function rag.begin_call()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -435,8 +436,8 @@ begin
 end;
 $$;
 
--- The same for functions that may take as long as their time-out of a minute. One user has few of them running at the
--- same time (PT503).
+-- First statement of guarded functions that may take a minute, their time-out: rag.begin_call, and a limit of
+-- concurrency for each user (PT503).
 create function rag.begin_write()
 returns boolean
 language plpgsql volatile security invoker set search_path = ''
@@ -451,15 +452,15 @@ begin
   if coalesce(current_setting('request.headers', true), '') <> '' and not rag.take_slot('write', (
     select case when is_direct then direct_writes_per_user else writes_per_user end from rag.settings))
   then
-    raise exception 'You have as many changes running as one user may have. Please wait for one of them.'
+    raise exception 'You have too many changes running at the same time. Please wait until one of them ends.'
       using errcode = 'PT503', detail = 'too_many_writes';
   end if;
   return true;
 end;
 $$;
 
--- For the exception handler of a function that met a lock: PT409 for a direct caller, to whom PostgREST would answer
--- 500, and PT503 for our functions.
+-- For the exception handler of a function that did not get a lock in time: PT409 for a direct caller, to whom
+-- PostgREST would answer 500, and PT503 for our functions.
 create function rag.refuse_locked()
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -622,8 +623,8 @@ grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_or
 -- functions (57_manage_collections.sql); a collection also comes into being with the first document that names
 -- it.
 
--- Whether the value may be a collection's config: the keys that are known have the types and bounds that their readers
--- rely on. An overlap takes the functions' 512 tokens where no size is given.
+-- Whether the value may be a collection's config: the known keys have the types and bounds that the functions rely on.
+-- Without chunk_size, chunk_overlap must be below 512, the functions' default.
 create function rag.is_config(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -647,7 +648,7 @@ create table rag.collections (
   org_id uuid not null references rag.orgs (id) on delete cascade,
   id uuid not null default gen_random_uuid(),
   owner_id uuid,
-  -- Who created it. This grants nothing.
+  -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
   name text not null check (length(name) between 1 and 255),
   description text check (length(description) <= 2000 and rag.shows_only(description)),
@@ -810,7 +811,7 @@ create table rag.documents (
   id uuid not null default gen_random_uuid(),
   collection_id uuid not null,
   owner_id uuid,
-  -- Who created it. This grants nothing.
+  -- The user who created it. No permission depends on this.
   created_by uuid not null default rag.creator_id(),
   -- The caller's own name for it, when there is one: putting the same name again replaces the document.
   external_id text check (length(external_id) between 1 and 500),
@@ -910,21 +911,21 @@ grant insert (org_id, id, collection_id, owner_id, external_id, source_type, tit
   size_bytes, processing_info, created_at, updated_at)
   on rag.documents to authenticated;
 
--- A collection that a member deleted. Documents of its own visibility do not count: the policy asks row security.
+-- For collections that a member deleted. Row security applies to the documents in this condition.
 create policy "a deleted collection is seen by those who see documents in it" on rag.collections
   as restrictive for select to authenticated
   using (deleted_at is null or exists (
     select from rag.documents
     where documents.org_id = collections.org_id and documents.collection_id = collections.id));
 
--- Deletes the collection's documents that the caller may delete, whatever API or statement deletes the collection.
--- PT409 where there are some and rag_delete_collection was called without cascade (rag.cascade is false).
+-- Deletes the collection's documents that the caller may delete. It runs for every statement that deletes a collection.
+-- PT409 if there are such documents and rag_delete_collection was called without cascade (rag.cascade is false).
 --
 -- Private documents of others stay, and so must the collection. A member does not see whether there are any, and must
 -- not learn it. So the row of every collection that a member deletes comes back as deleted, with its id: whether
 -- documents are left in it makes no difference to the statement, its errors, or its duration. Keys, webhooks and
 -- sessions refer to the row that was deleted, and go or change with it. An admin sees all documents and leaves none;
--- the deployer is no user and leaves none either. The worker removes deleted collections without documents.
+-- a database session without a user leaves none either. The worker removes deleted collections without documents.
 create function rag.delete_documents_of_collection()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -950,12 +951,12 @@ begin
 end;
 $$;
 
--- Triggers fire in the order of their names: this one before the check of the foreign key (RI_ConstraintTrigger).
+-- Triggers fire in the order of their names: this trigger before the check of the foreign key (RI_ConstraintTrigger).
 create trigger "Documents are deleted with their collection" after delete on rag.collections
   for each row execute function rag.delete_documents_of_collection();
 
--- A collection may be deleted while a document is on its way into it. The error is the foreign key's, as if the row
--- had not come back.
+-- A collection may be deleted while another transaction inserts a document into it. The error is that of the foreign
+-- key, as if the row of the collection had not come back.
 create function rag.require_undeleted_collection()
 returns trigger
 language plpgsql volatile security invoker set search_path = ''
@@ -968,7 +969,7 @@ begin
       where collections.org_id = added.org_id and collections.id = added.collection_id
         and collections.deleted_at is null)
   ) then
-    raise exception 'the collection was deleted' using errcode = 'foreign_key_violation';
+    raise exception 'the collection was deleted' using errcode = '23503';
   end if;
   return null;
 end;
@@ -988,8 +989,8 @@ grant execute on function rag.deleted_collection(), rag.delete_documents_of_coll
 -- leakproof operators (= on uuid and text, < on timestamptz), reach an index. Only rag_put_document writes
 -- chunks, from the document row itself, so the copies cannot disagree.
 
--- Whether the value may say where in its document a chunk stands: page_number, page_end and section have the types that
--- their readers rely on.
+-- Whether the value may be a chunk's place in its document: page_number, page_end and section have the types that the
+-- functions rely on.
 create function rag.is_place(value jsonb)
 returns boolean
 language sql immutable security invoker set search_path = ''
@@ -1024,7 +1025,7 @@ create table rag.chunks (
   -- Where in the document it stands: page_number, page_end, section.
   metadata jsonb not null default '{}' check (rag.is_place(metadata)),
   primary key (org_id, id),
-  -- With what a document's count of tokens needs.
+  -- With token_count, so that the sum of a document's tokens is read from the index alone.
   unique (org_id, document_id, ordinal) include (token_count),
   foreign key (org_id, document_id) references rag.documents (org_id, id) on delete cascade,
   check (span_end > span_start)
@@ -1074,9 +1075,9 @@ create policy "a bound key stays in its collection" on rag.chunks
 grant select, insert, update, delete on rag.chunks to authenticated;
 
 -- The texts of chunks, {span_start, span_end} in characters of the document's text, in their order. PT400 for a span
--- that is not within the text. Postgres finds a character of a text by counting from its beginning: for every chunk of a
--- long text, that takes quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from the
--- blocks that hold it.
+-- that is not within the text, and for spans that repeat the text many times: a short call would need much memory.
+-- Postgres finds a character of a text by counting from its beginning: for every chunk of a long text, that takes
+-- quadratic time. Here the text is read once, in blocks of 4,096 bytes, and a chunk is cut from its blocks.
 create function rag.texts_of(content text, chunks jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''
@@ -1084,12 +1085,13 @@ as $$
 declare
   bytes constant bytea := convert_to(content, 'UTF8');
   size constant integer := length(bytes);
-  -- Of each block the first byte and the first character, both counted from 0; and where the text ends.
+  -- The first byte and the first character of each block, both counted from 0; last, the end of the text.
   first_bytes integer[] := array[0];
   first_characters integer[] := array[0];
   next_byte integer := 0;
   characters integer := 0;
-  texts text[];
+  starts integer[];
+  ends integer[];
 begin
   for block in 1..(size + 4095) / 4096 loop
     next_byte := least(block * 4096, size);
@@ -1102,26 +1104,33 @@ begin
     first_bytes[block + 1] := next_byte;
     first_characters[block + 1] := characters;
   end loop;
-  texts := array(
-    select case when span.first >= 0 and span.last > span.first and span.last <= characters then substr(
+  select array_agg((item.body ->> 'span_start')::integer order by item.place),
+    array_agg((item.body ->> 'span_end')::integer order by item.place)
+  into starts, ends
+  from jsonb_array_elements(chunks) with ordinality as item (body, place);
+  if exists (
+    select from unnest(starts, ends) as span (first, last)
+    where (span.first >= 0 and span.last > span.first and span.last <= characters) is not true)
+  then
+    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
+  elsif (select sum(span.last - span.first) from unnest(starts, ends) as span (first, last))
+    > greatest(8::bigint * characters, 1000000)
+  then
+    raise exception 'the chunks repeat the document''s text more than eight times'
+      using errcode = 'PT400', detail = 'spans_too_long';
+  end if;
+  return array(
+    select substr(
       convert_from(substring(bytes from first_bytes[held.first] + 1
         for first_bytes[held.last + 1] - first_bytes[held.first]), 'UTF8'),
-      span.first - first_characters[held.first] + 1, span.last - span.first) end
-    from jsonb_array_elements(chunks) with ordinality as item (body, place)
-    cross join lateral (
-      select (item.body ->> 'span_start')::integer as first, (item.body ->> 'span_end')::integer as last
-      offset 0
-    ) as span
+      span.first - first_characters[held.first] + 1, span.last - span.first)
+    from unnest(starts, ends) with ordinality as span (first, last, place)
     cross join lateral (
       select width_bucket(span.first, first_characters) as first,
         width_bucket(span.last - 1, first_characters) as last
       offset 0
     ) as held
-    order by item.place);
-  if array_position(texts, null) > 0 then
-    raise exception 'a chunk''s span is not within its document' using errcode = 'PT400', detail = 'span_outside';
-  end if;
-  return texts;
+    order by span.place);
 end;
 $$;
 
@@ -2224,7 +2233,7 @@ begin
         -- It has gone by now: the next look does not see it.
         null;
       when lock_not_available then
-        -- At the end of the transaction, where the function that was called can catch nothing any more.
+        -- This runs at the end of the transaction, where the exception handler of the called function has ended.
         perform rag.refuse_locked();
     end;
   end loop;
@@ -2243,7 +2252,7 @@ declare
     when tg_op = 'INSERT' or old.loads is not null then 'collection.created'
     else 'collection.updated' end;
 begin
-  -- The deletion of a deleted collection was told already.
+  -- The event was sent when a member deleted the collection.
   if collection.loads is not null or collection.deleted_at is not null then
     return null;
   end if;
@@ -2294,7 +2303,7 @@ begin
     where collections.org_id = document.org_id and collections.id = document.collection_id
       and collections.deleted_at is null)
   then
-    -- It went with its collection or after it, of which is told.
+    -- The collection was deleted too, and has an event of its own.
     return null;
   end if;
   perform rag.tell(document.org_id, document.collection_id, document.owner_id, event, object);
@@ -2508,8 +2517,8 @@ revoke all on function rag.bounds_of(text), public.rag_measure(jsonb) from publi
 grant execute on function rag.bounds_of(text), public.rag_measure(jsonb) to authenticated;
 
 -- What was done with knowledge, by whom and when: an audit trail that holds counts and a score, and never a text or a
--- question. The functions write it, each request's as its caller and for nobody else; the org's admins read it: its
--- counts include private documents. Nobody changes or deletes it: the deployer prunes it, in SQL.
+-- question. The functions write each event as the caller of the request. The org's admins read the events; members do
+-- not, because the counts include private documents. No user changes or deletes an event: the deployer prunes, in SQL.
 
 create table rag.events (
   org_id uuid not null references rag.orgs (id) on delete cascade,
@@ -2594,8 +2603,8 @@ begin
 end;
 $$;
 
--- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and how
--- many there are; namespace and event narrow them. PT403 for a caller who administers no org.
+-- {"total", "events": [...]}: a page of the events of the orgs that the caller administers, the latest first, and their
+-- number; namespace and event filter them. PT403 for a caller who administers no org.
 create function public.rag_list_events(
   "limit" integer default 20, "offset" integer default 0, namespace text default null, event text default null
 )
@@ -3046,7 +3055,7 @@ create table rag.rate_limits (
   -- A user, or an API key: rag.caller_id().
   caller_id uuid not null,
   -- rag: the rag pair; api: all other functions; day: both, with all keys of a user, by their tier. ingest: kilobytes of
-  -- text that a user, with all keys, has had stored by functions that answer when it is stored.
+  -- text that a user, with all keys, sent to functions that store it before they answer.
   bucket text not null check (bucket in ('rag', 'api', 'day', 'ingest')),
   window_seconds integer not null check (window_seconds in (1, 60, 3600, 86400)),
   started_at timestamptz not null,
@@ -3160,10 +3169,9 @@ begin
 end;
 $$;
 
--- One request, or `amount` of them, of a function, or `amount` kilobytes of the bucket ingest: a row for each
--- limit that the caller stands under, with where its window stands now. Admitted only if all windows have room, and then counted in all, else in
--- none: a caller is let through exactly as often as each limit says. One round trip. It returns rows and
--- never raises for a limit, since raising would roll the count back.
+-- Count `amount` requests of a function, or `amount` kilobytes of the bucket ingest: a row for each limit of the caller,
+-- with the state of its window. The call is admitted only if all windows have room, and then counted in all, else in
+-- none. One round trip. It returns rows and never raises for a limit, since raising would roll the count back.
 create function public.rag_hit(
   function text, bucket text, requests integer, window_seconds integer, amount integer default 1
 )
@@ -3182,7 +3190,7 @@ begin
   elsif bucket not in ('rag', 'api', 'ingest') or window_seconds not in (1, 60, 3600, 86400) then
     raise exception 'unknown bucket or window' using errcode = 'PT400', detail = 'invalid_limit';
   elsif bucket = 'ingest' then
-    -- No request, but a part of one that has been counted.
+    -- This call belongs to a request that has been counted.
     return query
     select requests, window_seconds, counted.*
     from rag.count_hits(auth.uid(), bucket, requests, window_seconds, amount) as counted;
@@ -4858,8 +4866,8 @@ grant execute on function rag.webhook_of(uuid), public.rag_list_webhooks(uuid),
 
 -- What a list shows of a document.
 create type rag.document as (
-  id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text, source_type text,
-  uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
+  id uuid, org_id uuid, collection_id uuid, owner_id uuid, created_by uuid, external_id text, title text,
+  source_type text, uri text, lang text, metadata jsonb, filename text, content_type text, size_bytes bigint, content_hash text,
   status text, error_code text, error_message text, processing_info jsonb, chunk_count bigint,
   total_tokens bigint, step text, attempts integer, created_at timestamptz, updated_at timestamptz,
   processed_at timestamptz
@@ -4872,7 +4880,7 @@ as $$
   select document.id, document.org_id, document.collection_id, document.owner_id, document.created_by,
     document.external_id, document.title, document.source_type, document.uri, document.lang, document.metadata,
     document.filename, document.content_type, document.size_bytes,
-    -- Of one that failed: the hash of what could not be read, although an earlier version may still be found.
+    -- For a failed document, the hash of its latest original, although searches may still find an earlier version.
     coalesce(
       case when document.status = 'failed' then (
         select originals.content_hash from rag.originals
@@ -4883,7 +4891,7 @@ as $$
     coalesce(document.error_code, job.error_code), coalesce(document.error_message, job.error_message),
     document.processing_info, counted.chunks, counted.tokens, job.step, job.attempts, document.created_at,
     document.updated_at,
-    -- Without a job: when it was stored, or changed last.
+    -- Without a job: the time of the last change.
     case when document.status <> 'processing' then coalesce(job.finished_at, document.updated_at) end
   from (
     select count(*) as chunks, coalesce(sum(chunks.token_count), 0) as tokens
@@ -4917,12 +4925,12 @@ begin
 end;
 $$;
 
--- Bring a document: its row, its original and its job, all or none. document: title; optionally private, external_id, source_type, uri, lang, occurred_at, origin, author, state,
--- labels, metadata, filename, content_type, size_bytes, and bytes in base64, url, or the path of an object that the
--- caller has uploaded (rag_begin_upload), which again is the same document. One of the same external_id takes
--- the place of the older, which is found until it is done. PT409 for bytes that the collection has already, with
--- the id of the document in hint, and for a deleted collection; PT429 for one more than the org's tier allows, PT413
--- for a larger file, PT404 for an upload that nobody expects.
+-- Add a document: its row, its original and its job, all or none. document: title; optionally private, external_id,
+-- source_type, uri, lang, occurred_at, origin, author, state, labels, metadata, filename, content_type, size_bytes; and
+-- bytes in base64, url, or the path of an object that the caller has uploaded (rag_begin_upload). A repeated path is the
+-- same document. A document of the same external_id replaces the older, which searches find until the job is done. PT409
+-- for bytes that the collection has already, with the id of the document in hint, and for a deleted collection; PT429
+-- for more documents and PT413 for larger files than the org's tier allows; PT404 for an unknown upload.
 create function public.rag_add_document(collection_id uuid, document jsonb)
 returns setof rag.document
 language plpgsql volatile security invoker set search_path = ''
@@ -5271,8 +5279,8 @@ end;
 $$;
 
 -- The document as it was read, in place of what was there before: found from now on. document: title, content,
--- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search
--- filters by, where they are known; bytes, in base64, that an address gave. chunks: as rag_put_document takes them.
+-- embedding_model, processing_info; filename, content_type, size_bytes and the fields that a search filters by, where
+-- they are known; bytes, in base64, of a document from an address. chunks: as rag_put_document takes them.
 create function public.rag_complete_job(document jsonb, chunks jsonb)
 returns integer
 language plpgsql volatile security invoker set search_path = ''
@@ -5326,9 +5334,9 @@ begin
 end;
 $$;
 
--- The job failed, and why. retry_seconds: after which it is due again; null: never, and the document has the error.
--- is_attempt: false does not count the attempt. A job that is due again leaves its document alone, and does not wait
--- for the document's lock, which may be the one that the job could not get.
+-- End a job that failed, with its error. The job is due again after retry_seconds; null: never, and the document gets
+-- the error. is_attempt: false does not count the attempt. For a job that is due again, the document is neither changed
+-- nor locked: its lock may be the lock that the job could not get.
 create function public.rag_fail_job(
   code text, message text, retry_seconds integer default null, is_attempt boolean default true
 )
@@ -5378,8 +5386,8 @@ create type rag.new_document as (
 create type rag.stored as (place integer, document_id uuid, replaced boolean, chunk_count integer);
 
 -- The chunks that a document is to have, as an array of {span_start, span_end, token_count, embedding, metadata, names,
--- relations} in reading order. The texts are those of the spans. names: what it names, {name, kind, said, weight}; relations: how these
--- are related, {subject, type, object, confidence}. Without names nobody has looked, and the worker will.
+-- relations} in reading order. The text of a chunk is that of its span. names: its entities, {name, kind, said, weight};
+-- relations: their relations, {subject, type, object, confidence}. Without names the worker extracts both.
 create type rag.chunked as (document_id uuid, chunks jsonb, embedding_model text);
 
 -- document: org_id, title, content and embedding_model; optionally external_id, collection
@@ -5423,7 +5431,8 @@ as $$
     case when fields.private then auth.uid() else home.owner_id end, fields.external_id,
     coalesce(fields.source_type, 'doc'), fields.title, fields.uri, fields.lang, fields.occurred_at, fields.origin,
     fields.author, fields.state, coalesce(fields.labels, '{}'), coalesce(fields.metadata, '{}'), fields.content,
-    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model, item.body -> 'chunks')::rag.new_document order by item.place)
+    encode(sha256(convert_to(fields.content, 'UTF8')), 'hex'), fields.embedding_model,
+    item.body -> 'chunks')::rag.new_document order by item.place)
   from jsonb_array_elements(new_documents.documents) with ordinality as item (body, place),
     jsonb_to_record(item.body) as fields (external_id text, private boolean, source_type text, title text,
       uri text, lang text, occurred_at timestamptz, origin text, author text, state text, labels text[],
@@ -5602,7 +5611,7 @@ begin
     select documents.*
     from rag.documents
     where documents.org_id = insert_chunks.org_id and documents.id = chunked.document_id
-    -- Otherwise the chunks may be cut from other documents too, before these are left out.
+    -- Without this, the planner may call rag.texts_of for other documents too, before it filters them out.
     offset 0
   ) as stored
   cross join rows from (jsonb_array_elements(chunked.chunks), unnest(rag.texts_of(stored.content, chunked.chunks)))
@@ -5908,16 +5917,16 @@ begin
 end;
 $$;
 
--- Raises PT400 for what cannot be a config (rag.is_config), and where the changes that make it what it is choose an
--- embedding model that is none of the deployment's.
+-- Raises PT400 for an invalid config (rag.is_config). changes: the part of the config that this call sets; its embedding
+-- model must be one of the deployment's.
 create function rag.check_config(config jsonb, changes jsonb)
 returns void
 language plpgsql stable security invoker set search_path = ''
 as $$
 begin
   if not rag.is_config(config) then
-    raise exception 'config: chunk_size is 32 to 8000, chunk_overlap 0 to 4000 and less than chunk_size, '
-      'embedding_model a text, enable_hybrid_search and enable_knowledge_graph are booleans; 2000 bytes in all'
+    raise exception 'config: chunk_size must be 32 to 8000, chunk_overlap 0 to 4000 and below chunk_size, '
+      'embedding_model a string, enable_hybrid_search and enable_knowledge_graph booleans; at most 2000 bytes in all'
       using errcode = 'PT400', detail = 'invalid_config';
   end if;
   perform rag.check_models(array[changes ->> 'embedding_model']);
@@ -6016,7 +6025,7 @@ create function public.rag_get_collection(collection_id uuid)
 returns setof rag.collection
 language sql stable security invoker set search_path = ''
 as $$
-  -- Retrieval checks its collection with retrievals:read.
+  -- Retrieval looks its collection up with the scope retrievals:read.
   select rag.begin_call(), rag.require_scope('documents:read', 'collections:manage', 'retrievals:read');
 
   select shown.* from rag.shown(rag.collection_of(rag_get_collection.collection_id)) as shown;
@@ -6043,7 +6052,7 @@ begin
   perform rag.check_json('metadata', metadata, 65536), rag.check_json('config', config, 2000);
   perform rag.check_config(jsonb_strip_nulls(present.config || coalesce(config, '{}')), config), rag.check_name(name);
   if rag.owner_named(present.org_id, name) <> coalesce(present.owner_id, '00000000-0000-0000-0000-000000000000') then
-    raise exception 'a collection of others cannot take the name of a user''s own'
+    raise exception 'a name that ends in :u: and a user''s id is for a collection of that user'
       using errcode = 'PT400', detail = 'invalid_name';
   end if;
   if config ? 'embedding_model'
@@ -6078,8 +6087,8 @@ exception when lock_not_available then
 end;
 $$;
 
--- cascade: with its documents; without it one that has some stays, PT409. Private documents of others neither go nor
--- count, unless the caller is an admin: they keep the collection for their owners (21_documents.sql).
+-- cascade: its documents are deleted too; without cascade, PT409 if the collection has documents. Unless the caller is an
+-- admin, private documents of others are neither deleted nor counted: their owners keep the collection (21_documents.sql).
 create function public.rag_delete_collection(collection_id uuid, "cascade" boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -6109,7 +6118,7 @@ create policy "the worker removes deleted collections" on rag.collections
 
 grant select (org_id, id, deleted_at), delete on rag.collections to rag_worker;
 
--- For the worker: remove the deleted collections that have no document; how many.
+-- For the worker: remove the deleted collections that have no document, and return their number.
 create function public.rag_remove_deleted_collections()
 returns bigint
 language sql volatile security invoker set search_path = ''
@@ -6160,9 +6169,9 @@ create type rag.scope as (
   ignored_filters text[]
 );
 
--- The keys of the filters that no search knows, of which a response tells: the caller may have misspelt one, and finds
--- more than it asked for. Null where there are none; at most twenty, without what no header may have. In a header as
--- well, since an empty result has no row that could tell.
+-- The unknown keys of the filters; null if there are none. A response names them, because a misspelt key widens a search.
+-- At most twenty, with ? for each character that a header may not have: they are in a header as well, since an empty
+-- result has no row.
 create function rag.ignored_filters(filters jsonb, known jsonb)
 returns text[]
 language plpgsql stable security invoker set search_path = ''
@@ -6345,7 +6354,7 @@ create type rag.hit as (
 -- exact: whether the nearest were found by comparing all vectors that the filters leave; null where none were
 -- compared, by word alone. considered: how many; by the index, those that it handed out. vector_ms, lexical_ms: how
 -- long looking for the nearest took, and how long looking for the words and ordering both; null where nobody did.
--- ignored_filters: the keys of the filters that no search knows, the same in each row; null where there are none.
+-- ignored_filters: the unknown keys of the filters, the same in each row; null if there are none.
 create type rag.found as (
   chunk_id uuid, document_id uuid, org_id uuid, ordinal integer, content text,
   span_start integer, span_end integer, similarity double precision, word_score double precision,
@@ -7375,7 +7384,7 @@ grant execute on function
 -- Search by meaning, by word, or by both, in one call.
 
 -- mode: semantic (needs query_vector), keyword (query_text), hybrid (both) or hierarchical (both: the best
--- documents first, then their best chunks); the latter two are keyword where there is no query_vector. filters: the
+-- documents first, then their best chunks). Without query_vector, hybrid and hierarchical become keyword. filters: the
 -- fields of rag.filters. expand_context: so many neighbouring chunks join each text, on both sides. half_life_days:
 -- older documents are held back; null: not. fusion: mean or rrf. prefer: source types that come first where all else
 -- is equal.
@@ -7724,7 +7733,7 @@ create function public.rag_find_collection(name text)
 returns table (id uuid, org_id uuid, owner_id uuid, name text, description text, metadata jsonb, config jsonb)
 language sql stable security invoker set search_path = ''
 as $$
-  -- Whoever writes, deletes or searches by name; lists of documents find the collection themselves.
+  -- The scopes of those who write, delete or search by name. Lists of documents look the collection up themselves.
   select rag.begin_call(),
     rag.require_scope('documents:write', 'collections:manage', 'retrievals:read', 'chat:read');
 
@@ -7808,7 +7817,7 @@ declare
   is_admitted constant boolean := rag.begin_call();
   home constant rag.collections := rag.require_collection(rag_list_named.collection);
   facets uuid[];
-  most_characters constant integer := least(coalesce(characters, 100000), 100000);
+  most_characters constant integer := greatest(least(coalesce(characters, 100000), 100000), 0);
 begin
   perform rag.check_json('metadata', rag_list_named.metadata, 65536);
   facets := array(
@@ -7829,7 +7838,7 @@ begin
       select sized.*, sum(sized.bytes) over (order by sized.created_at, sized.id) - sized.bytes as bytes_before
       from (
         select listed.*, least(octet_length(documents.content), 4 * most_characters)
-          -- Joined to something, it is not compressed.
+          -- The result of || is not compressed.
           + pg_column_size(documents.metadata || '{}') as bytes
         from listed
         join rag.documents on documents.org_id = home.org_id and documents.id = listed.id
@@ -7963,7 +7972,7 @@ as $$
       rtrim(substring(extensions.halfvec_send(chunk.embedding) from 5), '\x00'), 'base64'), E'\n', ''));
 $$;
 
--- A document's chunks from `first` on: at most `most`, and at most four megabytes.
+-- A document's chunks from `first` on: at most `most`, and at most 512, which are four megabytes.
 create function rag.persisted_chunks(org_id uuid, document_id uuid, first integer, most integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
@@ -7979,14 +7988,14 @@ as $$
   ) as page;
 $$;
 
--- One document, with its first chunks and how many it has, and of its text a million characters from
--- first_character on, with the text's length. Later parts of the text come without chunks.
+-- One document: a million characters of its text from first_character on, the text's length, the number of its chunks,
+-- and with the first part of the text the first chunks.
 create function rag.persisted_document(home rag.collections, document_id uuid, first_character integer)
 returns jsonb
 language sql stable security invoker set search_path = ''
 as $$
   select jsonb_build_object('id', documents.id,
-    -- One that has no name of its own goes by its id, and keeps that name: unless somebody else has it.
+    -- A document without an external_id has its id as its name, unless another document has that as its external_id.
     'name', case when documents.external_id is not null or not exists (
         select from rag.documents as other
         where other.org_id = home.org_id and other.collection_id = home.id and other.owner_id is null
@@ -8011,8 +8020,8 @@ as $$
   where documents.org_id = home.org_id and documents.id = persisted_document.document_id;
 $$;
 
--- Those of the documents that are still there, the oldest first, as rag.persisted_document has them: each as it is at
--- this moment, and none after four megabytes. The caller asks again for the rest.
+-- The documents that still exist, the oldest first, each as rag.persisted_document reads it now. A response ends after
+-- four megabytes: the caller asks again for the rest.
 create function public.rag_read_to_persist(
   collection_id uuid, document_ids uuid[], first_character integer default 0
 )
@@ -8047,7 +8056,7 @@ begin
 end;
 $$;
 
--- Up to a thousand chunks of a document from that one on, and none after four megabytes; PT409 when it is no longer as it was then.
+-- A document's chunks from `first` on, as many as rag.persisted_chunks returns; PT409 if the document has changed.
 create function public.rag_read_chunks_to_persist(
   collection_id uuid, document_id uuid, updated_at timestamptz, first integer
 )
@@ -8269,8 +8278,8 @@ begin
 end;
 $$;
 
--- Take the name. With overwrite the collection that has it is deleted as rag_delete_collection deletes one. Of two who
--- load under one name the second waits here, and then finds it taken.
+-- Take the name. With overwrite the collection of that name is deleted as by rag_delete_collection. If two calls load
+-- under one name, the second waits here, and then the name is taken.
 create function public.rag_finish_load(collection_id uuid, overwrite boolean default false)
 returns void
 language plpgsql volatile security invoker set search_path = ''
@@ -8622,8 +8631,8 @@ begin
 end;
 $$;
 
--- The reading of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, brought anew,
--- retitled or deleted, or it is not the user's to see any more. with_document: the document is locked too.
+-- The extraction of the token's lease, locked; PT409 when the lease is lost: the document was claimed again, replaced,
+-- retitled or deleted, or the user may no longer see it. with_document: the document is locked too.
 create function rag.held_extraction(with_document boolean default true)
 returns rag.extractions
 language plpgsql volatile security invoker set search_path = ''
@@ -8752,8 +8761,8 @@ end;
 $$;
 
 -- It did not work, and why; what it cost all the same. retry_seconds: after which to try again; null: never, and the
--- row says so. Without a code nothing is wrong: it is left for another turn, and the attempt does not count. The
--- document is not locked: its lock may be the one that the reading could not get.
+-- row has the error. Without a code there is no error: the extraction is due again, and the attempt does not count. The
+-- document is not locked: its lock may be the lock that the extraction could not get.
 create function public.rag_fail_extraction(
   code text default null, message text default null, retry_seconds integer default null,
   prompt_tokens bigint default 0, completion_tokens bigint default 0
@@ -10323,7 +10332,7 @@ begin
       ('direct', 'rag_search(text,extensions.vector,text,integer,jsonb,integer,double precision,text,text[])'),
       ('direct', 'rag_similar(uuid,uuid,text,integer,jsonb,text,extensions.vector,text,text[])'),
       ('direct', 'rag_widen(uuid[],integer)'),
-      -- These neither read nor write anything of an org's: policies ask the first, health checks the second.
+      -- Policies call the first, health checks the second. Neither returns documents.
       ('unguarded', 'is_org_member(uuid)'),
       ('unguarded', 'rag_health()'),
       -- Only the worker's role calls these.

@@ -1,7 +1,7 @@
-"""A hostile member's attacks, repeated on several connections: a process of its own, told its task on stdin.
+"""A hostile member's attacks, repeated on several connections, in a process that reads its task from stdin.
 
-It sends to this machine alone, and stops after the seconds that it is given. It writes what it was answered.
-Elsewhere an attacker has processors of its own: here it leaves them to the servers where it can.
+It sends to this machine alone, stops after the task's seconds, and writes counts of the responses. Its priority is low:
+elsewhere an attacker has processors of its own.
 """
 
 import json
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Task:
-    """Whom the process attacks, as which user, and for how long."""
+    """The addresses that the process attacks, the user that it acts as, and its duration."""
 
     postgrest: str
     gateway: str
@@ -120,7 +120,7 @@ class Attacker:
     # -- work that keeps connections ------------------------------------------------------------------
 
     def same_document(self) -> httpx.Response:
-        """One slow change in ten, and small ones of the same document."""
+        """One slow change in ten, and small changes of the same document."""
         text = "The kettle is hot. " * (4000 if self._draw.random() < 0.1 else 1)
         body = {"documents": [{"document_id": "same", "text": f"{text}{self._draw.random()}"}]}
         return self._http("POST", "/api/v1/knowledge/attack/documents", body)
@@ -160,7 +160,7 @@ class Attacker:
             return self._sql("rag_list_named", {"collection": "attack", "limit": 1000})
         return self._http("GET", "/indexes/attack/documents?limit=100&max_text_length=100000")
 
-    # -- what the HTTP APIs must refuse or bound ------------------------------------------------------
+    # -- requests that the HTTP APIs must refuse or bound ---------------------------------------------
 
     def forged_citations(self) -> httpx.Response:
         if self._draw.random() < 0.5:
@@ -192,7 +192,7 @@ def main() -> None:
     task = Task(**json.load(sys.stdin))
     for address in (task.postgrest, task.gateway):
         if not address.startswith("http://127.0.0.1:"):
-            raise SystemExit("Only this machine is attacked.")
+            raise SystemExit("The task has an address of another machine.")
     os.nice(19)
     until = time.monotonic() + task.seconds
     attackers = [Attacker(task, number) for number in range(CONNECTIONS)]

@@ -1,7 +1,7 @@
 """Attacks that delete a collection to learn whether others have private documents in it.
 
-alf is a member and has two collections, "held" and "free". They are alike but for a private document of ann's
-in the first. Whatever alf does with one, the same with the other has the same answer.
+alf is a member and has two collections, "held" and "free". They differ only in a private document of ann's in
+the first. Each request of alf's has the same response for both.
 """
 
 import re
@@ -44,7 +44,7 @@ def normal(answer: httpx.Response, homes: Homes) -> tuple[int, str]:
 
 
 def seen(actor: Actor, name: str, home: str) -> list[httpx.Response]:
-    """Every look at a collection, by id and by name, and what its name may be used for."""
+    """The responses to every read of a collection, by id and by name, and to every use of its name."""
     search = {"query_text": "0", "query_vector": vector(2), "filters": {"collection_id": home}}
     workspace = {"query": "0", "workspaceId": home}
     return [
@@ -102,7 +102,7 @@ def test_by_the_answers_to_a_deletion_and_after_it(people: People, homes: Homes,
 
 
 def test_by_a_deletion_that_spares_documents(people: People, homes: Homes):
-    """alf's own count, ann's do not: what holds only hers is empty to alf."""
+    """Documents of alf's count. A collection with only ann's private document is empty to alf."""
     refused = {name: [people.alf.request("DELETE", f"{PATH}/{home}")] for name, home in homes.items()}
     assert_alike(refused, homes)
     assert refused["held"][0].json()["error"]["code"] == "collection_not_empty"
@@ -114,7 +114,7 @@ def test_by_a_deletion_that_spares_documents(people: People, homes: Homes):
     assert emptied["held"][0].status_code == 204
 
 
-def test_by_straight_sql(people: People, homes: Homes, world: World):
+def test_by_sql_statements(people: People, homes: Homes, world: World):
     """Neither the deletion nor any table shows a difference."""
     for home in homes.values():
         world.as_user(people.alf, "delete from rag.collections where id = %s", home)
@@ -131,7 +131,7 @@ def test_by_straight_sql(people: People, homes: Homes, world: World):
 
 
 def test_by_what_referred_to_the_collection(people: People, homes: Homes):
-    """Keys end and sessions lose it, at once and in both."""
+    """In both cases keys end, and sessions lose their collection."""
     answers = {}
     for name, home in homes.items():
         made = people.alf.post("/api/keys", {"name": "k", "scopes": ["documents:read"], "collection": name})
@@ -151,17 +151,18 @@ def test_by_what_referred_to_the_collection(people: People, homes: Homes):
 
 
 def test_by_webhooks(people: People, homes: Homes, world: World, core: Pipeline, no_jobs: None):
-    """One event for each, and no other when the rest goes: a receiver is perhaps a member's."""
+    """One event for each, and no other when ann's document is deleted: a member may run the receiver."""
     events = ["collection.created", "collection.updated", "collection.deleted", "document.deleted"]
     assert people.ada.rpc("rag_create_webhook", webhook_arguments(events=events)).status_code == 200
-    told = "select event, object ->> 'name' from rag.deliveries where org_id = %s order by created_at"
+    delivered = "select event, object ->> 'name' from rag.deliveries where org_id = %s order by created_at"
     for home in homes.values():
         assert people.alf.request("DELETE", f"{PATH}/{home}?cascade=true").status_code == 204
     people.ann.rpc("rag_update_collection", {"collection_id": homes["held"], "description": "x"})
     people.ann.rpc("rag_delete_collection", {"collection_id": homes["held"], "cascade": True})
     remove_deleted_collections(core.database, core.require_signer())
     assert world.sql("select from rag.collections where org_id = %s", people.acme.id) == []
-    assert world.sql(told, people.acme.id) == [("collection.deleted", "held"), ("collection.deleted", "free")]
+    expected = [("collection.deleted", "held"), ("collection.deleted", "free")]
+    assert world.sql(delivered, people.acme.id) == expected
 
 
 def test_by_a_load_that_overwrites(people: People, homes: Homes):
@@ -206,7 +207,7 @@ def test_the_owner_of_a_private_document_keeps_the_collection(
     assert documents_of(ann, "held") == documents_of(alf, "held") == ["new"]
     assert alf.request("GET", f"{PATH}/{new}").json()["document_count"] == 1
     assert names_of(alf) == ["held"]
-    # The last document takes it along.
+    # With its last document the collection is deleted.
     (old,) = ann.match(vector(2), collection_id=home)
     assert ann.request("DELETE", f"/api/v1/documents/{old['document_id']}").status_code == 204
     assert ann.request("GET", f"{PATH}/{home}").status_code == 404
@@ -214,7 +215,7 @@ def test_the_owner_of_a_private_document_keeps_the_collection(
     assert world.sql("select id::text from rag.collections where org_id = %s", people.acme.id) == [(new,)]
 
 
-def test_what_a_deleted_collection_keeps_counts_for_no_tier(people: People, homes: Homes, world: World):
+def test_a_deleted_collection_does_not_count_for_the_tier(people: People, homes: Homes, world: World):
     world.tier(people.acme, collections=2)
     for home in homes.values():
         assert people.alf.request("DELETE", f"{PATH}/{home}?cascade=true").status_code == 204

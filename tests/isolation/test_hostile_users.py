@@ -1,4 +1,4 @@
-"""Two hostile users against another org, whose searches, answers and documents keep about their speed."""
+"""Two hostile users against another org, whose searches, chats and ingestion must not slow down."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.conftest import People
 from tests.isolation.hostile import SECONDS_TO_WAIT, Task
 
 pytestmark = pytest.mark.long
-# How long the attack takes. The quiet time before it is a quarter of that, at most ten minutes.
+# The duration of the attack. The quiet baseline before it takes a quarter of that, at most ten minutes.
 SECONDS = float(os.environ.get("RAG_HOSTILE_SECONDS", "3600"))
 MOST_SLOWDOWN, MOST_BYTES = 3.0, 400 << 20
 # Between two requests of the attacked org.
@@ -31,7 +31,7 @@ DOCUMENTS = 40
 
 @dataclass
 class Times:
-    """Seconds of each request by its kind, and the answers that were errors."""
+    """The duration of each request by its kind, in seconds, and the responses that were errors."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ def text(number: int) -> str:
 
 
 def requests(actor: Actor, client: httpx.Client) -> dict[str, Callable[[int], httpx.Response]]:
-    """What the attacked org does, by kind, as functions of a counter."""
+    """The requests of the attacked org, by kind, as functions of a counter."""
 
     def send(path: str, body: object) -> httpx.Response:
         return client.post(f"{actor.stack.url}{path}", json=body, headers=actor.headers())
@@ -64,7 +64,7 @@ def requests(actor: Actor, client: httpx.Client) -> dict[str, Callable[[int], ht
 
 
 def work(actor: Actor, seconds: float) -> Times:
-    """One client of each kind, for so long."""
+    """Run one client of each kind for so many seconds."""
     times = Times()
     until = time.monotonic() + seconds
 
@@ -94,7 +94,7 @@ def work(actor: Actor, seconds: float) -> Times:
 
 @contextmanager
 def attacked(tasks: list[Task]) -> Iterator[list[dict[str, int]]]:
-    """Attackers run meanwhile, a process for each; what they were answered is there afterwards."""
+    """Attackers run meanwhile, each in a process; the list has the counts of their responses afterwards."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.isolation.hostile"],

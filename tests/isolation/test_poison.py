@@ -66,7 +66,7 @@ def test_a_narrowing_claim_may_be_written_in_capitals(people: People):
     assert len(people.ann.rpc("rag_match", arguments, token=token).json()) == 1
 
 
-# What SQL refuses, as a row that has come past its constraints: table, constraint, what is set.
+# Values that SQL refuses, for rows that bypass the constraints: table, constraint, assignment.
 PLANTED = [
     ("chunks", "chunks_metadata_check", "metadata = '{\"page_number\": 1e5000}'"),
     ("chunks", "chunks_metadata_check", "metadata = '[]'"),
@@ -82,7 +82,7 @@ PLANTED = [
 
 
 def plant(world: World, table: str, constraint: str, change: str, collection: str) -> None:
-    """Change the collection, or what is in it, past a constraint, which stays for all other rows."""
+    """Change the collection, or the rows in it, without a constraint, which remains for all other rows."""
     ((rule,),) = world.sql(
         "select pg_get_constraintdef(oid) from pg_constraint where conname = %s", constraint
     )
@@ -94,7 +94,7 @@ def plant(world: World, table: str, constraint: str, change: str, collection: st
     )
 
 
-def test_a_row_that_came_past_its_constraints_costs_no_other_row(
+def test_a_row_that_bypassed_its_constraints_affects_itself_alone(
     people: People, world: World, subtests: pytest.Subtests
 ):
     """Ann, and kim, who belongs to both orgs, still find, list and bring everything else."""

@@ -151,7 +151,7 @@ def test_a_private_index_is_neither_persisted_nor_loaded(running: Snapshotting, 
 
 
 def test_by_overwriting_somebody_s_private_documents_away(persisted: Snapshotting, people: People):
-    """They stay, and ann does not learn that there are any."""
+    """The private documents stay, and ann does not learn that they exist."""
     document = people.alf.put([vector(1)], collection="plans", external_id="mine", private=True)
     persisted.load(people.ann, "plans", overwrite=True)
     assert [row[0] for row in persisted.documents(people.ann, "plans")] == ["a"]

@@ -65,14 +65,14 @@ CHECKS = {"rag.is_metadata": VALUES, "rag.is_config": CONFIGS, "rag.is_place": P
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_check_tells_what_its_readers_can_read(world: World, check: str, subtests: pytest.Subtests):
+def test_a_check_accepts_only_readable_values(world: World, check: str, subtests: pytest.Subtests):
     for value, is_valid in CHECKS[check]:
         with subtests.test(value=value[:60]):
             assert world.sql(f"select {check}(%s)", value) == [(is_valid,)]
 
 
 def leased(people: People, world: World, function: str) -> str:
-    """Ann's token with the lease of a document that she brought, to be stored or to be read."""
+    """Ann's token with a lease of her document: of the job that stores it, or of its extraction."""
     world.sql("delete from rag.jobs; delete from rag.extractions")
     name = str(uuid4())
     home = people.ann.rpc("rag_create_collection", {"name": name}).json()[0]["id"]
@@ -89,7 +89,7 @@ def leased(people: People, world: World, function: str) -> str:
 
 
 def right_arguments(people: People) -> dict[str, dict[str, Any]]:
-    """Of each exposed function that takes JSON, the call that a bomb is put into."""
+    """Valid arguments of each exposed function that takes JSON."""
     home = people.ann.rpc("rag_create_collection", {"name": "home"}).json()[0]["id"]
     document = people.ann.put([vector(1)], collection="home")
     begin = {"name": "loaded", "overwrite": False, "documents": 1, "collection": {}}
@@ -164,7 +164,7 @@ def largest_backend(world: World) -> Iterator[list[int]]:
 def test_every_exposed_function_refuses_a_bomb_in_its_json(
     people: People, world: World, subtests: pytest.Subtests
 ):
-    """And none of them needs much memory for that. Each is called through PostgREST, as a member."""
+    """None of them needs much memory for that. A member calls each through PostgREST."""
     calls = right_arguments(people)
     parameters = json_parameters(world)
     assert {function for function, _ in parameters} == set(calls)
@@ -211,7 +211,7 @@ def test_numbers_are_rendered_nowhere(people: People, world: World, subtests: py
             with subtests.test(function=function, value=value):
                 wrong = [value] if name == "chunks" else {**calls[function][name], **value}
                 answer = bombed(people, function, {**calls[function], name: wrong}, numbers)
-                # (Bytes that are no text are none, and a document without an original is refused.)
+                # ("bytes" that is no string is ignored, and a document without an original is refused.)
                 assert answer.status_code == 400, answer.text[:200]
     assert largest[0] < MOST_MEMORY
 

@@ -144,7 +144,7 @@ def answer_of(response: httpx.Response) -> tuple[int, str | None]:
 
 @contextmanager
 def locked(world: World, statement: str, *parameters: Any) -> Iterator[None]:
-    """Another transaction holds what the statement locks."""
+    """Another transaction holds the locks that the statement takes."""
     with psycopg.connect(world.stack.database_url()) as connection:
         connection.execute(statement.encode(), parameters)
         yield
@@ -170,7 +170,7 @@ def test_one_user_has_three_direct_searches_at_the_same_time(people: People, wor
 
 def test_a_direct_call_has_a_maximum_of_bytes(people: People, subtests: pytest.Subtests):
     path = f"{people.ann.stack.url.rpartition(':')[0]}:{people.ann.stack.state.postgrest_port}/rpc/rag_match"
-    body = json.dumps({"query_vector": vector(1), "filters": {"x": "y" * (1 << 20)}}).encode()
+    body = json.dumps({"query_vector": vector(1)}).encode().ljust((1 << 20) + 1)
 
     def answer(actor: Actor, content: Any) -> tuple[int, str | None]:
         headers = {**actor.headers(), "Content-Type": "application/json"}
@@ -238,13 +238,13 @@ def test_a_call_waits_for_a_lock_for_three_seconds(people: People, settings_row:
         ours = pool.submit(people.ann.rpc, "rag_put_document", put)
         short = pool.submit(people.alf.rpc, "rag_delete_document", delete)
         # The trigger that writes the delivery waits at the end of the transaction.
-        told = pool.submit(people.ann.rpc, "rag_create_collection", {"name": "told"})
+        deferred = pool.submit(people.ann.rpc, "rag_create_collection", {"name": "new"})
         python = pool.submit(core.database.call, people.alf.principal, "rag_delete_document", delete)
         answers = {name: answer_of(call.result()) for name, call in (("direct", direct), ("ours", ours))}
-        answers["told"] = answer_of(told.result())
+        answers["deferred"] = answer_of(deferred.result())
         with pytest.raises(DatabaseBusy) as busy:
             python.result()
         uncaught = short.result()
-    assert answers == {"direct": (409, "locked"), "ours": (503, "locked"), "told": (503, "locked")}
+    assert answers == {"direct": (409, "locked"), "ours": (503, "locked"), "deferred": (503, "locked")}
     assert (uncaught.status_code, uncaught.json()["code"]) == (500, "55P03")
     assert (busy.value.status, busy.value.headers) == (503, {"Retry-After": "3"})

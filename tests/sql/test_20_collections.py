@@ -204,7 +204,7 @@ def test_a_member_makes_no_collection_in_anothers_name(people: People, world: Wo
 
 
 def test_a_name_that_says_a_user_is_that_user_s(people: People, world: World, subtests: pytest.Subtests):
-    """Whichever function names the collection: made, renamed, loaded, or made by a document."""
+    """This holds for a collection that is created, renamed, loaded, or created with its first document."""
     ann, bob, alf = people.ann.id, people.bob.id, people.alf.id
     cases: list[tuple[Actor, str, int, str | None]] = [
         (people.ann, f"x:u:{alf}", 403, "another_users_name"),
@@ -235,7 +235,7 @@ def test_a_name_that_says_a_user_is_that_user_s(people: People, world: World, su
 
 
 def test_a_renamed_collection_takes_no_other_user_s_name(people: People, world: World):
-    """Nor does one of the org take a user's: that user would not find it by its name."""
+    """A collection of the org takes no user's name either: that user would not find it by its name."""
     shared = people.ann.rpc("rag_create_collection", {"name": "shared"}).json()[0]["id"]
     own = people.ann.rpc("rag_create_collection", {"name": f"a:u:{people.ann.id}"}).json()[0]["id"]
 
@@ -263,7 +263,7 @@ WAITS = "select from pg_stat_activity where pid = %s and wait_event_type = 'Lock
 def test_no_document_comes_into_a_collection_while_it_is_deleted(
     people: People, world: World, statements: tuple[str, str]
 ):
-    """Of an insert and a deletion at once the second waits for the first, and nothing is left."""
+    """Of a concurrent insert and deletion, the second waits for the first, and no document remains."""
     people.ann.put([vector(1)], collection="busy", private=True)
     with (
         psycopg.connect(world.stack.database_url()) as first,

@@ -251,7 +251,7 @@ CREATORS = """
 
 
 def test_who_created_a_document_and_its_collection_is_kept(people: People, world: World):
-    """Whatever the caller sends, and whoever changes them later."""
+    """Fields of the caller and later changes by other users do not change it."""
     forged = {"created_by": people.bob.id, "user_id": people.bob.id}
     document_id = people.ann.put([vector(1)], external_id="x", collection="new", **forged)
     assert people.alf.put([vector(2)], external_id="x", collection="new", **forged) == document_id

@@ -1,4 +1,4 @@
-"""Chunks: the text of each is the text of its span of the document, whatever the caller sends."""
+"""Chunks: SQL takes the text of each from its span of the document, never from the caller."""
 
 import json
 import random
@@ -9,6 +9,7 @@ import pytest
 
 from tests.actors import MODEL, Actor, World, put_arguments, vector
 from tests.conftest import People
+from tests.sql.test_00_json import MOST_MEMORY, largest_backend
 
 Row = dict[str, Any]
 FORGED = "Members of this org pay no rent."
@@ -88,8 +89,18 @@ def test_a_span_outside_of_its_document_is_refused(people: People, subtests: pyt
             assert (answer.status_code, answer.json()["details"]) == (400, "span_outside")
 
 
+def test_spans_that_repeat_a_text_take_little_memory(people: People, world: World):
+    """Thousands of spans of a whole text are a call of some hundred kilobytes, and gigabytes of chunks."""
+    arguments = put_arguments(people.acme, [], content="kiln " * 40_000)
+    arguments["chunks"] = [{"span_start": 0, "span_end": 200_000}] * 3000
+    with largest_backend(world) as largest:
+        answer = people.ann.rpc("rag_put_document", arguments)
+    assert (answer.status_code, answer.json()["details"]) == (400, "spans_too_long")
+    assert largest[0] < MOST_MEMORY
+
+
 def test_the_texts_of_a_long_document_take_linear_time(people: People, world: World):
-    """8 MB in 8,000 chunks: to count the characters anew for each would take minutes."""
+    """8 MB in 8,000 chunks: counting the characters again for each chunk would take minutes."""
     text = "Schöne Grüße: " * 500_000
     spans = [(start, min(start + 950, len(text))) for start in range(0, len(text), len(text) // 8000)]
     started = perf_counter()
@@ -99,7 +110,7 @@ def test_the_texts_of_a_long_document_take_linear_time(people: People, world: Wo
 
 
 def test_hashes_are_computed_from_what_is_stored(people: People, world: World):
-    """A hash of the caller's own neither hides a document that is there nor stands for another."""
+    """A hash that the caller sends neither hides an existing document nor stands for another."""
     ((digest,),) = world.sql("select encode(sha256('kiln'), 'hex')")
     claimed = "0" * 64
     people.ann.put([vector(1)], content="kiln", content_hash=claimed, collection="docs", external_id="a")

@@ -465,7 +465,7 @@ def test_a_keys_limit_of_nothing_lets_nothing_through(
 # -- text ---------------------------------------------------------------------------------------------
 
 
-def test_text_counts_for_the_user_whatever_the_key_and_never_as_requests(people: People, world: World):
+def test_text_counts_for_the_user_with_all_keys_and_never_as_requests(people: People, world: World):
     world.tier(people.acme, day=2, api=1)
     of_key = key_of(people.ann, requests_per_minute=1)[1]
     text: dict[str, Any] = {"bucket": "ingest", "requests": 4096}

@@ -410,7 +410,7 @@ def test_reading_methods_write_nothing(people: People, world: World):
 
 
 def test_only_chunks_of_the_deployment_s_models_are_stored(people: People, world: World):
-    """Whichever function stores them. The deployer names the models, and is not bound to them."""
+    """This holds for each function that stores chunks, but not for the deployer, who lists the models."""
 
     def refused(answer: httpx.Response) -> bool:
         return (answer.status_code, answer.json().get("details")) == (400, "unknown_embedding_model")

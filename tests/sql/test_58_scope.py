@@ -138,8 +138,8 @@ def test_metadata_deeper_than_any_document_s_finds_nothing(shelf: Actor):
     assert shelf.match(vector(1), metadata={"n": deep}) == []
 
 
-def test_filters_that_no_search_knows_are_named(shelf: Actor, subtests: pytest.Subtests):
-    """In each row, and in a header, which an empty result has as well; browsers may read it."""
+def test_unknown_filters_are_named(shelf: Actor, subtests: pytest.Subtests):
+    """In each row, and in a header, which an empty result has too, and which browsers may read."""
     direct = shelf.direct()
     unknown = {
         "orgid": shelf.org and shelf.org.id,

@@ -210,7 +210,7 @@ def test_a_name_is_a_user_s_by_its_whole_last_segment_alone(
 
 
 def test_a_page_has_a_maximum_of_bytes(people: People, core: Pipeline):
-    """Callers ask again for the rest. Of one text there are at most 100,000 characters."""
+    """Callers ask again for the rest. A text has at most 100,000 characters, and never a negative number."""
     texts = ["\N{GRINNING FACE}" * 120_000 + str(number) for number in range(30)]
     for number, text in enumerate(texts):
         put(people.ann, new(f"{number:02}", text), collection="docs")
@@ -218,5 +218,6 @@ def test_a_page_has_a_maximum_of_bytes(people: People, core: Pipeline):
     assert (len(page["documents"]), page["total"]) == (21, 30)
     assert {len(row["content"]) for row in page["documents"]} == {100_000}
     assert all(row["is_truncated"] for row in page["documents"])
+    assert {row["content"] for row in listed(people.ann, characters=-1)["documents"]} == {""}
     rows, total = named.documents(core.database, people.ann.principal, "docs", named.Wanted(25, offset=2))
     assert ([row["name"] for row in rows], total) == ([f"{number:02}" for number in range(2, 27)], 30)

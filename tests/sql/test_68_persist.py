@@ -1,4 +1,4 @@
-"""What persisting reads, straight through PostgREST: parts of a few megabytes that make up the index."""
+"""The functions that persist an index, called through PostgREST: each response has a few megabytes of it."""
 
 from typing import Any
 

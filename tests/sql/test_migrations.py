@@ -86,6 +86,9 @@ def migrated(stack: Stack, worker_id: str) -> Iterator[str]:
     database = f"migrated_{worker_id}"
     # The template is made by the same command.
     clone(stack.postgres, database)
+    with psycopg.connect(stack.database_url(database=database)) as connection:
+        # The template lists the tests' embedding model.
+        connection.execute("update rag.settings set other_embedding_models = default")
     yield database
     migrations.drop_database(stack.postgres, database)
 
