@@ -16,8 +16,8 @@ as $$
     else coalesce((value -> 'chunk_overlap')::integer < coalesce((value -> 'chunk_size')::integer, 512), true)
       and coalesce(jsonb_typeof(value -> 'embedding_model') = 'string', true)
       and coalesce(length(value ->> 'embedding_model') between 1 and 100, true)
-      and coalesce(jsonb_typeof(value -> 'enable_hybrid_search') = 'boolean', true)
-      and coalesce(jsonb_typeof(value -> 'enable_knowledge_graph') = 'boolean', true)
+      and coalesce(jsonb_typeof(value -> 'enable_hybrid_search') in ('boolean', 'null'), true)
+      and coalesce(jsonb_typeof(value -> 'enable_knowledge_graph') in ('boolean', 'null'), true)
   end;
 $$;
 

@@ -177,7 +177,8 @@ def test_at_the_count_of_private_documents(shared_library: Library):
         assert (answer.status_code, answer.json()["details"]) == (403, "admin_required"), answer.text
         look = actor.rpc("rag_health", token=token)
         assert {name: value for name, value in look.json()[0].items() if value is not None} == {
-            "is_admin": False
+            "is_admin": False,
+            "functions_secret": "ok",
         }
     assert platform_error(people.alf.request("GET", STATS), 403)["code"] == "admin_required"
     bound = people.ada.key_token(collection=NOBODYS)

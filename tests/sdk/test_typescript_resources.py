@@ -79,7 +79,7 @@ def test_a_deletion_that_finds_nothing_says_so_where_nothing_was_done_before(
 
 def test_how_far_a_document_is_and_where_its_original_is(typescript: Package, gateway: StandIn):
     gateway.replies(
-        Reply(json={"id": "d", "status": "processing", "step": "embedding", "chunk_count": 0}),
+        Reply(json={"document_id": "d", "status": "processing", "step": "embedding", "chunk_count": 0}),
         Reply(json={"url": "http://x/o", "expires_in": 60, "expires_at": "2026-11-14T10:30:00Z"}),
     )
     far, link = typescript.results(

@@ -83,7 +83,7 @@ def uses(world: World, call: Callable[[], Any]) -> Counter[str]:
 
 # Any of them finds an org's chunks; of one model and source type, chunks_by_scope reads no fewer.
 BY_ORG = {
-    "chunks_by_scope", "chunks_by_collection", "chunks_pkey", "chunks_org_id_document_id_ordinal_key"
+    "chunks_by_scope", "chunks_by_collection", "chunks_pkey", "chunks_org_id_document_id_ordinal_token_count_key"
 }  # fmt: skip
 LARGE = {"chunks", "documents", "postings", "term_counts", "facets"}
 
@@ -238,7 +238,7 @@ def test_contents_are_looked_up_by_their_keys(crowd: Crowd):
     }
     given = ", ".join(f"{name} => %s" for name in asked)
     found = uses(world, lambda: world.as_user(bob, f"select public.rag_contents({given})", *asked.values()))
-    assert_uses(found, "documents_pkey", "chunks_pkey", "chunks_org_id_document_id_ordinal_key")
+    assert_uses(found, "documents_pkey", "chunks_pkey", "chunks_org_id_document_id_ordinal_token_count_key")
     assert found["chunks_by_scope"] + found["chunks_by_collection"] + found["documents_by_scope"] == 0
 
 
