@@ -1,7 +1,7 @@
 """A hostile member's attacks, repeated on several connections, in a process that reads its task from stdin.
 
-It sends to this machine alone, stops after the task's seconds, and writes counts of the responses. Its priority
-is low: elsewhere an attacker has processors of its own.
+It sends to this machine alone, stops after the task's seconds, and writes counts of the responses. Its
+priority is low: elsewhere an attacker has processors of its own.
 """
 
 import json

@@ -83,7 +83,8 @@ def uses(world: World, call: Callable[[], Any]) -> Counter[str]:
 
 # Any of them finds an org's chunks; of one model and source type, chunks_by_scope reads no fewer.
 BY_ORG = {
-    "chunks_by_scope", "chunks_by_collection", "chunks_pkey", "chunks_org_id_document_id_ordinal_token_count_key"
+    "chunks_by_scope", "chunks_by_collection", "chunks_pkey",
+    "chunks_org_id_document_id_ordinal_token_count_key",
 }  # fmt: skip
 LARGE = {"chunks", "documents", "postings", "term_counts", "facets"}
 
