@@ -134,6 +134,6 @@ end;
 $$;
 
 revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid), public.is_org_member(uuid) from public, anon, service_role;
+  rag.tier_of(uuid) from public, anon, service_role;
 grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid), public.is_org_member(uuid) to authenticated;
+  rag.tier_of(uuid) to authenticated;

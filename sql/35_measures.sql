@@ -75,5 +75,5 @@ begin
 end;
 $$;
 
-revoke all on function rag.bounds_of(text), public.rag_measure(jsonb) from public, anon, service_role;
-grant execute on function rag.bounds_of(text), public.rag_measure(jsonb) to authenticated;
+revoke all on function rag.bounds_of(text) from public, anon, service_role;
+grant execute on function rag.bounds_of(text) to authenticated;

@@ -119,8 +119,3 @@ begin
     from page);
 end;
 $$;
-
-revoke all on function public.rag_record_event(text, text, integer, integer, double precision, jsonb),
-  public.rag_list_events(integer, integer, text, text) from public, anon, service_role;
-grant execute on function public.rag_record_event(text, text, integer, integer, double precision, jsonb),
-  public.rag_list_events(integer, integer, text, text) to authenticated;

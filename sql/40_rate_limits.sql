@@ -211,8 +211,6 @@ as $$
 $$;
 
 revoke all on function rag.limits_of_caller(text, integer, integer),
-  rag.count_hits(uuid, text, integer, integer, integer), public.rag_metrics(),
-  public.rag_hit(text, text, integer, integer, integer) from public, anon, service_role;
+  rag.count_hits(uuid, text, integer, integer, integer) from public, anon, service_role;
 grant execute on function rag.limits_of_caller(text, integer, integer),
-  rag.count_hits(uuid, text, integer, integer, integer), public.rag_metrics(),
-  public.rag_hit(text, text, integer, integer, integer) to authenticated;
+  rag.count_hits(uuid, text, integer, integer, integer) to authenticated;

@@ -242,11 +242,7 @@ begin
 end;
 $$;
 
-revoke all on function public.rag_claim_reply(uuid, text, text, integer, uuid, text), rag.has_too_many_replies(uuid),
-  rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid),
-  public.rag_keep_reply(uuid, text, uuid, integer, text, text, uuid[]), public.rag_release_reply(uuid, text, uuid)
+revoke all on function rag.has_too_many_replies(uuid), rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid)
   from public, anon, service_role;
-grant execute on function public.rag_claim_reply(uuid, text, text, integer, uuid, text), rag.has_too_many_replies(uuid),
-  rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid),
-  public.rag_keep_reply(uuid, text, uuid, integer, text, text, uuid[]), public.rag_release_reply(uuid, text, uuid)
+grant execute on function rag.has_too_many_replies(uuid), rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid)
   to authenticated;

@@ -351,12 +351,6 @@ end;
 $$;
 
 revoke all on function rag.require_chat_scope(), rag.session_of(uuid), rag.check_messages(jsonb),
-  rag.collection_in(uuid, uuid), public.rag_open_session(uuid, uuid, integer),
-  public.rag_keep_turn(uuid, uuid, uuid, text, jsonb), public.rag_list_sessions(integer, integer),
-  public.rag_list_session_messages(uuid, integer, integer), public.rag_delete_session(uuid)
-  from public, anon, service_role;
+  rag.collection_in(uuid, uuid) from public, anon, service_role;
 grant execute on function rag.require_chat_scope(), rag.session_of(uuid), rag.check_messages(jsonb),
-  rag.collection_in(uuid, uuid), public.rag_open_session(uuid, uuid, integer),
-  public.rag_keep_turn(uuid, uuid, uuid, text, jsonb), public.rag_list_sessions(integer, integer),
-  public.rag_list_session_messages(uuid, integer, integer), public.rag_delete_session(uuid)
-  to authenticated;
+  rag.collection_in(uuid, uuid) to authenticated;

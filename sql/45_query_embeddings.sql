@@ -92,8 +92,3 @@ begin
     limit 64);
 end;
 $$;
-
-revoke all on function public.rag_recall_embedding(text, integer),
-  public.rag_remember_embedding(text, extensions.vector, integer) from public, anon, service_role;
-grant execute on function public.rag_recall_embedding(text, integer),
-  public.rag_remember_embedding(text, extensions.vector, integer) to authenticated;

@@ -98,9 +98,5 @@ begin
 end;
 $$;
 
-revoke all on function rag.take_upload(rag.collections, text), public.rag_begin_upload(uuid, text, bigint),
-  public.rag_claim_removals(integer), public.rag_end_removal(uuid, text)
-  from public, anon, authenticated, service_role;
-grant execute on function rag.take_upload(rag.collections, text), public.rag_begin_upload(uuid, text, bigint)
-  to authenticated;
-grant execute on function public.rag_claim_removals(integer), public.rag_end_removal(uuid, text) to rag_worker;
+revoke all on function rag.take_upload(rag.collections, text) from public, anon, authenticated, service_role;
+grant execute on function rag.take_upload(rag.collections, text) to authenticated;

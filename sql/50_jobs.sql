@@ -199,7 +199,5 @@ begin
 end;
 $$;
 
-revoke all on function public.rag_claim_jobs(integer, integer) from public, anon, authenticated, service_role;
 -- All but the first for the checks of the rows that it changes.
-grant execute on function public.rag_claim_jobs(integer, integer), rag.shows_only(text), rag.is_metadata(jsonb),
-  rag.has_readable_numbers(jsonb) to rag_worker;
+grant execute on function rag.shows_only(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb) to rag_worker;

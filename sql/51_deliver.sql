@@ -193,10 +193,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.clear_deliveries(), rag.due_deliveries(integer),
-  public.rag_claim_deliveries(integer, integer),
-  public.rag_end_delivery(uuid, uuid, uuid, integer, text, integer)
+revoke all on function rag.clear_deliveries(), rag.due_deliveries(integer)
   from public, anon, authenticated, service_role;
-grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer),
-  public.rag_claim_deliveries(integer, integer),
-  public.rag_end_delivery(uuid, uuid, uuid, integer, text, integer) to rag_worker;
+grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;

@@ -199,15 +199,5 @@ begin
 end;
 $$;
 
-revoke all on function rag.webhook_of(uuid), public.rag_list_webhooks(uuid),
-  public.rag_create_webhook(text, text, text[], uuid, text, uuid),
-  public.rag_update_webhook(uuid, text, text[], text, boolean), public.rag_rotate_webhook(uuid, text, integer),
-  public.rag_delete_webhook(uuid), public.rag_list_deliveries(uuid, integer, integer),
-  public.rag_repeat_delivery(uuid, uuid)
-  from public, anon, service_role;
-grant execute on function rag.webhook_of(uuid), public.rag_list_webhooks(uuid),
-  public.rag_create_webhook(text, text, text[], uuid, text, uuid),
-  public.rag_update_webhook(uuid, text, text[], text, boolean), public.rag_rotate_webhook(uuid, text, integer),
-  public.rag_delete_webhook(uuid), public.rag_list_deliveries(uuid, integer, integer),
-  public.rag_repeat_delivery(uuid, uuid)
-  to authenticated;
+revoke all on function rag.webhook_of(uuid) from public, anon, service_role;
+grant execute on function rag.webhook_of(uuid) to authenticated;

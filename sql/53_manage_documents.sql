@@ -310,13 +310,7 @@ $$;
 
 revoke all on function rag.shown(rag.documents), rag.document_of(uuid),
   rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
-  rag.require_no_twin(rag.documents, text), public.rag_add_document(uuid, jsonb),
-  public.rag_list_documents(uuid, integer, integer, text, text, text), public.rag_get_document(uuid),
-  public.rag_update_document(uuid, jsonb), public.rag_get_original(uuid)
-  from public, anon, service_role;
+  rag.require_no_twin(rag.documents, text) from public, anon, service_role;
 grant execute on function rag.shown(rag.documents), rag.document_of(uuid),
   rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
-  rag.require_no_twin(rag.documents, text), public.rag_add_document(uuid, jsonb),
-  public.rag_list_documents(uuid, integer, integer, text, text, text), public.rag_get_document(uuid),
-  public.rag_update_document(uuid, jsonb), public.rag_get_original(uuid)
-  to authenticated;
+  rag.require_no_twin(rag.documents, text) to authenticated;

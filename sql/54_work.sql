@@ -176,11 +176,5 @@ begin
 end;
 $$;
 
-revoke all on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
-  public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer, boolean)
-  from public, anon, service_role;
-grant execute on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
-  public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer, boolean)
-  to authenticated;
+revoke all on function rag.held_job(boolean) from public, anon, service_role;
+grant execute on function rag.held_job(boolean) to authenticated;

@@ -179,11 +179,5 @@ as $$
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
 
-revoke all on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
-  public.rag_create_key(text, text, text, text[], uuid, text, timestamptz),
-  public.rag_rotate_key(uuid, text, text, integer), public.rag_open_key()
-  from public, anon, service_role;
-grant execute on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
-  public.rag_create_key(text, text, text, text[], uuid, text, timestamptz),
-  public.rag_rotate_key(uuid, text, text, integer), public.rag_open_key()
-  to authenticated;
+revoke all on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid) from public, anon, service_role;
+grant execute on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid) to authenticated;

@@ -288,15 +288,7 @@ $$;
 
 revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
   rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
-  rag.check_page(integer, integer, text, text, text[]),
-  public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
-  public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
-  public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
-  from public, anon, service_role;
+  rag.check_page(integer, integer, text, text, text[]) from public, anon, service_role;
 grant execute on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
   rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
-  rag.check_page(integer, integer, text, text, text[]),
-  public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
-  public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
-  public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
-  to authenticated;
+  rag.check_page(integer, integer, text, text, text[]) to authenticated;

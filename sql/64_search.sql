@@ -93,13 +93,7 @@ begin
 end;
 $$;
 
-revoke all on function
-  rag.check_search(text, extensions.vector, text, integer, double precision, text),
-  public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text,
-    text[])
+revoke all on function rag.check_search(text, extensions.vector, text, integer, double precision, text)
   from public, anon, service_role;
-grant execute on function
-  rag.check_search(text, extensions.vector, text, integer, double precision, text),
-  public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text,
-    text[])
+grant execute on function rag.check_search(text, extensions.vector, text, integer, double precision, text)
   to authenticated;

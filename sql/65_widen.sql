@@ -24,6 +24,3 @@ begin
   ), neighbours)) as hit;
 end;
 $$;
-
-revoke all on function public.rag_widen(uuid[], integer) from public, anon, service_role;
-grant execute on function public.rag_widen(uuid[], integer) to authenticated;

@@ -134,10 +134,6 @@ end;
 $$;
 
 revoke all on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
-  rag.check_subject(uuid, uuid, text, extensions.vector, text, text),
-  public.rag_similar(uuid, uuid, text, integer, jsonb, text, extensions.vector, text, text[])
-  from public, anon, service_role;
+  rag.check_subject(uuid, uuid, text, extensions.vector, text, text) from public, anon, service_role;
 grant execute on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
-  rag.check_subject(uuid, uuid, text, extensions.vector, text, text),
-  public.rag_similar(uuid, uuid, text, integer, jsonb, text, extensions.vector, text, text[])
-  to authenticated;
+  rag.check_subject(uuid, uuid, text, extensions.vector, text, text) to authenticated;

@@ -225,12 +225,6 @@ end;
 $$;
 
 revoke all on function rag.name_of(rag.documents), rag.require_collection(text),
-  rag.documents_named(rag.collections, text[]), public.rag_find_collection(text), public.rag_list_names(),
-  public.rag_find_documents(text, text[]), public.rag_put_documents(text, jsonb, boolean),
-  public.rag_list_named(text, integer, integer, integer, jsonb), public.rag_delete_named(text, text[])
-  from public, anon, service_role;
+  rag.documents_named(rag.collections, text[]) from public, anon, service_role;
 grant execute on function rag.name_of(rag.documents), rag.require_collection(text),
-  rag.documents_named(rag.collections, text[]), public.rag_find_collection(text), public.rag_list_names(),
-  public.rag_find_documents(text, text[]), public.rag_put_documents(text, jsonb, boolean),
-  public.rag_list_named(text, integer, integer, integer, jsonb), public.rag_delete_named(text, text[])
-  to authenticated;
+  rag.documents_named(rag.collections, text[]) to authenticated;

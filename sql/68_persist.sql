@@ -182,14 +182,8 @@ end;
 $$;
 
 revoke all on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
-  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
-  public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[], integer),
-  public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer)
   from public, anon, service_role;
 grant execute on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
-  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
-  public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[], integer),
-  public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer)
   to authenticated;

@@ -234,13 +234,6 @@ begin
 end;
 $$;
 
-revoke all on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint),
-  public.rag_check_load(text, boolean), public.rag_begin_load(text, boolean, integer, jsonb),
-  public.rag_load_documents(uuid, jsonb, bigint), public.rag_load_chunks(uuid, uuid, jsonb, text, boolean),
-  public.rag_finish_load(uuid, boolean), public.rag_abandon_load(uuid)
+revoke all on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint)
   from public, anon, service_role;
-grant execute on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint),
-  public.rag_check_load(text, boolean), public.rag_begin_load(text, boolean, integer, jsonb),
-  public.rag_load_documents(uuid, jsonb, bigint), public.rag_load_chunks(uuid, uuid, jsonb, text, boolean),
-  public.rag_finish_load(uuid, boolean), public.rag_abandon_load(uuid)
-  to authenticated;
+grant execute on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint) to authenticated;

@@ -30,6 +30,3 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function public.rag_locate(uuid, uuid) from public, anon, service_role;
-grant execute on function public.rag_locate(uuid, uuid) to authenticated;

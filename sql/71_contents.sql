@@ -121,7 +121,5 @@ begin
 end;
 $$;
 
-revoke all on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint),
-  public.rag_contents(uuid, text[], uuid[], uuid, boolean, boolean) from public, anon, service_role;
-grant execute on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint),
-  public.rag_contents(uuid, text[], uuid[], uuid, boolean, boolean) to authenticated;
+revoke all on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint) from public, anon, service_role;
+grant execute on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint) to authenticated;

@@ -378,19 +378,7 @@ as $$
   where extractions.org_id = forget_names.org_id and extractions.document_id = forget_names.document_id;
 $$;
 
-revoke all on function public.rag_claim_extractions(integer, integer, boolean)
-  from public, anon, authenticated, service_role;
-grant execute on function public.rag_claim_extractions(integer, integer, boolean) to rag_worker;
-
-revoke all on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
-  public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
-  public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
-  rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
-  rag.forget_names(uuid, uuid)
-  from public, anon, service_role;
-grant execute on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
-  public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
-  public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
-  rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
-  rag.forget_names(uuid, uuid)
-  to authenticated;
+revoke all on function rag.held_extraction(boolean), rag.read_collection(rag.collections, boolean),
+  rag.follow_switch(rag.collections, boolean), rag.forget_names(uuid, uuid) from public, anon, service_role;
+grant execute on function rag.held_extraction(boolean), rag.read_collection(rag.collections, boolean),
+  rag.follow_switch(rag.collections, boolean), rag.forget_names(uuid, uuid) to authenticated;

@@ -154,8 +154,6 @@ end;
 $$;
 
 revoke all on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
-  rag.graph_of_document(uuid, uuid, rag.scope, integer), public.rag_graph_of(uuid, uuid[], uuid, integer)
-  from public, anon, service_role;
+  rag.graph_of_document(uuid, uuid, rag.scope, integer) from public, anon, service_role;
 grant execute on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
-  rag.graph_of_document(uuid, uuid, rag.scope, integer), public.rag_graph_of(uuid, uuid[], uuid, integer)
-  to authenticated;
+  rag.graph_of_document(uuid, uuid, rag.scope, integer) to authenticated;

@@ -614,9 +614,9 @@ end;
 $$;
 
 revoke all on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid), public.is_org_member(uuid) from public, anon, service_role;
+  rag.tier_of(uuid) from public, anon, service_role;
 grant execute on function rag.memberships(), rag.current_org_ids(), rag.admin_org_ids(), rag.org_meant(uuid),
-  rag.tier_of(uuid), public.is_org_member(uuid) to authenticated;
+  rag.tier_of(uuid) to authenticated;
 
 -- A collection is a named set of documents: an index, a namespace or a workspace on the wire. It belongs
 -- to an org and, when owner_id is set, inside the org to one user. Members write and read through
@@ -2513,8 +2513,8 @@ begin
 end;
 $$;
 
-revoke all on function rag.bounds_of(text), public.rag_measure(jsonb) from public, anon, service_role;
-grant execute on function rag.bounds_of(text), public.rag_measure(jsonb) to authenticated;
+revoke all on function rag.bounds_of(text) from public, anon, service_role;
+grant execute on function rag.bounds_of(text) to authenticated;
 
 -- What was done with knowledge, by whom and when: an audit trail that holds counts and a score, and never a text or a
 -- question. The functions write each event as the caller of the request. The org's admins read the events; members do
@@ -2637,11 +2637,6 @@ begin
     from page);
 end;
 $$;
-
-revoke all on function public.rag_record_event(text, text, integer, integer, double precision, jsonb),
-  public.rag_list_events(integer, integer, text, text) from public, anon, service_role;
-grant execute on function public.rag_record_event(text, text, integer, integer, double precision, jsonb),
-  public.rag_list_events(integer, integer, text, text) to authenticated;
 
 -- What documents are about, as far as their titles say: one row for each name in a title. Kept by triggers on
 -- documents, so that whoever writes a title, and however, names its subjects. Graph search goes from a name to the
@@ -3259,11 +3254,9 @@ as $$
 $$;
 
 revoke all on function rag.limits_of_caller(text, integer, integer),
-  rag.count_hits(uuid, text, integer, integer, integer), public.rag_metrics(),
-  public.rag_hit(text, text, integer, integer, integer) from public, anon, service_role;
+  rag.count_hits(uuid, text, integer, integer, integer) from public, anon, service_role;
 grant execute on function rag.limits_of_caller(text, integer, integer),
-  rag.count_hits(uuid, text, integer, integer, integer), public.rag_metrics(),
-  public.rag_hit(text, text, integer, integer, integer) to authenticated;
+  rag.count_hits(uuid, text, integer, integer, integer) to authenticated;
 
 -- What was answered to a request that carried an Idempotency-Key, so that sending it again pays for nothing twice,
 -- makes nothing twice and says the same: claimed before the work, kept when it is done, replayed for 24 hours. The key
@@ -3509,13 +3502,9 @@ begin
 end;
 $$;
 
-revoke all on function public.rag_claim_reply(uuid, text, text, integer, uuid, text), rag.has_too_many_replies(uuid),
-  rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid),
-  public.rag_keep_reply(uuid, text, uuid, integer, text, text, uuid[]), public.rag_release_reply(uuid, text, uuid)
+revoke all on function rag.has_too_many_replies(uuid), rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid)
   from public, anon, service_role;
-grant execute on function public.rag_claim_reply(uuid, text, text, integer, uuid, text), rag.has_too_many_replies(uuid),
-  rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid),
-  public.rag_keep_reply(uuid, text, uuid, integer, text, text, uuid[]), public.rag_release_reply(uuid, text, uuid)
+grant execute on function rag.has_too_many_replies(uuid), rag.sees_chunks(uuid, uuid[]), rag.forget_replies(uuid)
   to authenticated;
 
 -- How far the reading of a document for names has come: one row for each document with chunks, of a collection whose
@@ -4021,15 +4010,9 @@ end;
 $$;
 
 revoke all on function rag.require_chat_scope(), rag.session_of(uuid), rag.check_messages(jsonb),
-  rag.collection_in(uuid, uuid), public.rag_open_session(uuid, uuid, integer),
-  public.rag_keep_turn(uuid, uuid, uuid, text, jsonb), public.rag_list_sessions(integer, integer),
-  public.rag_list_session_messages(uuid, integer, integer), public.rag_delete_session(uuid)
-  from public, anon, service_role;
+  rag.collection_in(uuid, uuid) from public, anon, service_role;
 grant execute on function rag.require_chat_scope(), rag.session_of(uuid), rag.check_messages(jsonb),
-  rag.collection_in(uuid, uuid), public.rag_open_session(uuid, uuid, integer),
-  public.rag_keep_turn(uuid, uuid, uuid, text, jsonb), public.rag_list_sessions(integer, integer),
-  public.rag_list_session_messages(uuid, integer, integer), public.rag_delete_session(uuid)
-  to authenticated;
+  rag.collection_in(uuid, uuid) to authenticated;
 
 -- Questions embedded a short while ago, so that asking one again (a search followed by an answer, the pages
 -- of a list) saves the call to the embedding model. Written and read by the functions, as their user.
@@ -4125,11 +4108,6 @@ begin
     limit 64);
 end;
 $$;
-
-revoke all on function public.rag_recall_embedding(text, integer),
-  public.rag_remember_embedding(text, extensions.vector, integer) from public, anon, service_role;
-grant execute on function public.rag_recall_embedding(text, integer),
-  public.rag_remember_embedding(text, extensions.vector, integer) to authenticated;
 
 -- How a file that is too large for a request comes, and how objects go (rag.removals): announced by whoever uploads
 -- it, taken for a document or not at all; claimed by the worker when it is to be deleted.
@@ -4231,12 +4209,8 @@ begin
 end;
 $$;
 
-revoke all on function rag.take_upload(rag.collections, text), public.rag_begin_upload(uuid, text, bigint),
-  public.rag_claim_removals(integer), public.rag_end_removal(uuid, text)
-  from public, anon, authenticated, service_role;
-grant execute on function rag.take_upload(rag.collections, text), public.rag_begin_upload(uuid, text, bigint)
-  to authenticated;
-grant execute on function public.rag_claim_removals(integer), public.rag_end_removal(uuid, text) to rag_worker;
+revoke all on function rag.take_upload(rag.collections, text) from public, anon, authenticated, service_role;
+grant execute on function rag.take_upload(rag.collections, text) to authenticated;
 
 -- Work that is still to be done: a document that was brought and has to be converted, cut, embedded and stored. A
 -- job is written in the transaction that brings the document, so neither is there without the other. The
@@ -4439,10 +4413,8 @@ begin
 end;
 $$;
 
-revoke all on function public.rag_claim_jobs(integer, integer) from public, anon, authenticated, service_role;
 -- All but the first for the checks of the rows that it changes.
-grant execute on function public.rag_claim_jobs(integer, integer), rag.shows_only(text), rag.is_metadata(jsonb),
-  rag.has_readable_numbers(jsonb) to rag_worker;
+grant execute on function rag.shows_only(text), rag.is_metadata(jsonb), rag.has_readable_numbers(jsonb) to rag_worker;
 
 -- What the worker does with the outbox of webhooks: it claims what is due, sends it, and says what came of it. All of
 -- it under the worker's own role, in no user's name.
@@ -4639,13 +4611,9 @@ begin
 end;
 $$;
 
-revoke all on function rag.clear_deliveries(), rag.due_deliveries(integer),
-  public.rag_claim_deliveries(integer, integer),
-  public.rag_end_delivery(uuid, uuid, uuid, integer, text, integer)
+revoke all on function rag.clear_deliveries(), rag.due_deliveries(integer)
   from public, anon, authenticated, service_role;
-grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer),
-  public.rag_claim_deliveries(integer, integer),
-  public.rag_end_delivery(uuid, uuid, uuid, integer, text, integer) to rag_worker;
+grant execute on function rag.clear_deliveries(), rag.due_deliveries(integer) to rag_worker;
 
 -- What an org's admins do with webhooks. All of it runs as its caller; for everybody else there are none.
 
@@ -4848,18 +4816,8 @@ begin
 end;
 $$;
 
-revoke all on function rag.webhook_of(uuid), public.rag_list_webhooks(uuid),
-  public.rag_create_webhook(text, text, text[], uuid, text, uuid),
-  public.rag_update_webhook(uuid, text, text[], text, boolean), public.rag_rotate_webhook(uuid, text, integer),
-  public.rag_delete_webhook(uuid), public.rag_list_deliveries(uuid, integer, integer),
-  public.rag_repeat_delivery(uuid, uuid)
-  from public, anon, service_role;
-grant execute on function rag.webhook_of(uuid), public.rag_list_webhooks(uuid),
-  public.rag_create_webhook(text, text, text[], uuid, text, uuid),
-  public.rag_update_webhook(uuid, text, text[], text, boolean), public.rag_rotate_webhook(uuid, text, integer),
-  public.rag_delete_webhook(uuid), public.rag_list_deliveries(uuid, integer, integer),
-  public.rag_repeat_delivery(uuid, uuid)
-  to authenticated;
+revoke all on function rag.webhook_of(uuid) from public, anon, service_role;
+grant execute on function rag.webhook_of(uuid) to authenticated;
 
 -- What people do with documents besides searching them: bring one to be worked on, look how far it is, list them,
 -- change what is said of them, have the original back. All of it runs as its caller.
@@ -5173,16 +5131,10 @@ $$;
 
 revoke all on function rag.shown(rag.documents), rag.document_of(uuid),
   rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
-  rag.require_no_twin(rag.documents, text), public.rag_add_document(uuid, jsonb),
-  public.rag_list_documents(uuid, integer, integer, text, text, text), public.rag_get_document(uuid),
-  public.rag_update_document(uuid, jsonb), public.rag_get_original(uuid)
-  from public, anon, service_role;
+  rag.require_no_twin(rag.documents, text) from public, anon, service_role;
 grant execute on function rag.shown(rag.documents), rag.document_of(uuid),
   rag.require_room_for_a_document(rag.collections), rag.remove_failed_twin(rag.documents, text),
-  rag.require_no_twin(rag.documents, text), public.rag_add_document(uuid, jsonb),
-  public.rag_list_documents(uuid, integer, integer, text, text, text), public.rag_get_document(uuid),
-  public.rag_update_document(uuid, jsonb), public.rag_get_original(uuid)
-  to authenticated;
+  rag.require_no_twin(rag.documents, text) to authenticated;
 
 -- What the worker does with a job that it has claimed. It comes with a token of the user who brought the document,
 -- which names the lease (rag.held_lease): row security lets it write what that user may, and change the one job.
@@ -5362,14 +5314,8 @@ begin
 end;
 $$;
 
-revoke all on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
-  public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer, boolean)
-  from public, anon, service_role;
-grant execute on function rag.held_job(boolean), public.rag_open_job(), public.rag_keep_content(text),
-  public.rag_report_job(text, integer), public.rag_complete_job(jsonb, jsonb),
-  public.rag_fail_job(text, text, integer, boolean)
-  to authenticated;
+revoke all on function rag.held_job(boolean) from public, anon, service_role;
+grant execute on function rag.held_job(boolean) to authenticated;
 
 -- The write path of every API: documents and their chunks go in, are replaced or go away in one
 -- transaction, so that no reader ever sees half of one. The callers are the functions of this project,
@@ -5642,18 +5588,16 @@ as $$
   select exists (select from gone);
 $$;
 
-revoke all on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid),
-  rag.new_documents(rag.collections, jsonb), rag.put_documents(rag.collections, rag.new_document[], boolean),
+revoke all on function rag.new_documents(rag.collections, jsonb),
+  rag.put_documents(rag.collections, rag.new_document[], boolean),
   rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
   rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[]),
-  rag.insert_chunks(uuid, rag.chunked[], integer)
-  from public, anon, service_role;
-grant execute on function public.rag_put_document(jsonb, jsonb), public.rag_delete_document(uuid),
-  rag.new_documents(rag.collections, jsonb), rag.put_documents(rag.collections, rag.new_document[], boolean),
+  rag.insert_chunks(uuid, rag.chunked[], integer) from public, anon, service_role;
+grant execute on function rag.new_documents(rag.collections, jsonb),
+  rag.put_documents(rag.collections, rag.new_document[], boolean),
   rag.insert_documents(rag.collections, rag.new_document[]), rag.documents_meant(rag.collections, rag.new_document[]),
   rag.replace_documents(uuid, rag.new_document[], rag.stored[]), rag.replace_chunks(uuid, rag.chunked[]),
-  rag.insert_chunks(uuid, rag.chunked[], integer)
-  to authenticated;
+  rag.insert_chunks(uuid, rag.chunked[], integer) to authenticated;
 
 -- What owners and admins do with API keys, and what the functions do with one that arrives. All run as their
 -- caller; row security decides whose keys are whose.
@@ -5836,14 +5780,8 @@ as $$
   returning id, org_id, owner_id, collection_id, scopes, requests_per_minute, expires_at;
 $$;
 
-revoke all on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
-  public.rag_create_key(text, text, text, text[], uuid, text, timestamptz),
-  public.rag_rotate_key(uuid, text, text, integer), public.rag_open_key()
-  from public, anon, service_role;
-grant execute on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid), public.rag_list_keys(uuid), public.rag_revoke_key(uuid),
-  public.rag_create_key(text, text, text, text[], uuid, text, timestamptz),
-  public.rag_rotate_key(uuid, text, text, integer), public.rag_open_key()
-  to authenticated;
+revoke all on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid) from public, anon, service_role;
+grant execute on function rag.shown(rag.api_keys), rag.require_room_for_a_key(uuid) to authenticated;
 
 -- What people do with collections. All of it runs as its caller; row security decides whose are whose, and which
 -- documents count: a private one is counted for those who see it.
@@ -6135,18 +6073,10 @@ $$;
 
 revoke all on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
   rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
-  rag.check_page(integer, integer, text, text, text[]),
-  public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
-  public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
-  public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
-  from public, anon, service_role;
+  rag.check_page(integer, integer, text, text, text[]) from public, anon, service_role;
 grant execute on function rag.shown(rag.collections), rag.collection_of(uuid), rag.check_name(text),
   rag.check_config(jsonb, jsonb), rag.require_room_for_a_collection(uuid),
-  rag.check_page(integer, integer, text, text, text[]),
-  public.rag_create_collection(text, text, jsonb, jsonb, uuid, boolean),
-  public.rag_list_collections(integer, integer, text, text), public.rag_get_collection(uuid),
-  public.rag_update_collection(uuid, text, text, jsonb, jsonb), public.rag_delete_collection(uuid, boolean)
-  to authenticated;
+  rag.check_page(integer, integer, text, text, text[]) to authenticated;
 
 -- What a search may find besides what row security says: its filters, read and resolved once, and then used
 -- by every way of searching. Conditions are text that the match functions execute with the scope as a
@@ -6757,14 +6687,13 @@ revoke all on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint
   rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
   rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
   rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
-  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer),
-  public.rag_match(extensions.vector, integer, jsonb) from public, anon, service_role;
+  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer)
+  from public, anon, service_role;
 grant execute on function rag.count_chunks(rag.scope), rag.effort(rag.scope, bigint, integer),
   rag.nearest_of_all(extensions.halfvec, rag.scope, integer),
   rag.nearest_of_filtered(extensions.halfvec, rag.scope, integer, bigint),
   rag.nearest_of_index(extensions.halfvec, rag.scope, integer, integer, integer),
-  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer),
-  public.rag_match(extensions.vector, integer, jsonb) to authenticated;
+  rag.exact_bound(rag.scope, bigint, integer), rag.nearest(extensions.halfvec, rag.scope, integer) to authenticated;
 
 -- A question taken apart for keyword search: what is sought, how rare it is, and which of its words follow
 -- each other.
@@ -7476,15 +7405,9 @@ begin
 end;
 $$;
 
-revoke all on function
-  rag.check_search(text, extensions.vector, text, integer, double precision, text),
-  public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text,
-    text[])
+revoke all on function rag.check_search(text, extensions.vector, text, integer, double precision, text)
   from public, anon, service_role;
-grant execute on function
-  rag.check_search(text, extensions.vector, text, integer, double precision, text),
-  public.rag_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text,
-    text[])
+grant execute on function rag.check_search(text, extensions.vector, text, integer, double precision, text)
   to authenticated;
 
 -- The texts of chunks that were found, longer by their neighbours: for a search that reorders what it has found
@@ -7513,9 +7436,6 @@ begin
   ), neighbours)) as hit;
 end;
 $$;
-
-revoke all on function public.rag_widen(uuid[], integer) from public, anon, service_role;
-grant execute on function public.rag_widen(uuid[], integer) to authenticated;
 
 -- What is like a text, or like a chunk or a document that is already here.
 
@@ -7653,13 +7573,9 @@ end;
 $$;
 
 revoke all on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
-  rag.check_subject(uuid, uuid, text, extensions.vector, text, text),
-  public.rag_similar(uuid, uuid, text, integer, jsonb, text, extensions.vector, text, text[])
-  from public, anon, service_role;
+  rag.check_subject(uuid, uuid, text, extensions.vector, text, text) from public, anon, service_role;
 grant execute on function rag.subject_of(uuid, uuid), rag.best_of_documents(rag.hit[]),
-  rag.check_subject(uuid, uuid, text, extensions.vector, text, text),
-  public.rag_similar(uuid, uuid, text, integer, jsonb, text, extensions.vector, text, text[])
-  to authenticated;
+  rag.check_subject(uuid, uuid, text, extensions.vector, text, text) to authenticated;
 
 -- Collections and documents by the names that callers give them, for APIs that know no ids: an index or a namespace is
 -- a collection, and a document goes by its external_id, or by its id where it came through another API and has none.
@@ -7888,15 +7804,9 @@ end;
 $$;
 
 revoke all on function rag.name_of(rag.documents), rag.require_collection(text),
-  rag.documents_named(rag.collections, text[]), public.rag_find_collection(text), public.rag_list_names(),
-  public.rag_find_documents(text, text[]), public.rag_put_documents(text, jsonb, boolean),
-  public.rag_list_named(text, integer, integer, integer, jsonb), public.rag_delete_named(text, text[])
-  from public, anon, service_role;
+  rag.documents_named(rag.collections, text[]) from public, anon, service_role;
 grant execute on function rag.name_of(rag.documents), rag.require_collection(text),
-  rag.documents_named(rag.collections, text[]), public.rag_find_collection(text), public.rag_list_names(),
-  public.rag_find_documents(text, text[]), public.rag_put_documents(text, jsonb, boolean),
-  public.rag_list_named(text, integer, integer, integer, jsonb), public.rag_delete_named(text, text[])
-  to authenticated;
+  rag.documents_named(rag.collections, text[]) to authenticated;
 
 -- A collection as a file: what persisting reads, a page at a time. A snapshot may be loaded by anybody of the org, so it
 -- holds what the whole org may see and nothing else.
@@ -8082,16 +7992,10 @@ end;
 $$;
 
 revoke all on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
-  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
-  public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[], integer),
-  public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer)
   from public, anon, service_role;
 grant execute on function rag.collection_to_persist(uuid), rag.persisted(rag.chunks),
-  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer),
-  public.rag_begin_persist(text), public.rag_list_to_persist(uuid, timestamptz, uuid),
-  public.rag_read_to_persist(uuid, uuid[], integer),
-  public.rag_read_chunks_to_persist(uuid, uuid, timestamptz, integer)
+  rag.persisted_chunks(uuid, uuid, integer, integer), rag.persisted_document(rag.collections, uuid, integer)
   to authenticated;
 
 -- A file as a collection: what loading a snapshot writes, a page at a time. It fills a collection that has no name yet
@@ -8330,16 +8234,9 @@ begin
 end;
 $$;
 
-revoke all on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint),
-  public.rag_check_load(text, boolean), public.rag_begin_load(text, boolean, integer, jsonb),
-  public.rag_load_documents(uuid, jsonb, bigint), public.rag_load_chunks(uuid, uuid, jsonb, text, boolean),
-  public.rag_finish_load(uuid, boolean), public.rag_abandon_load(uuid)
+revoke all on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint)
   from public, anon, service_role;
-grant execute on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint),
-  public.rag_check_load(text, boolean), public.rag_begin_load(text, boolean, integer, jsonb),
-  public.rag_load_documents(uuid, jsonb, bigint), public.rag_load_chunks(uuid, uuid, jsonb, text, boolean),
-  public.rag_finish_load(uuid, boolean), public.rag_abandon_load(uuid)
-  to authenticated;
+grant execute on function rag.check_load(text, boolean), rag.held_load(uuid), rag.placed_id(bigint) to authenticated;
 
 -- Where a request of the search API looks: a workspace, which is a collection, or a whole org. Asked once by each
 -- request, before anything is paid for; every later call is told the ids that this one answers.
@@ -8373,9 +8270,6 @@ begin
   end if;
 end;
 $$;
-
-revoke all on function public.rag_locate(uuid, uuid) from public, anon, service_role;
-grant execute on function public.rag_locate(uuid, uuid) to authenticated;
 
 -- Documents and chunks by their ids, with as much of their texts as one answer holds. Looked up by key, one by one:
 -- what the caller does not see, and what is nowhere, is left out alike.
@@ -8500,10 +8394,8 @@ begin
 end;
 $$;
 
-revoke all on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint),
-  public.rag_contents(uuid, text[], uuid[], uuid, boolean, boolean) from public, anon, service_role;
-grant execute on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint),
-  public.rag_contents(uuid, text[], uuid[], uuid, boolean, boolean) to authenticated;
+revoke all on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint) from public, anon, service_role;
+grant execute on function rag.size_of(text), rag.first_chunks(uuid, uuid, bigint) to authenticated;
 
 -- Documents that nobody has read for names yet, or that a model is to read as well: what the worker does about them
 -- (42_extractions.sql). It claims them under its own role, and reads each in the name of its user, with a token that
@@ -8885,22 +8777,10 @@ as $$
   where extractions.org_id = forget_names.org_id and extractions.document_id = forget_names.document_id;
 $$;
 
-revoke all on function public.rag_claim_extractions(integer, integer, boolean)
-  from public, anon, authenticated, service_role;
-grant execute on function public.rag_claim_extractions(integer, integer, boolean) to rag_worker;
-
-revoke all on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
-  public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
-  public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
-  rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
-  rag.forget_names(uuid, uuid)
-  from public, anon, service_role;
-grant execute on function rag.held_extraction(boolean), public.rag_open_extraction(integer),
-  public.rag_keep_extraction(integer, jsonb, text, bigint, bigint, text, text, integer),
-  public.rag_fail_extraction(text, text, integer, bigint, bigint), public.rag_build_graph(uuid, boolean),
-  rag.read_collection(rag.collections, boolean), rag.follow_switch(rag.collections, boolean),
-  rag.forget_names(uuid, uuid)
-  to authenticated;
+revoke all on function rag.held_extraction(boolean), rag.read_collection(rag.collections, boolean),
+  rag.follow_switch(rag.collections, boolean), rag.forget_names(uuid, uuid) from public, anon, service_role;
+grant execute on function rag.held_extraction(boolean), rag.read_collection(rag.collections, boolean),
+  rag.follow_switch(rag.collections, boolean), rag.forget_names(uuid, uuid) to authenticated;
 
 -- Entity linking: which entities a question names. Longer names come before shorter ones within them, what is written
 -- exactly before what sounds alike. Every look-up is an equality or a range in an index, so row security costs nothing
@@ -9970,15 +9850,11 @@ $$;
 revoke all on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
   rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
   rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
-  rag.check_graph(text, integer, integer, text[]),
-  public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
-    text[]) from public, anon, service_role;
+  rag.check_graph(text, integer, integer, text[]) from public, anon, service_role;
 grant execute on function rag.join_graph(rag.hit[], rag.reached[], double precision, integer),
   rag.show_joined(rag.hit[], rag.hit[], rag.reached[], boolean, integer, real, real, text[]),
   rag.hits_reached(rag.reached[], rag.hit[], text, extensions.halfvec, rag.scope, text),
-  rag.check_graph(text, integer, integer, text[]),
-  public.rag_graph_search(text, extensions.vector, text, integer, jsonb, integer, double precision, text[], integer,
-    text[]) to authenticated;
+  rag.check_graph(text, integer, integer, text[]) to authenticated;
 
 -- The graph around documents: what they name, how that is related, and, going on from there, what other documents that
 -- the caller sees say of it. For /v1/contents.
@@ -10136,11 +10012,9 @@ end;
 $$;
 
 revoke all on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
-  rag.graph_of_document(uuid, uuid, rag.scope, integer), public.rag_graph_of(uuid, uuid[], uuid, integer)
-  from public, anon, service_role;
+  rag.graph_of_document(uuid, uuid, rag.scope, integer) from public, anon, service_role;
 grant execute on function rag.entities_of(uuid, uuid, integer), rag.edges_at(uuid, text[], rag.scope, uuid, integer),
-  rag.graph_of_document(uuid, uuid, rag.scope, integer), public.rag_graph_of(uuid, uuid[], uuid, integer)
-  to authenticated;
+  rag.graph_of_document(uuid, uuid, rag.scope, integer) to authenticated;
 
 -- What an org's administrators are told of it: how much there is, and whether the database is as it should be.
 
@@ -10307,13 +10181,10 @@ begin
 end;
 $$;
 
-revoke all on function public.rag_stats(integer), rag.version(), rag.queues(uuid[]), public.rag_health()
-  from public, anon, service_role;
-grant execute on function public.rag_stats(integer), rag.version(), rag.queues(uuid[]), public.rag_health()
-  to authenticated;
+revoke all on function rag.version(), rag.queues(uuid[]) from public, anon, service_role;
+grant execute on function rag.version(), rag.queues(uuid[]) to authenticated;
 -- The worker's role calls it for the public /health, which has no user.
-grant execute on function rag.version(), rag.queues(uuid[]), rag.functions_secret_status(), public.rag_health()
-  to rag_worker;
+grant execute on function rag.version(), rag.queues(uuid[]), rag.functions_secret_status() to rag_worker;
 create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
 grant select on rag.settings to rag_worker;
 
