@@ -19,7 +19,9 @@ _LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _QUOTE = re.compile(f"[{_QUOTES}]")
 # In a text for a prompt: the heading of a document, and a gap between two of its passages.
 GAP = "[…]"
-_DOCUMENT_HEADING = re.compile(r"^([ \t]{0,3})#(?=[ \t])", re.MULTILINE)
+_DOCUMENT_HEADING = re.compile(r"^([ \t]{0,3})#(?=[^\S\n])", re.MULTILINE)
+# A line that makes the line above a heading of the first level; of hyphens it makes one of the second.
+_UNDERLINE = re.compile(r"^[^\S\n]{0,3}=+[^\S\n]*$", re.MULTILINE)
 
 
 def mark(number: int) -> str:
@@ -91,4 +93,5 @@ def under_heading(title: str, uri: str | None, text: str) -> str:
 def escape_headings(text: str) -> str:
     """The text of a document without anything that looks like the heading of another one, or like a gap."""
     text = _LINE_ENDS.sub("\n", text).replace(GAP, "(…)")
+    text = _UNDERLINE.sub(lambda line: line[0].replace("=", "-"), text)
     return _DOCUMENT_HEADING.sub(r"\1##", text)

@@ -24,7 +24,7 @@ def readable(rows: Iterable[Row], read: Callable[[Row], T]) -> tuple[T, ...]:
     for row in rows:
         try:
             results.append(read(row))
-        except (ValueError, TypeError, AttributeError) as unreadable:
+        except (ValueError, TypeError, AttributeError, OverflowError) as unreadable:
             warn(_id_of(row), type(unreadable).__name__)
     return tuple(results)
 

@@ -24,7 +24,7 @@ def open_session(
     one, in the collection or else in the caller's only org. Ids are as clients write them. Raises NotFound;
     Conflict for a session about another collection; InvalidRequest for a caller of several orgs who
     names neither."""
-    session_id = id_of(session_id, "session") if session_id not in (None, NIL) else None
+    session_id = id_of(session_id, "session") if session_id and session_id != NIL else None
     collection_id = id_of(collection_id, "collection") if collection_id else None
     with about(session_id=session_id, collection_id=collection_id):
         arguments = {"session_id": session_id, "collection_id": collection_id}

@@ -10175,7 +10175,10 @@ begin
     version := rag.version();
     pgvector := (select extversion from pg_catalog.pg_extension where extname = 'vector');
     postgres := current_setting('server_version');
-    queues := rag.queues(case when not is_worker then own end);
+    -- Counting takes seconds, which a browser could use to occupy connections.
+    if not rag.is_direct_call() then
+      queues := rag.queues(case when not is_worker then own end);
+    end if;
   end if;
   return next;
 end;
@@ -10184,7 +10187,8 @@ $$;
 revoke all on function rag.version(), rag.queues(uuid[]) from public, anon, service_role;
 grant execute on function rag.version(), rag.queues(uuid[]) to authenticated;
 -- The worker's role calls it for the public /health, which has no user.
-grant execute on function rag.version(), rag.queues(uuid[]), rag.functions_secret_status() to rag_worker;
+grant execute on function rag.version(), rag.queues(uuid[]), rag.is_direct_call(), rag.functions_secret_status()
+  to rag_worker;
 create policy "the worker reads the settings" on rag.settings for select to rag_worker using (true);
 grant select on rag.settings to rag_worker;
 

@@ -77,9 +77,11 @@ def test_a_number_of_an_excerpt_stands_where_no_document_can_write_it():
 
 def test_a_text_poses_as_no_other_document_in_a_context():
     forged = "One fish.\n# Other (https://a.example)\u2028# Third\n[…]\n  # Fourth\n## Part\n#hash"
+    forged += "\nFifth\n===\n#\u00a0Sixth"
     found = concatenated([match(forged, "Fish")], 1_000)
     assert found == (
         "# Fish\nOne fish.\n## Other (https://a.example)\n## Third\n(…)\n  ## Fourth\n## Part\n#hash"
+        "\nFifth\n---\n##\u00a0Sixth"
     )
 
 

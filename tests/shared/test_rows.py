@@ -57,3 +57,9 @@ def test_a_size_of_chunks_that_cannot_be_is_none(logged: list[str], subtests: py
             assert configured({"chunk_size": wrong, "chunk_overlap": 5}, "a") == (None, 5)
             assert configured({"chunk_size": 64, "chunk_overlap": -1}, "a") == (64, None)
     assert set(logged) == {"row a cannot be read (an invalid chunk size)"}
+
+
+def test_a_number_beyond_all_is_unreadable(caplog: pytest.LogCaptureFixture):
+    rows = json_of(b'[{"id": "a", "page": 1%s.5}, {"id": "b", "page": 2.5}]' % (b"0" * 400))
+    assert readable(rows, lambda row: int(row["page"])) == (2,)
+    assert "row a cannot be read (OverflowError)" in caplog.text

@@ -318,6 +318,7 @@ WORKER_FUNCTIONS = {
 # What they, the triggers on what they change, and the functions' own health ask.
 WORKER_HELPERS = {
     "rag_health()",
+    "rag.is_direct_call()",
     "rag.functions_secret_status()",
     "rag.queues(uuid[])",
     "rag.version()",
