@@ -156,7 +156,7 @@ def test_a_port_that_is_taken_is_named(folder: Path, tmp_path: Path):
     # Of make it is an argument, and no variable of the environment.
     for arguments, options in (((f"PORT={named[1]}",), f"--port {named[1]}"), ((), "")):
         made = subprocess.run(
-            ["make", "--dry-run", "serve", *arguments],
+            ["make", "--no-print-directory", "--dry-run", "serve", *arguments],
             cwd=ROOT,
             env={**os.environ, "PORT": "8080"},
             capture_output=True,

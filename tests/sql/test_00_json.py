@@ -48,8 +48,9 @@ CONFIGS: list[tuple[str, bool]] = [
     *((f'{{"chunk_overlap": {size}}}', False) for size in ('"x"', -1, 4001, 512, "true")),
     ('{"chunk_size": 64, "chunk_overlap": 64}', False),
     *((f'{{"embedding_model": {model}}}', False) for model in (1, '""', f'"{"m" * 101}"', "null")),
-    *((f'{{"enable_hybrid_search": {switch}}}', False) for switch in (0, '"no"', "null")),
-    *((f'{{"enable_knowledge_graph": {switch}}}', False) for switch in (0, '"no"', "null")),
+    *((f'{{"enable_hybrid_search": {switch}}}', False) for switch in (0, '"no"')),
+    *((f'{{"enable_knowledge_graph": {switch}}}', False) for switch in (0, '"no"')),
+    ('{"enable_hybrid_search": null, "enable_knowledge_graph": null}', True),
     (f'{{"a": "{"x" * 2000}"}}', False),
 ]
 PLACES: list[tuple[str, bool]] = [

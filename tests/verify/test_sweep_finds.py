@@ -116,10 +116,13 @@ def test_a_route_that_checks_no_scope_is_found(core: Pipeline, world: World):
 def test_an_sql_function_that_checks_no_scope_or_one_too_small_is_found(world: World):
     for condition, attack in (
         ("true", "a key token with one scope"),
-        ("rag.has_scope(variadic scopes || 'chat:read'::text)", "a key token with chat:read"),
+        (
+            "rag.has_scope(variadic scopes || 'collections:manage'::text)",
+            "a key token with collections:manage",
+        ),
     ):
         with required_scopes(world, condition):
-            attacks = attacks_on(on_functions(world, exactly("rag_list_names")), "rag_list_names")
+            attacks = attacks_on(on_functions(world, exactly("rag_list_collections")), "rag_list_collections")
         assert any(found.startswith(attack) for found in attacks), attacks
 
 
