@@ -117,8 +117,8 @@ def test_an_sql_function_that_checks_no_scope_or_one_too_small_is_found(world: W
     for condition, attack in (
         ("true", "a key token with one scope"),
         (
-            "rag.has_scope(variadic scopes || 'collections:manage'::text)",
-            "a key token with collections:manage",
+            "rag.has_scope(variadic scopes || 'chat:read'::text)",
+            "a key token with chat:read",
         ),
     ):
         with required_scopes(world, condition):
