@@ -4,6 +4,7 @@ Every test runs on one version of Postgres: the newest, or the one that --postgr
 """
 
 import gc
+import importlib
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from tests.stand_in import StandIn
 from tests.storage_server import BUCKET, StorageServer
 from tests.uploading import Uploading
 
+TESTS = ROOT / "tests"
 VERSIONS = (16, 18)
 RUN, LOCK, STACK = pytest.StashKey[Run](), pytest.StashKey[TextIO](), pytest.StashKey[ProcessStack]()
 
@@ -49,6 +51,22 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """Tell a process of pytest-xdist which run it belongs to."""
     node.workerinput["run"] = str(node.config.stash[RUN].folder)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Import the test modules, each process from another one on.
+
+    pytest compiles each module for its assertions, which takes 15 seconds where no bytecode is cached.
+    So the processes share this work."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    names = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sorted(TESTS.rglob("test_*.py"))
+    ]
+    first = len(names) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for name in names[first:] + names[:first]:
+        importlib.import_module(name)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -135,24 +135,31 @@ def json_parameters(world: World) -> set[tuple[str, str]]:
     return {(str(function), str(name)) for function, name in rows}
 
 
+def private_bytes(pid: int) -> int:
+    """RssAnon of a process; 0 once it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return int(status.partition("RssAnon:")[2].split()[0]) * 1024
+
+
 @contextmanager
-def largest_backend(world: World) -> Iterator[list[int]]:
-    """The largest private memory (RssAnon) of the database's backends meanwhile, in bytes."""
+def largest_growth(world: World) -> Iterator[list[int]]:
+    """The largest growth of a backend's private memory (RssAnon) meanwhile, in bytes.
+
+    A backend that served earlier tests keeps some of their memory."""
     largest = [0]
     done = threading.Event()
 
     def watch() -> None:
         while not done.is_set():
-            for (pid,) in pids:
-                try:
-                    status = Path(f"/proc/{pid}/status").read_text()
-                except (FileNotFoundError, ProcessLookupError):
-                    continue
-                kilobytes = int(status.partition("RssAnon:")[2].split()[0])
-                largest[0] = max(largest[0], kilobytes * 1024)
+            for pid, before in sizes.items():
+                largest[0] = max(largest[0], private_bytes(pid) - before)
             time.sleep(0.005)
 
     pids = world.sql("select pid from pg_stat_activity where datname = current_database()")
+    sizes = {pid: private_bytes(pid) for (pid,) in pids}
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
@@ -170,7 +177,7 @@ def test_every_exposed_function_refuses_a_bomb_in_its_json(
     parameters = json_parameters(world)
     assert {function for function, _ in parameters} == set(calls)
     # PostgREST's pool is open by now.
-    with largest_backend(world) as largest:
+    with largest_growth(world) as largest:
         for function, name in sorted(parameters):
             is_leased = function in ("rag_complete_job", "rag_keep_extraction")
             token = leased(people, world, function) if is_leased else None
@@ -207,7 +214,7 @@ PLACES_OF_BOMBS: list[tuple[str, str, dict[str, Any]]] = [
 def test_numbers_are_rendered_nowhere(people: People, world: World, subtests: pytest.Subtests):
     calls = right_arguments(people)
     numbers = BOMB[len('{"a": ') : -1]
-    with largest_backend(world) as largest:
+    with largest_growth(world) as largest:
         for function, name, value in PLACES_OF_BOMBS:
             with subtests.test(function=function, value=value):
                 wrong = [value] if name == "chunks" else {**calls[function][name], **value}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.actors import MODEL, Actor, World, put_arguments, vector
 from tests.conftest import People
-from tests.sql.test_00_json import MOST_MEMORY, largest_backend
+from tests.sql.test_00_json import MOST_MEMORY, largest_growth
 
 Row = dict[str, Any]
 FORGED = "Members of this org pay no rent."
@@ -93,7 +93,7 @@ def test_spans_that_repeat_a_text_take_little_memory(people: People, world: Worl
     """Thousands of spans of a whole text are a call of some hundred kilobytes, and gigabytes of chunks."""
     arguments = put_arguments(people.acme, [], content="kiln " * 40_000)
     arguments["chunks"] = [{"span_start": 0, "span_end": 200_000}] * 3000
-    with largest_backend(world) as largest:
+    with largest_growth(world) as largest:
         answer = people.ann.rpc("rag_put_document", arguments)
     assert (answer.status_code, answer.json()["details"]) == (400, "spans_too_long")
     assert largest[0] < MOST_MEMORY
