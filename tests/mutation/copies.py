@@ -81,10 +81,11 @@ def run_tests(folder: Path, tests: tuple[str, ...], workers: int, seconds: float
 
 
 def verdict(status: int, report: Path, last_line: str) -> tuple[str, str]:
-    """The verdict by pytest's exit status and its report."""
+    """The verdict by pytest's exit status and its report. With several processes pytest ends with 2 when it
+    stops at the first failure, and with 1 otherwise."""
     if status == 0:
         return "missed", ""
-    if status != 1 or not report.exists():
+    if status not in (1, 2) or not report.exists():
         return "broken", f"pytest ended with {status}: {last_line}"
     reason = last_line
     for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314  # pytest wrote it
