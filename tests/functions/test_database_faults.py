@@ -167,7 +167,9 @@ def allow_statements(stack: Stack, time_out: str) -> None:
 def test_a_pool_without_a_free_connection_is_an_error_within_the_time_out(
     fragile: Stack, ann: Actor, core: Pipeline
 ):
-    """All of PostgREST's connections wait for a lock; whoever comes next is refused by PostgREST itself."""
+    """All of PostgREST's connections wait for a lock, and PostgREST itself refuses the next call."""
+    # The first search of a process imports modules for seconds. Meanwhile the searches below would time out.
+    assert ann.search("x").status_code == 200
     with chunks_locked(fragile), ThreadPoolExecutor(POOL) as pool:
         holding = [pool.submit(core.search, ann.principal, Query("x")) for _ in range(POOL)]
         wait_for_waiters(fragile, POOL)
