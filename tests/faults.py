@@ -2,12 +2,24 @@
 
 import time
 from functools import partial
+from pathlib import Path
 
 import psycopg
 
 from local.processes import Child, answers, wait_for_end, wait_until
 from local.stack import Stack
 from local.tools import postgrest_binary
+
+
+def private_bytes(pid: int) -> int:
+    """RssAnon of a process; 0 once it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    # A process that ends has no such line.
+    lines = dict(line.split(":", 1) for line in status.splitlines())
+    return int(lines.get("RssAnon", "0 kB").split()[0]) << 10
 
 
 def kill(child: Child) -> None:

@@ -17,6 +17,7 @@ import pytest
 from local.tools import ROOT
 from tests.actors import Actor, World
 from tests.conftest import People
+from tests.faults import private_bytes
 from tests.isolation.hostile import SECONDS_TO_WAIT, Task
 
 pytestmark = pytest.mark.long
@@ -137,16 +138,6 @@ def watched(postmaster: psutil.Process) -> Iterator[list[int]]:
     finally:
         ended.set()
         thread.join()
-
-
-def private_bytes(pid: int) -> int:
-    """RssAnon of a process; 0 once it has ended."""
-    try:
-        with open(f"/proc/{pid}/status") as status:  # noqa: PTH123
-            lines = dict(line.split(":", 1) for line in status)
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return int(lines.get("RssAnon", "0 kB").split()[0]) << 10
 
 
 def task_of(actor: Actor, other: Actor, world: World, seed: int) -> Task:

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.actors import LEASED, READING, World, put_arguments, vector
 from tests.conftest import People
+from tests.faults import private_bytes
 
 # As JSON text: Python cannot hold it. 17 kB, of which each number has 131,072 digits.
 BOMB = f'{{"a": [{", ".join(["1e131071"] * 1900)}]}}'
@@ -133,15 +133,6 @@ def json_parameters(world: World) -> set[tuple[str, str]]:
         "and kind = 'jsonb'::regtype and has_function_privilege('authenticated', pg_proc.oid, 'execute')"
     )
     return {(str(function), str(name)) for function, name in rows}
-
-
-def private_bytes(pid: int) -> int:
-    """RssAnon of a process; 0 once it has ended."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return int(status.partition("RssAnon:")[2].split()[0]) * 1024
 
 
 @contextmanager
