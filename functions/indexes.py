@@ -26,9 +26,10 @@ app = create_app(
 )
 
 Reader = Annotated[Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE, anonymous=True)]
-Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)]
+WRITER = with_scope(Scope.DOCUMENTS_WRITE, anonymous=True)
+Writer = Annotated[Principal, WRITER]
 Manager = Annotated[Principal, with_scope(Scope.COLLECTIONS_MANAGE, anonymous=True)]
-Guarded = Annotated[Guard, guard_from(in_authorization)]
+Guarded = Annotated[Guard, guard_from(in_authorization, WRITER)]
 Name = Annotated[CollectionName, Path()]
 # A hundred documents are ten megabytes then.
 MaxTextLength = Annotated[int, Query(ge=1, le=100_000)]

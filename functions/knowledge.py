@@ -30,11 +30,12 @@ app = create_app(
 Reader = Annotated[
     Principal, with_scope(Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE, credential=in_either_header)
 ]
-Writer = Annotated[Principal, with_scope(Scope.DOCUMENTS_WRITE, credential=in_either_header)]
+WRITER = with_scope(Scope.DOCUMENTS_WRITE, credential=in_either_header)
+Writer = Annotated[Principal, WRITER]
 Retriever = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_either_header)]
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, credential=in_either_header)]
 Renewed = Annotated[Callable[[], Principal], renewed_from(in_either_header)]
-Guarded = Annotated[Guard, guard_from(in_either_header)]
+Guarded = Annotated[Guard, guard_from(in_either_header, WRITER)]
 Namespace = Annotated[CollectionName, Path()]
 
 

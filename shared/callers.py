@@ -5,8 +5,10 @@ with_scope(...)]`. Whoever arrives in a handler is somebody, is within the limit
 """
 
 import hmac
-from collections.abc import Callable
+import math
+from collections.abc import AsyncIterator, Callable
 from functools import cache
+from time import monotonic
 from typing import Annotated, Any
 
 from anyio import from_thread
@@ -36,6 +38,10 @@ from shared.links import principal_of, public_url
 from shared.pipeline import Pipeline
 from shared.trace import step
 from shared.types import Principal, Scope
+
+# Between two checks of an ingestion's client, and the longest wait for other ingestions of its user.
+CHECK_CLIENT_SECONDS = 0.25
+INGESTION_WAIT_SECONDS = 30.0
 
 
 @cache
@@ -136,24 +142,35 @@ def renewed_from(credential: Any) -> Any:
 Renewed = Annotated[Callable[[], Principal], renewed_from(in_authorization)]
 
 
-def guard_from(credential: Any) -> Any:
-    """For a handler, not async, that stores texts before it answers: `Annotated[Guard, guard_from(...)]`."""
+def guard_from(credential: Any, caller: Any) -> Any:
+    """For a handler, not async, that stores texts before it answers: `Annotated[Guard, guard_from(...)]`.
+    `caller` is what `with_scope` returned. Raises IngestionBusy."""
 
     async def guard(
         request: Request,
         core: Core,
         renewed: Annotated[Callable[[], Principal], renewed_from(credential)],
-    ) -> Guard:
+        principal: Annotated[Principal, caller],
+    ) -> AsyncIterator[Guard]:
         def admit(text_bytes: int) -> None:
             function, limit = request.app.state.function, core.settings.rag_ingest_bytes_per_minute
             spend_text(core.database, renewed, function, text_bytes, limit)
 
-        def require_client() -> None:
+        async def check_client() -> None:
             # On Lambda no disconnection is ever reported.
-            if from_thread.run(request.is_disconnected):
+            if await request.is_disconnected():
                 raise ClientLeft
 
-        return Guard(admit, require_client)
+        checked_at = -math.inf
+
+        def require_client() -> None:
+            nonlocal checked_at
+            if monotonic() >= checked_at + CHECK_CLIENT_SECONDS:
+                from_thread.run(check_client)
+                checked_at = monotonic()
+
+        async with core.ingestions.slot(principal.user_id, INGESTION_WAIT_SECONDS, check_client):
+            yield Guard(admit, require_client)
 
     return Depends(guard)
 

@@ -234,6 +234,16 @@ class DatabaseBusy(RagError):
         super().__init__(message, headers={"Retry-After": BUSY_SECONDS}, **more)
 
 
+class IngestionBusy(RagError):
+    """Other texts of yours are being stored. Please try again in a few seconds."""
+
+    status = 503
+    code = "ingestion_busy"
+
+    def __init__(self, message: str | None = None, **more: Any) -> None:
+        super().__init__(message, headers={"Retry-After": BUSY_SECONDS}, **more)
+
+
 class ApiKeysOff(RagError):
     """This is switched off here: there is no key to sign tokens with."""
 

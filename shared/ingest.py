@@ -170,7 +170,7 @@ def prepared(
     made = []
     for number, document in enumerate(documents):
         guard.require_client()
-        made.append(_Prepared.of(embedder, document, number, cut))
+        made.append(_Prepared.of(embedder, document, number, cut, guard.require_client))
     passages = [passage for one in made for passage in one.passages]
     vectors = _embedded(embedder, passages, guard.require_client)
     return [
@@ -204,7 +204,9 @@ class _Prepared:
     named: list[dict[str, Any]] | None
 
     @classmethod
-    def of(cls, embedder: Embedder, document: NewDocument, number: int, cut: Cut) -> "_Prepared":
+    def of(
+        cls, embedder: Embedder, document: NewDocument, number: int, cut: Cut, check: Callable[[], None]
+    ) -> "_Prepared":
         document = document.with_fields_of_metadata()
         text, title = clean(document.text), clean_line(document.title)
         if shows_nothing(title) or shows_nothing(text):
@@ -213,7 +215,14 @@ class _Prepared:
         with about(document=number):
             plan = Plan.of(document.metadata)
             chunks, passages, _ = passages_of(
-                embedder, title, text, document.lang, size=cut.size, overlap=cut.overlap, plan=plan
+                embedder,
+                title,
+                text,
+                document.lang,
+                size=cut.size,
+                overlap=cut.overlap,
+                plan=plan,
+                check=check,
             )
         row = {
             "external_id": document.external_id,
@@ -231,7 +240,7 @@ class _Prepared:
             "content": text,
             "embedding_model": embedder.model,
         }
-        named = names_of(title, [item.text for item in chunks]) if cut.graphed else None
+        named = names_of(title, [item.text for item in chunks], check) if cut.graphed else None
         return cls(row, chunks, passages, Outline(text, headings=headings(text, plan)), named)
 
 

@@ -1,7 +1,7 @@
 """A text cut into chunks, and what the embedder reads of each: with the title, and with the head of the table
 or the question that the chunk goes on with."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -32,20 +32,25 @@ def passages_of(
     size: int | None = None,
     overlap: int | None = None,
     plan: Plan = BY_SENTENCES,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[list[Chunk], list[str], Sizes]:
     """The text's chunks, and for each what the embedder reads: the title, then the head of the table or the
     question that the chunk goes on with, where there is room for it, then the chunk. And how it was cut.
 
     Chunks have at most `size` tokens, or as many as the embedder likes; with the title never beyond its
     window. `overlap` is a tenth of that unless it is said, and no more than fifty.
+    `check` is called before each count of tokens: what it raises stops the work.
     """
     label = short_title(embedder, title)
     room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")
     sizes = Sizes.of(Reads(room, embedder.passage_tokens), size, overlap)
 
+    def count(part: str) -> int:
+        check()
+        return embedder.count_tokens(part)
+
     def cut() -> list[Chunk]:
-        most = {"size": sizes.size, "overlap": sizes.overlap}
-        return chunk(text, **most, count=embedder.count_tokens, lang=lang, plan=plan)
+        return chunk(text, size=sizes.size, overlap=sizes.overlap, count=count, lang=lang, plan=plan)
 
     heads = _Heads(embedder, text, room)
     chunks = cut()

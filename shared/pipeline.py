@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from shared.auth import Verifier
 from shared.chat.gateway import ChatGateway, chat_gateway_for
+from shared.concurrency import IngestionLimit
 from shared.config import Settings
 from shared.embed import Embedder, embedder_for
 from shared.errors import (
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("rag")
 # How many matches a reranker is given at least.
 RERANKED = 50
+# Ingestions of one user at the same time in a process: a local model uses all processors for one.
+LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
 
 
 @runtime_checkable
@@ -101,6 +104,10 @@ class Pipeline:
     @cached_property
     def embedder(self) -> Embedder:
         return embedder_for(self.settings)
+
+    @cached_property
+    def ingestions(self) -> IngestionLimit:
+        return IngestionLimit(REMOTE_INGESTIONS if self.embedder.remote else LOCAL_INGESTIONS)
 
     @cached_property
     def generator(self) -> Generator:

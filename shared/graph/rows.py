@@ -2,7 +2,7 @@
 is as quick to read as several short ones; and no document is refused for what it names."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shared.graph.extract import extract
@@ -17,14 +17,17 @@ def is_graphed(config: object) -> bool:
     return not isinstance(config, Mapping) or config.get("enable_knowledge_graph") is not False
 
 
-def names_of(title: str, texts: Sequence[str]) -> list[dict[str, Any]] | None:
-    """One for each chunk; None where they could not be read, and the worker will try again."""
-    try:
-        return [
-            named.row()
-            for start in range(0, len(texts), READ_TOGETHER)
-            for named in extract(title, texts[start : start + READ_TOGETHER])
-        ]
-    except Exception as unforeseen:
-        log.warning("a document could not be read for names: %s", type(unforeseen).__name__)
-        return None
+def names_of(
+    title: str, texts: Sequence[str], check: Callable[[], None] = lambda: None
+) -> list[dict[str, Any]] | None:
+    """One for each chunk; None where they could not be read, and the worker will try again. `check` is called
+    before each group of chunks: what it raises stops the work."""
+    rows: list[dict[str, Any]] = []
+    for start in range(0, len(texts), READ_TOGETHER):
+        check()
+        try:
+            rows += [named.row() for named in extract(title, texts[start : start + READ_TOGETHER])]
+        except Exception as unforeseen:
+            log.warning("a document could not be read for names: %s", type(unforeseen).__name__)
+            return None
+    return rows

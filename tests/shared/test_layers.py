@@ -10,7 +10,7 @@ from local.tools import ROOT
 SHARED = ROOT / "shared"
 # Each module may import those of the lines above its own, and those before it on its own line.
 LAYERS = (
-    ("types", "errors", "config", "trace", "resolver", "patience", "networks"),
+    ("types", "errors", "config", "trace", "resolver", "concurrency", "patience", "networks"),
     (
         "logs",
         "spans",
