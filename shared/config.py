@@ -216,8 +216,9 @@ class Settings(FrameSettings):
     # Callers.
     rag_rate_limit: Rate = "60/minute"
     rag_api_rate_limit: Rate = "600/minute"
-    # Text that a user may have embedded in a minute by APIs that store it before they answer.
-    rag_ingest_bytes_per_minute: Annotated[int, Field(ge=1024, le=2**30)] = 4 * 1024 * 1024
+    # Text that a user may have embedded in a minute by APIs that store it before they answer: about what the
+    # local model embeds in that time on two processors.
+    rag_ingest_bytes_per_minute: Annotated[int, Field(ge=1024, le=2**30)] = 1024 * 1024
     # What signs the tokens of API keys; only functions that take keys are given it.
     rag_signing_key: Annotated[SecretStr, AfterValidator(_signing_key)] | None = None
     rag_metrics_token: Annotated[SecretStr, Field(min_length=16)] | None = None

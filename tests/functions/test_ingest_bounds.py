@@ -4,6 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from fastapi import FastAPI
 
 from functions import indexes, knowledge
+from shared import callers
+from shared.concurrency import IngestionLimit
 from shared.config import Settings
 from shared.embed import EMBEDDED_AT_ONCE
 from shared.pipeline import Pipeline
@@ -103,6 +106,52 @@ def test_work_ends_with_its_client_and_stores_nothing(
             assert len(server.requests) <= 1
             assert stored(world, people.ann) == 0
     assert stored(world, people.ann, "Old") == TWO_BATCHES
+
+
+LINES = "\n".join(f"Line {number}." for number in range(30_000))
+
+
+def test_a_text_is_not_cut_to_its_end_when_its_client_has_left(
+    people: People, world: World, settings: Settings
+):
+    body = {"index_name": "long", "documents": [{"text": LINES}]}
+    with (
+        embedding(settings, vectors(EMBEDDED_AT_ONCE)) as (core, server),
+        requests_ended() as records,
+        live(indexes.app, core) as url,
+    ):
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{url}/index", json=body, headers=people.ann.headers(), timeout=0.3)
+        until = time.monotonic() + 10
+        while not records and time.monotonic() < until:
+            time.sleep(0.01)
+        assert [record.__dict__["error"] for record in records] == ["client_left"]
+        assert server.requests == []
+    assert stored(world, people.ann, "Line") == 0
+
+
+def test_a_user_with_too_many_ingestions_is_told_to_wait(
+    people: People, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(callers, "INGESTION_WAIT_SECONDS", 0.2)
+    body = {"index_name": "busy", "documents": [{"text": SHORT}]}
+    replies = [vectors(1, delay=1.5), *[vectors(1)] * 5]
+    with embedding(settings, *replies) as (core, _), live(indexes.app, core) as url:
+        vars(core)["ingestions"] = IngestionLimit(1)
+
+        def put(actor: Actor) -> httpx.Response:
+            return httpx.post(f"{url}/index", json=body, headers=actor.headers(), timeout=30)
+
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(put, people.ann)
+            time.sleep(0.5)
+            refused, other = put(people.ann), put(people.bob)
+        assert (first.result().status_code, other.status_code) == (200, 200)
+    assert refused.status_code == 503
+    assert refused.json() == {
+        "detail": "Other texts of yours are being stored. Please try again in a few seconds."
+    }
+    assert refused.headers["Retry-After"] == "3"
 
 
 def test_a_client_that_waits_and_one_behind_lambda_have_their_texts_stored(
