@@ -71,7 +71,7 @@ class Client:
         return answer.json()
 
 
-@pytest.mark.parametrize("operations", [20, pytest.param(250, marks=pytest.mark.long)])
+@pytest.mark.parametrize("operations", [10, pytest.param(250, marks=pytest.mark.long)])
 def test_no_document_is_lost_and_none_comes_back(people: People, settings: Settings, operations: int):
     unlimited = {"rag_api_rate_limit": "1000000/minute"}
     draw = random.Random("contested")  # noqa: S311  # not a secret
