@@ -59,6 +59,7 @@ mutants: .venv/ready-dev node_modules/ready
 check: .venv/ready-dev node_modules/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/zizmor --offline --quiet --persona=pedantic .github
 	$(BIN)/mypy

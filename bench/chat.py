@@ -15,9 +15,9 @@ from bench.endurance import mib
 from bench.figures import Figure
 from bench.stage import ASKER, Server, Stage, serving
 from local.ingest import authorise
-from shared.chat.gateway import ChatGateway
-from shared.conversations.nouns import Turn
-from shared.conversations.prompt import request
+from shared.answering.platform_chat.prompt import request
+from shared.answering.platform_chat.types import Turn
+from shared.models.chat_gateway import ChatGateway
 from shared.types import Query
 
 PATH = "/api/v1/chat"

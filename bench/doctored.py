@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.sets import Item
-from shared.sentences import sentences
+from shared.text.sentences import sentences
 
 # What must stay where a sentence is to say the same.
 _DENIES = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot|only|except)\b|n't\b", re.IGNORECASE)

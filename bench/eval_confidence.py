@@ -25,7 +25,7 @@ from zlib import crc32
 from rich.console import Console
 
 from bench.sets import Labelled, Library
-from shared.policy import CONTRACT_THRESHOLDS, judge
+from shared.generation.confidence import CONTRACT_THRESHOLDS, judge
 from shared.types import Query
 
 RESULTS = Path(__file__).parent / "results"

@@ -19,8 +19,8 @@ from rich.console import Console
 from bench.figures import Figure
 from bench.ranking import Difference, by_best_chunk, difference, measures, recalls
 from bench.sets import Labelled, Library
-from shared.retrieval import retrieve
-from shared.searched import Place, Wanted
+from shared.answering.routed_search import retrieve
+from shared.retrieval.types import Place, Wanted
 from shared.types import Match, Mode, Query
 
 PART = "graph_quality"

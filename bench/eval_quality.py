@@ -20,8 +20,8 @@ from bench.baseline import bm25
 from bench.figures import Figure
 from bench.ranking import Difference, by_best_chunk, difference, measures
 from bench.sets import Labelled, Library
+from shared.models.query_embedding_cache import embed_query
 from shared.pipeline import RERANKED
-from shared.remember import embed_query
 from shared.types import Mode, Query
 
 RESULTS = Path(__file__).parent / "results" / "quality.jsonl"

@@ -29,9 +29,9 @@ from rich.console import Console
 from bench.baseline import bm25
 from bench.doctored import Asked, Case, claims_about
 from bench.sets import Item, Labelled, sets_in
-from shared.support.check import Checker
-from shared.support.coverage import LIMITS, Limits
-from shared.support.verdicts import Checked, Verdict
+from shared.generation.grounding.checker import Checker
+from shared.generation.grounding.coverage import LIMITS, Limits
+from shared.generation.grounding.types import Checked, Verdict
 from shared.types import Match
 
 RESULTS = Path(__file__).parent / "results" / "support.json"

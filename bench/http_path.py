@@ -10,8 +10,8 @@ from bench.figures import Figure
 from bench.load import Outcome, Request, drive
 from bench.stage import Stage, serving
 from functions import rag_answer, rag_search
-from shared.callers import pipeline
-from shared.embed import embed
+from shared.api.dependencies import pipeline
+from shared.models.embeddings import embed
 
 ROUNDS = 12
 REQUESTS = {1: 150, 8: 400}

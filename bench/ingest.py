@@ -75,7 +75,7 @@ def put(connection: http.client.HTTPConnection, token: str, body: bytes) -> floa
 
 
 def bodies(made: Tenants, shelf: Shelf) -> Iterator[bytes]:
-    """New documents as shared/ingest.py sends them."""
+    """New documents as shared/ingestion/ingest.py sends them."""
     wanted = ROUNDS * len(WITHOUT) * (WARM + AT_ONCE)
     written = [shelf.prose.document(FIRST + number) for number in range(wanted)]
     chunks = sum(len(document.chunks) for document in written)

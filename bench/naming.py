@@ -15,9 +15,9 @@ from bench.rows import Org
 from bench.shelf import Shelf
 from bench.tenants import Tenants
 from local.ingest import core_of, demo_corpus
-from shared.embed import embed
-from shared.graph.extract import extract
-from shared.ingest import UNSAID, NewDocument, prepared
+from shared.graph.extractor import extract
+from shared.ingestion.ingest import UNSAID, NewDocument, prepared
+from shared.models.embeddings import embed
 from shared.pipeline import Pipeline
 from shared.types import Principal
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from local.ingest import demo_corpus
-from shared.sentences import sentences
+from shared.text.sentences import sentences
 
 SEED = 20_261_122
 # Of the law 1 / (rank + SHIFT) ^ STEEPNESS.

@@ -14,7 +14,7 @@ import httpx
 from fastapi import FastAPI, Header
 
 from functions import rag_search
-from shared.callers import pipeline_of_process
+from shared.api.dependencies import pipeline_of_process
 
 VECTOR: list[float] = json.loads(os.environ["BENCH_VECTOR"])
 POSTGREST = os.environ["BENCH_POSTGREST"]

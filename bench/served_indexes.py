@@ -10,8 +10,8 @@ import numpy as np
 from starlette.applications import Starlette
 
 from functions.server import Functions
-from shared.callers import pipeline_of_process
-from shared.generate import UNSAID
+from shared.api.dependencies import pipeline_of_process
+from shared.generation.generators import UNSAID
 from shared.types import Citation, Draft, Match, Query, Sampling
 
 DIMENSIONS = 384

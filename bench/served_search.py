@@ -17,8 +17,8 @@ from starlette.applications import Starlette
 
 from bench.rows import Org
 from functions.server import Functions
-from shared.callers import pipeline_of_process
-from shared.embed import local_embedder
+from shared.api.dependencies import pipeline_of_process
+from shared.models.embeddings import local_embedder
 
 POSTGREST = os.environ["BENCH_POSTGREST"]
 MODEL = os.environ["BENCH_MODEL"]

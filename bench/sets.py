@@ -27,7 +27,7 @@ from rich.console import Console
 from local.corpus import ORGS
 from local.ingest import COLLECTION, authorise, core_of
 from local.stack import Stack
-from shared.ingest import NewDocument, ingest_many
+from shared.ingestion.ingest import NewDocument, ingest_many
 from shared.pipeline import Pipeline
 from shared.types import Principal
 

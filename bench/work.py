@@ -31,13 +31,13 @@ from bench.shelf import index_words, stocked
 from bench.tenants import Tenants, tenants
 from local.ingest import core_of
 from local.tools import ROOT
-from shared import documents
-from shared.documents import Brought
-from shared.embed import DIMENSIONS, Embedder, local_embedder
-from shared.jobs import Jobs
+from shared.documents import documents
+from shared.documents.documents import Brought
+from shared.ingestion.job_queue import Jobs
+from shared.ingestion.worker import Worker
+from shared.models.embeddings import DIMENSIONS, Embedder, local_embedder
 from shared.pipeline import Pipeline
 from shared.types import Principal
-from shared.work import Worker
 
 THERE, OTHER = Org(1, 10_000, 1500), Org(2, 100, 1)
 DRAWN, EMBEDDED, SEARCHED, BACKLOG = 200, 24, 40, 10_000
@@ -273,7 +273,7 @@ def large_pdf() -> list[Figure]:
     script = (
         "import resource, sys, time\n"
         "from bench.work import pdf_of\n"
-        "from shared.convert import convert\n"
+        "from shared.ingestion.convert import convert\n"
         "data = pdf_of(int(sys.argv[1]))\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "started = time.perf_counter()\n"

@@ -4,14 +4,14 @@ from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, Visitor, with_scope
-from shared.dialects import administration as wire
-from shared.health import check
-from shared.orgs import listed
-from shared.probes import State
-from shared.stats import events as events_of
-from shared.stats import stats as stats_of
+from shared.access.orgs import listed
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.platform import administration as wire
+from shared.api.dependencies import Core, Visitor, with_scope
+from shared.api.health import check
+from shared.api.probes import State
+from shared.api.stats import events as events_of
+from shared.api.stats import stats as stats_of
 from shared.types import Principal, Scope
 
 # (It starts without what embeds and answers: that they do not is what health is to say.)

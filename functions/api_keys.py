@@ -6,11 +6,11 @@ from uuid import UUID
 from fastapi import Body, Depends
 from starlette.responses import Response
 
-from shared import keys
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, require_keys, with_scope
-from shared.dialects import api_keys as wire
-from shared.keyring import KeyRing
+from shared.access import api_keys
+from shared.access.api_key_exchange import KeyRing
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts import api_keys as wire
+from shared.api.dependencies import Core, require_keys, with_scope
 from shared.types import Principal, Scope
 
 app = create_app(wire, "api-keys", searches=False, errors=(400, 401, 403, 404, 413, 429, 500, 503))
@@ -22,12 +22,12 @@ KeysOn = Annotated[KeyRing, Depends(require_keys)]
 
 @app.post("/api/keys", status_code=201)
 def create(caller: Manager, _: KeysOn, core: Core, body: wire.NewKeyRequest) -> wire.Created:
-    return wire.Created.of_new(keys.create(core.database, caller, body.kind, body.wanted()))
+    return wire.Created.of_new(api_keys.create(core.database, caller, body.kind, body.wanted()))
 
 
 @app.get("/api/keys")
 def index(caller: Manager, core: Core) -> wire.Keys:
-    return wire.Keys.of(keys.listed(core.database, caller))
+    return wire.Keys.of(api_keys.listed(core.database, caller))
 
 
 @app.post("/api/keys/{key_id}/rotate", status_code=201)
@@ -39,12 +39,12 @@ def rotate(
     body: Annotated[wire.RotateRequest | None, Body()] = None,
 ) -> wire.Created:
     overlap = body.overlap_seconds if body else 0
-    return wire.Created.of_new(keys.rotate(core.database, caller, str(key_id), overlap))
+    return wire.Created.of_new(api_keys.rotate(core.database, caller, str(key_id), overlap))
 
 
 @app.delete("/api/keys/{key_id}", status_code=204)
 def revoke(caller: Manager, core: Core, key_id: UUID) -> Response:
-    keys.revoke(core.database, caller, str(key_id))
+    api_keys.revoke(core.database, caller, str(key_id))
     return Response(status_code=204)
 
 

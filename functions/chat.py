@@ -7,16 +7,16 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.responses import Response
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, Renewed, with_scope
-from shared.conversations import sessions
-from shared.conversations.nouns import Answered
-from shared.conversations.turn import converse
-from shared.dialects import chat_sessions as kept
-from shared.dialects import conversations as wire
-from shared.dialects import conversed as told
-from shared.ids import id_of
-from shared.sse import DESCRIBED, EventStream, begun, ended, events
+from shared.answering.platform_chat import sessions
+from shared.answering.platform_chat.turn import converse
+from shared.answering.platform_chat.types import Answered
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.platform import chat_request as wire
+from shared.api.contracts.platform import chat_response as told
+from shared.api.contracts.platform import chat_sessions as kept
+from shared.api.dependencies import Core, Renewed, with_scope
+from shared.api.sse import DESCRIBED, EventStream, begun, ended, events
+from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
 # A conversation may come whole with each of its turns.

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from starlette.responses import Response
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, Renewed, require_scope, with_scope
-from shared.chat import complete as completions
-from shared.chat import models as listed
-from shared.dialects import chat as wire
-from shared.sse import DESCRIBED, EventStream, events
+from shared.answering.chat_completions import complete as completions
+from shared.answering.chat_completions import models as listed
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.index import chat_completions as wire
+from shared.api.dependencies import Core, Renewed, require_scope, with_scope
+from shared.api.sse import DESCRIBED, EventStream, events
 from shared.types import Principal, Scope
 
 # A conversation comes whole with each of its turns. A megabyte is some 250,000 tokens: most models read less.

@@ -6,15 +6,15 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.responses import Response
 
-from shared import collections
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, with_scope
-from shared.dialects import collections as wire
-from shared.embed import model_of, reads_of
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.platform import collections as wire
+from shared.api.dependencies import Core, with_scope
+from shared.api.idempotency import Asked, Once
+from shared.clients.row_validation import readable
+from shared.documents import collections
 from shared.errors import InvalidRequest
-from shared.ids import id_of
-from shared.once import Asked, Once
-from shared.rows import readable
+from shared.models.embeddings import model_of, reads_of
+from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
 ERRORS = (400, 401, 403, 404, 409, 413, 429, 500, 503)

@@ -6,18 +6,18 @@ from typing import Annotated
 from fastapi import Depends, File, Form, Query, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
 
-from shared import documents
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, Linked, PublicUrl, with_scope
-from shared.dialects import documents as wire
-from shared.documents import Brought, Page
+from shared.access.download_links import LIFETIME_SECONDS, MAX_LIFETIME_SECONDS, link_to, new_link
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.platform import documents as wire
+from shared.api.dependencies import Core, Linked, PublicUrl, with_scope
+from shared.api.idempotency import Asked, Once
+from shared.clients.row_validation import readable
+from shared.documents import documents
+from shared.documents.direct_uploads import Uploads, Wanted
+from shared.documents.documents import Brought, Page
 from shared.errors import about
-from shared.ids import id_of
-from shared.links import LIFETIME_SECONDS, MAX_LIFETIME_SECONDS, link_to, new_link
-from shared.once import Asked, Once
-from shared.rows import readable
+from shared.text.ids import id_of
 from shared.types import Principal, Scope
-from shared.uploads import Uploads, Wanted
 
 # Six megabytes of a file or a text are what Lambda lets in, and Postgres keeps.
 app = create_app(

@@ -4,13 +4,13 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Core
-from shared.dialects import rag
-from shared.embed import DIMENSIONS
-from shared.health import queue_state, source
-from shared.probes import State
-from shared.rerank import described
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts import rag
+from shared.api.dependencies import Core
+from shared.api.health import queue_state, source
+from shared.api.probes import State
+from shared.models.embeddings import DIMENSIONS
+from shared.models.reranking import described
 
 app = create_app(rag, "health", errors=(500,))
 

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, with_scope
-from shared.dialects import index as wire
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.index import index as wire
+from shared.api.dependencies import Core, with_scope
 from shared.errors import InvalidRequest
-from shared.measures import measured
+from shared.observability.usage_metrics import measured
 from shared.types import Filters, Mode, Principal, Query, Scope
 
 app = create_app(wire, "index-query", errors=(400, 401, 403, 404, 413, 422, 429, 500, 503), malformed=422)

@@ -4,15 +4,15 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, Renewed, with_scope
-from shared.dialects import index as wire
-from shared.dialects.detail import CollectionName
-from shared.embed import model_of
-from shared.measures import measured
-from shared.snapshots.load import load as load_snapshot
-from shared.snapshots.persist import persist as persist_snapshot
-from shared.snapshots.places import DEFAULT
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.fastapi_errors import CollectionName
+from shared.api.contracts.index import index as wire
+from shared.api.dependencies import Core, Renewed, with_scope
+from shared.clients.object_paths import DEFAULT
+from shared.documents.snapshots.load import load as load_snapshot
+from shared.documents.snapshots.persist import persist as persist_snapshot
+from shared.models.embeddings import model_of
+from shared.observability.usage_metrics import measured
 from shared.types import Principal, Scope
 
 app = create_app(

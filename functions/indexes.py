@@ -5,16 +5,16 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from starlette.responses import JSONResponse
 
-from shared import indexes, named
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, Renewed, guard_from, in_authorization, with_scope
-from shared.dialects import index as wire
-from shared.dialects.detail import CollectionName
-from shared.documents import MAX_BYTES
-from shared.indexes import Text
-from shared.ingest import Guard
-from shared.measures import measured
-from shared.rows import readable
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.fastapi_errors import CollectionName
+from shared.api.contracts.index import index as wire
+from shared.api.dependencies import Core, Renewed, guard_from, in_authorization, with_scope
+from shared.clients.row_validation import readable
+from shared.documents import by_name, indexes
+from shared.documents.documents import MAX_BYTES
+from shared.documents.indexes import Text
+from shared.ingestion.ingest import Guard
+from shared.observability.usage_metrics import measured
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -46,7 +46,7 @@ def create(caller: Writer, renewed: Renewed, core: Core, guard: Guarded, body: w
 @app.get("/indexes", response_model=list[str])
 def index(caller: Reader, core: Core) -> Any:
     with measured(core.database, caller, "indexes"):
-        return JSONResponse(named.names(core.database, caller))
+        return JSONResponse(by_name.names(core.database, caller))
 
 
 @app.get("/indexes/{index_name:path}/documents")
@@ -60,8 +60,8 @@ def documents(
     metadata_filter: str | None = None,
 ) -> wire.Documents:
     with measured(core.database, caller, "indexes_document"):
-        wanted = named.Wanted(limit, offset, max_text_length, wire.filters_of(metadata_filter))
-        rows, total = named.documents(core.database, caller, index_name, wanted)
+        wanted = by_name.Wanted(limit, offset, max_text_length, wire.filters_of(metadata_filter))
+        rows, total = by_name.documents(core.database, caller, index_name, wanted)
         shown = list(readable(rows, wire.Document.of))
         return wire.Documents(documents=shown, count=len(shown), total_items=total)
 
@@ -85,7 +85,7 @@ def change(
 @app.post("/indexes/{index_name:path}/documents/delete")
 def delete_documents(caller: Writer, core: Core, index_name: Name, body: wire.Deletion) -> wire.Deleted:
     with measured(core.database, caller, "indexes_delete_document"):
-        gone = named.delete(core.database, caller, index_name, body.doc_ids)
+        gone = by_name.delete(core.database, caller, index_name, body.doc_ids)
         return wire.Deleted.of(body, gone)
 
 

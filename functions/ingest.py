@@ -12,15 +12,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, pipeline_of_process, worker_only
-from shared.deliver import Courier
-from shared.dialects import platform as wire
-from shared.dialects.webhooks import message_of
-from shared.graph.build import Builder
-from shared.jobs import Done, Jobs
-from shared.removals import remove_deleted_collections, remove_due
-from shared.work import Worker
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.platform import common as wire
+from shared.api.contracts.platform.webhooks import message_of
+from shared.api.dependencies import Core, pipeline_of_process, worker_only
+from shared.documents.webhook_delivery import Courier
+from shared.ingestion.graph_worker import Builder
+from shared.ingestion.job_queue import Done, Jobs
+from shared.ingestion.storage_cleanup import remove_deleted_collections, remove_due
+from shared.ingestion.worker import Worker
 
 # How long a call goes on claiming; what it has claimed then, it finishes.
 BUDGET_SECONDS = 45.0

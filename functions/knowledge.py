@@ -6,15 +6,16 @@ from typing import Annotated
 from fastapi import Path, Query
 from starlette.responses import JSONResponse, Response
 
-from shared import knowledge, named
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, guard_from, in_either_header, renewed_from, with_scope
-from shared.dialects import knowledge as wire
-from shared.dialects.detail import CollectionName, DocumentName
-from shared.documents import MAX_BYTES
-from shared.ingest import Guard
-from shared.knowledge import Asked, Text
-from shared.rows import readable
+from shared.answering import knowledge
+from shared.answering.knowledge import Asked, Text
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts import knowledge as wire
+from shared.api.contracts.fastapi_errors import CollectionName, DocumentName
+from shared.api.dependencies import Core, guard_from, in_either_header, renewed_from, with_scope
+from shared.clients.row_validation import readable
+from shared.documents import by_name
+from shared.documents.documents import MAX_BYTES
+from shared.ingestion.ingest import Guard
 from shared.types import Principal, Scope
 
 PREFIX = "/api/v1/knowledge"
@@ -53,7 +54,7 @@ def ready(core: Core) -> JSONResponse:
 
 @app.get(f"{PREFIX}/namespaces")
 def namespaces(caller: Reader, core: Core) -> wire.Namespaces:
-    return wire.Namespaces(namespaces=named.names(core.database, caller))
+    return wire.Namespaces(namespaces=by_name.names(core.database, caller))
 
 
 @app.post(PREFIX + "/{namespace:path}/documents", status_code=201)

@@ -2,10 +2,10 @@
 
 from starlette.responses import Response
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, operators_only
-from shared.dialects import rag
-from shared.metrics import CONTENT_TYPE, exposition
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts import rag
+from shared.api.dependencies import Core, operators_only
+from shared.api.prometheus import CONTENT_TYPE, exposition
 
 app = create_app(rag, "metrics", searches=False, errors=(401, 404, 500, 503))
 

@@ -1,8 +1,8 @@
 """rag-answer: an answer with citations where confidence allows, the closest passages where it does not."""
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Caller, Core
-from shared.dialects import rag
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts import rag
+from shared.api.dependencies import Caller, Core
 
 app = create_app(rag, "rag-answer", errors=(400, 401, 413, 429, 500, 503))
 

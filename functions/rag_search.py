@@ -1,8 +1,8 @@
 """rag-search: ranked chunks with snippets, no model call."""
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Caller, Core
-from shared.dialects import rag
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts import rag
+from shared.api.dependencies import Caller, Core
 
 app = create_app(rag, "rag-search", errors=(400, 401, 413, 429, 500, 503))
 

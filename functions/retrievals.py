@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from shared import collections
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, with_scope
-from shared.dialects import retrievals as wire
-from shared.graph.context import graph_context
-from shared.ids import id_of
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.platform import retrievals as wire
+from shared.api.dependencies import Core, with_scope
+from shared.documents import collections
+from shared.graph.verbalize import graph_context
+from shared.text.ids import id_of
 from shared.types import Graph, Principal, Scope
 
 app = create_app(wire, "retrievals", errors=(400, 401, 403, 404, 413, 429, 500, 503))

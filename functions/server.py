@@ -20,10 +20,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from shared import reference
-from shared.app import create_app
+from shared.api import openapi_reference
+from shared.api.app import create_app
+from shared.api.contracts import rag
 from shared.config import read_frame
-from shared.dialects import rag
 from shared.errors import ConfigurationError
 
 # Every function's slug, and its module.
@@ -68,14 +68,14 @@ class Functions:
         return Response(self._reference()[0], media_type="application/json")
 
     def _page(self) -> Response:
-        return HTMLResponse(self._reference()[1], headers=reference.HEADERS)
+        return HTMLResponse(self._reference()[1], headers=openapi_reference.HEADERS)
 
     def _reference(self) -> tuple[bytes, bytes]:
         """The OpenAPI document of all functions, and its page: written once, which takes a second."""
         with self._lock:
             if self._written is None:
-                document = reference.merged(self.apps)
-                self._written = json.dumps(document).encode(), reference.page(document).encode()
+                document = openapi_reference.merged(self.apps)
+                self._written = json.dumps(document).encode(), openapi_reference.page(document).encode()
             return self._written
 
     @asynccontextmanager

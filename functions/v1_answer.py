@@ -7,12 +7,13 @@ from typing import Annotated
 from fastapi import Header
 from starlette.responses import Response
 
-from shared.answers.once import Once, once
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, Renewed, with_scope
-from shared.dialects import answer as wire
-from shared.searched import Finished, Reply
-from shared.sse import DESCRIBED, EventStream, begun, ended, events
+from shared.access.idempotency_store import Reply
+from shared.answering.cited.idempotent import Once, once
+from shared.answering.cited.types import Finished
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.search import answer as wire
+from shared.api.dependencies import Core, Renewed, with_scope
+from shared.api.sse import DESCRIBED, EventStream, begun, ended, events
 from shared.types import Principal, Scope
 
 app = create_app(

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import Header
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, with_scope
-from shared.contents import hydrate
-from shared.dialects import contents as wire
-from shared.places import locate
-from shared.routing.ways import Reach
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.search import contents as wire
+from shared.api.dependencies import Core, with_scope
+from shared.documents.contents import hydrate
+from shared.retrieval.query.types import Reach
+from shared.retrieval.workspace import locate
 from shared.types import Principal, Scope
 
 app = create_app(

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import Header
 
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, with_scope
-from shared.dialects import search as wire
-from shared.retrieval import retrieve
+from shared.answering.routed_search import retrieve
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.search import search as wire
+from shared.api.dependencies import Core, with_scope
 from shared.types import Principal, Scope
 
 app = create_app(

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import Header
 
-from shared.alike import alike
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, with_scope
-from shared.dialects import similar as wire
+from shared.answering.similar import alike
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.search import similar as wire
+from shared.api.dependencies import Core, with_scope
 from shared.types import Principal, Scope
 
 app = create_app(

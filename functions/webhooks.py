@@ -6,12 +6,12 @@ from typing import Annotated
 from fastapi import Body, Depends
 from starlette.responses import Response
 
-from shared import webhooks
-from shared.app import create_app, lambda_handler
-from shared.callers import Core, with_scope
-from shared.dialects import webhooks as wire
+from shared.api.app import create_app, lambda_handler
+from shared.api.contracts.platform import webhooks as wire
+from shared.api.dependencies import Core, with_scope
+from shared.documents import webhooks
 from shared.errors import about
-from shared.ids import id_of
+from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
 app = create_app(wire, "webhooks", searches=False, errors=(400, 401, 403, 404, 409, 413, 429, 500, 503))

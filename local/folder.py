@@ -11,11 +11,11 @@ from io import BufferedReader
 from pathlib import Path
 
 from local.processes import StackError
-from shared.clean import clean_line
-from shared.documents import MAX_BYTES, external_id_of
-from shared.kinds import EXTENSIONS, SUPPORTED, UNREADABLE
-from shared.readers.common import is_text
-from shared.storage import MAX_BYTES as LARGEST
+from shared.clients.supabase_storage import MAX_BYTES as LARGEST
+from shared.documents.documents import MAX_BYTES, external_id_of
+from shared.ingestion.file_type import EXTENSIONS, SUPPORTED, UNREADABLE
+from shared.ingestion.parsers.base import is_text
+from shared.text.normalize import clean_line
 
 # What is looked at of a file to see whether it is a text.
 BEGINNING = 64 * 1024

@@ -15,7 +15,7 @@ from local.corpus import org_id_of
 from local.deployment import client_of
 from local.processes import StackError
 from local.stack import Stack
-from shared.keys import BEGINNINGS
+from shared.access.api_keys import BEGINNINGS
 from shared.types import Scope
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from local.tools import ROOT
 
 MIGRATIONS = ROOT / "supabase" / "migrations"
-# Regenerated until the first release. rag.version() and shared/health.py name its date.
+# Regenerated until the first release. rag.version() and shared/api/health.py name its date.
 MIGRATION = MIGRATIONS / "20261124000000_schema.sql"
 SOURCES = ROOT / "sql"
 

@@ -8,8 +8,8 @@ from rich.markup import escape
 
 from local.ingest import authorise, core_of
 from local.stack import Stack
-from shared.graph.context import graph_context
-from shared.policy import snippet
+from shared.generation.confidence import snippet
+from shared.graph.verbalize import graph_context
 from shared.types import Filters, Found, Mode, Query
 
 

@@ -14,7 +14,7 @@ from local.deployment import PAGE, Deployment, Refused, Row
 from local.folder import File, Folder, TooLarge, Unreadable, digest_of, too_large
 from local.processes import StackError
 from shared import errors
-from shared.documents import MAX_BYTES, external_id_of, file_name
+from shared.documents.documents import MAX_BYTES, external_id_of, file_name
 
 PATH = "/api/v1/documents"
 # What a deployment says that takes nothing larger than a request, or that is older than uploads.

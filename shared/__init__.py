@@ -1,1 +1,3 @@
-"""What the functions share: the six steps, the nouns they hand on, the dialects. Start with pipeline.py."""
+"""Code that all functions share. Start with pipeline.py; each package imports only packages that stand
+before it in pyproject.toml, [tool.importlinter].
+"""

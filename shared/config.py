@@ -198,7 +198,7 @@ class Settings(FrameSettings):
     # Reranking, for requests that ask for it, or by default for those that do not say.
     rerank_enabled: bool = False
     rerank_provider: Literal["local", "flashrank", "cohere", "jina", "voyage", "mixedbread"] = "local"
-    # Unset means the provider's own (rerank.py, hosted_rerankers.py).
+    # Unset means the provider's own (reranking.py, hosted_rerankers.py).
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
     rerank_url: Address | None = None
@@ -209,7 +209,7 @@ class Settings(FrameSettings):
     rag_recency_half_life_days: Annotated[float, Field(ge=0, le=100_000)] = 365
     rag_moderation_model: str | None = None
 
-    # Confidence; unset means the thresholds of the embedding model (policy.py).
+    # Confidence; unset means the thresholds of the embedding model (confidence.py).
     rag_confidence_high_threshold: Share | None = None
     rag_confidence_medium_threshold: Share | None = None
 

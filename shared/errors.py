@@ -208,7 +208,7 @@ class EmbeddingFailed(RagError):
 class RerankFailed(RagError):
     """The matches could not be reranked. Please try again."""
 
-    # Never sent: the order from before stays, and the response says so (rerank.py).
+    # Never sent: the order from before stays, and the response says so (reranking.py).
     code = "rerank_failed"
 
 

@@ -2,9 +2,8 @@
 
     authenticate -> limit -> embed -> match -> judge -> generate
 
-The first two guard the door of every function and stand in callers.py (`Caller`): whoever arrives here is
-a Principal within its limits. `search` is embed and match; `answer` goes on to judge and, where confidence
-allows, to generate.
+The first two steps are dependencies of every handler (api/dependencies.py). `search` is embed and match;
+`answer` goes on to judge and, where confidence allows, to generate.
 """
 
 import logging
@@ -15,11 +14,16 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from shared.auth import Verifier
-from shared.chat.gateway import ChatGateway, chat_gateway_for
-from shared.concurrency import IngestionLimit
+from shared.access.api_key_exchange import KeyRing
+from shared.access.concurrency_limit import IngestionLimit
+from shared.access.jwks import KeySet
+from shared.access.jwt import Verifier
+from shared.access.token_signer import Signer, anonymous, signer_for, without_user
+from shared.clients.object_store import Store, store_for
+from shared.clients.postgrest import Database, Reach
+from shared.clients.ssrf_guard import Networks
+from shared.clients.supabase_storage import Storage, storage_for
 from shared.config import Settings
-from shared.embed import Embedder, embedder_for
 from shared.errors import (
     ApiKeysOff,
     ConfigurationError,
@@ -28,22 +32,18 @@ from shared.errors import (
     SnapshotsOff,
     StorageOff,
 )
-from shared.generate import UNSAID, Generator, generator_for
-from shared.graph.context import graph_context
-from shared.jwks import KeySet
-from shared.keyring import KeyRing
-from shared.match import holds, is_identifier, match, similar, widen
-from shared.moderate import Moderator, moderator_for
-from shared.networks import Networks
-from shared.policy import JUDGED, cite, judge, thresholds_for, with_snippets
-from shared.postgrest import Database, Reach
-from shared.remember import embed_query
-from shared.rerank import Reranked, Reranker, rerank, reranker_for
-from shared.sign import Signer, anonymous, signer_for, without_user
-from shared.snapshots.store import Store, store_for
-from shared.storage import Storage, storage_for
-from shared.trace import milliseconds_since, step
-from shared.transcribe import Transcriber, transcriber_for
+from shared.generation.confidence import JUDGED, cite, judge, thresholds_for, with_snippets
+from shared.generation.generators import UNSAID, Generator, generator_for
+from shared.graph.verbalize import graph_context
+from shared.models.chat_gateway import ChatGateway, chat_gateway_for
+from shared.models.embeddings import Embedder, embedder_for
+from shared.models.moderation import Moderator, moderator_for
+from shared.models.query_embedding_cache import embed_query
+from shared.models.reranking import Reranked, Reranker, rerank, reranker_for
+from shared.models.transcription import Transcriber, transcriber_for
+from shared.observability.tracing import milliseconds_since, step
+from shared.retrieval.match import holds, match, similar, widen
+from shared.text.identifiers import is_identifier
 from shared.types import (
     Answer,
     Confidence,
@@ -63,8 +63,8 @@ from shared.types import (
 )
 
 if TYPE_CHECKING:
-    from shared.graph.model import GraphModel
-    from shared.routing.rewrite import Rewriter
+    from shared.graph.llm_extractor import GraphModel
+    from shared.retrieval.query.llm_rewriter import Rewriter
 
 log = logging.getLogger("rag")
 # How many matches a reranker is given at least.
@@ -126,7 +126,7 @@ class Pipeline:
     def rewriter(self) -> "Rewriter | None":
         """Rewrites questions before they are searched for, where it is configured. Raises ConfigurationError
         for a model without a key."""
-        from shared.routing.rewrite import rewriter_for
+        from shared.retrieval.query.llm_rewriter import rewriter_for
 
         return rewriter_for(self.settings)
 
@@ -136,7 +136,7 @@ class Pipeline:
         key."""
         if self.settings.rag_graph_model is None:
             return None
-        from shared.graph.model import graph_model_for
+        from shared.graph.llm_extractor import graph_model_for
 
         return graph_model_for(self.settings)
 

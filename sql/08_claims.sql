@@ -65,7 +65,7 @@ as $$
 $$;
 
 -- The user who creates the rows of this request (created_by). It is the nil UUID for the anonymous caller of the index
--- API, whose token is that of a member (shared/sign.py), and for a database session without a token.
+-- API, whose token is that of a member (shared/access/token_signer.py), and for a database session without a token.
 create function rag.creator_id()
 returns uuid
 language sql stable security invoker set search_path = ''

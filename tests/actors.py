@@ -15,7 +15,7 @@ import psycopg
 
 from local import tokens
 from local.stack import Stack
-from shared.postgrest import SECRET_HEADER
+from shared.clients.postgrest import SECRET_HEADER
 from shared.types import Principal
 
 MODEL = "all-MiniLM-L6-v2"

@@ -19,7 +19,7 @@ from local import tokens
 from local.stack import Stack
 from local.tools import ROOT
 from shared.config import Settings
-from shared.embed import Embedder, local_embedder
+from shared.models.embeddings import Embedder, local_embedder
 from shared.pipeline import Pipeline
 from tests.actors import Actor, Org, World, client
 from tests.databases import ProcessStack, Run

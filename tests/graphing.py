@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.embed import embed
+from shared.models.embeddings import embed
 from shared.pipeline import Pipeline
 from tests.actors import Actor
 

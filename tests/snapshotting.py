@@ -9,10 +9,10 @@ from urllib.parse import quote
 from fastapi.testclient import TestClient
 
 from functions import index_snapshots
+from shared.clients.object_store import Folder
 from shared.config import Settings
+from shared.documents.snapshots.manifest import Manifest
 from shared.pipeline import Pipeline
-from shared.snapshots.manifest import Manifest
-from shared.snapshots.store import Folder
 from tests.actors import Actor, World, vector
 from tests.functions.serving import made, served
 

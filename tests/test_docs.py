@@ -9,8 +9,8 @@ from bench import eval_support, figures, tables
 from functions.server import SLUGS
 from local.tools import ROOT
 from shared.config import Settings
-from shared.policy import THRESHOLDS
-from shared.support.coverage import LIMITS
+from shared.generation.confidence import THRESHOLDS
+from shared.generation.grounding.coverage import LIMITS
 
 README = (ROOT / "README.md").read_text()
 EXAMPLE = (ROOT / ".env.example").read_text()

@@ -6,11 +6,11 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from shared.embed import Embedder
-from shared.jobs import Done, Jobs
+from shared.ingestion.job_queue import Done, Jobs
+from shared.ingestion.storage_cleanup import remove_due
+from shared.ingestion.worker import Worker
+from shared.models.embeddings import Embedder
 from shared.pipeline import Pipeline
-from shared.removals import remove_due
-from shared.work import Worker
 from tests.actors import Actor, World, client
 from tests.storage_server import BUCKET, StorageServer
 

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import psycopg
 
-from shared.keys import hash_of
-from shared.sign import Signer
+from shared.access.api_keys import hash_of
+from shared.access.token_signer import Signer
 from shared.types import Scope
 from verify.deployment import Deployment
 

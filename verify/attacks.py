@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from shared.sign import Signer
+from shared.access.token_signer import Signer
 from verify.actors import SCOPES, Actors, unsigned, with_claims_of
 from verify.deployment import ISSUER_PATH
 from verify.objects import Objects

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.postgrest import SECRET_HEADER
-from shared.sign import Signer
+from shared.access.token_signer import Signer
+from shared.clients.postgrest import SECRET_HEADER
 
 ISSUER_PATH = "/auth/v1"
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 
-from shared.postgrest import SECRET_HEADER
+from shared.clients.postgrest import SECRET_HEADER
 from verify import attacks, examples, sql_functions
 from verify.actors import SCOPES, Person
 from verify.attacks import REFUSALS

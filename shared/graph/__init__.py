@@ -1,1 +1,3 @@
-"""What texts name and how they say it is related: read without a model, and asked after."""
+"""Entities and relations: extraction from texts and queries, and the results of graph searches. Imports
+models and the packages above it.
+"""

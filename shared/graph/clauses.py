@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from shared.graph.spots import Spot
-from shared.sentences import Sentence, sentences
+from shared.graph.mentions import Spot
+from shared.text.sentences import Sentence, sentences
 
 FIRST = 0xE000
 # More things than this are no sentence.

@@ -6,15 +6,15 @@ sentence stands for.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from shared.graph.aliases import aliases_of
+from shared.graph.alias_resolution import aliases_of
 from shared.graph.clauses import Clause, clauses_of
-from shared.graph.ends import End, Ends
-from shared.graph.evidence import fold
-from shared.graph.hinges import COPULAS, LAST, LISTING, OF
-from shared.graph.nouns import Relation
-from shared.graph.phrases import PHRASES, TRIGGERS, Phrase, Role, phrase_at, role_at
-from shared.graph.roles import ENDS, SYMMETRIC
-from shared.graph.spots import Spot
+from shared.graph.function_words import COPULAS, LAST, LISTING, OF
+from shared.graph.mentions import Spot
+from shared.graph.name_folding import fold
+from shared.graph.relation_arguments import End, Ends
+from shared.graph.relation_patterns import PHRASES, TRIGGERS, Phrase, Role, phrase_at, role_at
+from shared.graph.role_nouns import ENDS, SYMMETRIC
+from shared.graph.types import Relation
 
 
 def relations_of(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shared.graph.stopped import COMMON, GERMAN, SMALL
+from shared.graph.stopwords import COMMON, GERMAN, SMALL
 
 WORD = re.compile(r"[^\W_]+(?:[’'\-.&][^\W_]+|[\u0300-\u036f]+)*")
 POSSESSIVE = re.compile(r"[’'][sS]?$")

@@ -18,8 +18,8 @@ def echo() -> Any:
     from fastapi import Request
     from fastapi.responses import JSONResponse
 
-    from shared.app import create_app, lambda_handler
-    from shared.dialects import rag
+    from shared.api.app import create_app, lambda_handler
+    from shared.api.contracts import rag
 
     app = create_app(rag, "echo", errors=())
 

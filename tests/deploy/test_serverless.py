@@ -7,8 +7,8 @@ import pytest
 
 from functions.server import SLUGS
 from local.tools import ROOT
-from shared import remember
 from shared.config import FrameSettings, Settings
+from shared.models import query_embedding_cache
 from tests.deploy.conftest import CONFIGURATION, Package
 
 every_function = pytest.mark.parametrize("slug", SLUGS)
@@ -54,7 +54,7 @@ def test_every_function_runs_where_the_wheels_are_for(packaged: Package):
 def test_no_function_is_cut_off_before_its_own_timeouts(packaged: Package):
     public_keys = 6
     asking = DEFAULTS.rag_database_timeout_seconds
-    embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * remember.PATIENCE_SECONDS
+    embedding = DEFAULTS.rag_embedding_timeout_seconds + 2 * query_embedding_cache.PATIENCE_SECONDS
     search = public_keys + asking + embedding + asking + DEFAULTS.rag_rerank_timeout_seconds
     timeouts = {slug: found["Timeout"] for slug, found in packaged.functions.items()}
     assert timeouts["rag-search"] > search

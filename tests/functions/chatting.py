@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.indexes import Text, add
+from shared.documents.indexes import Text, add
 from shared.pipeline import Pipeline
 from tests.actors import Actor
 from tests.functions.serving import made, served

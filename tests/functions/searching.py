@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from shared.ingest import NewDocument, ingest
+from shared.ingestion.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from tests.actors import Actor
 from tests.functions.serving import served

@@ -19,10 +19,10 @@ from starlette.types import ASGIApp
 
 from functions.server import SLUGS, Functions
 from local import pages
-from shared.callers import pipeline
+from shared.api.dependencies import pipeline
+from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
 from shared.pipeline import Pipeline
-from shared.postgrest import SECRET_HEADER
 
 # Headers that the counting proxy passes on.
 PASSED_ON = ("apikey", "Authorization", "Content-Type", "Idempotency-Key", "Prefer", SECRET_HEADER)

@@ -17,11 +17,11 @@ from local import migrations, schema, tokens
 from local.processes import answers, free_port, start, wait_until
 from local.stack import Stack
 from local.tools import ROOT, postgrest_binary
-from shared import health as looking
+from shared.api import health as looking
+from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
+from shared.api.probes import AGAIN_SECONDS
 from shared.config import Settings
-from shared.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
 from shared.pipeline import Pipeline
-from shared.probes import AGAIN_SECONDS
 from tests import graphing
 from tests.actors import Actor, World
 from tests.conftest import People

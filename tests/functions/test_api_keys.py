@@ -14,13 +14,13 @@ import pytest
 from jose import jwt
 
 from functions import api_keys
-from shared import keyring
+from shared.access import api_key_exchange
+from shared.access.api_key_exchange import CACHED_SECONDS, KeyRing
+from shared.access.api_keys import hash_of
+from shared.access.token_signer import LIFETIME_SECONDS, UNTRUSTED, Signer, signer_for
 from shared.config import Settings
 from shared.errors import DatabaseFailed, Unauthorized
-from shared.keyring import CACHED_SECONDS, KeyRing
-from shared.keys import hash_of
 from shared.pipeline import Pipeline
-from shared.sign import LIFETIME_SECONDS, UNTRUSTED, Signer, signer_for
 from tests.actors import Actor, World, hit_arguments, vector
 from tests.conftest import People
 from tests.functions.serving import counting, made, served
@@ -729,7 +729,7 @@ def test_over_http_an_unknown_key_costs_one_look_up_and_a_malformed_one_none(set
 def test_a_revoked_key_ends_when_its_cache_does(
     people: People, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(keyring, "CACHED_SECONDS", 0.5)
+    monkeypatch.setattr(api_key_exchange, "CACHED_SECONDS", 0.5)
     key = create(people.ann)
     ring.principal(key["key"])
     people.ann.request("DELETE", f"{PATH}/{key['id']}")
@@ -742,7 +742,7 @@ def test_asking_again_does_not_keep_a_revoked_key_alive(
     people: People, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
 ):
     """The time runs from the look-up, not from the last use: until_refused uses it all the while."""
-    monkeypatch.setattr(keyring, "CACHED_SECONDS", 1.0)
+    monkeypatch.setattr(api_key_exchange, "CACHED_SECONDS", 1.0)
     key = create(people.ann)
     ring.principal(key["key"])
     people.ann.request("DELETE", f"{PATH}/{key['id']}")
@@ -751,7 +751,7 @@ def test_asking_again_does_not_keep_a_revoked_key_alive(
 
 
 def test_a_key_is_cached_for_less_than_its_token_lives_and_less_than_a_minute():
-    assert 0 < keyring.CACHED_SECONDS < LIFETIME_SECONDS <= 60
+    assert 0 < api_key_exchange.CACHED_SECONDS < LIFETIME_SECONDS <= 60
 
 
 def test_a_key_that_expires_ends_then_though_it_is_cached(people: People, ring: KeyRing, world: World):
@@ -782,7 +782,7 @@ def test_threads_that_exchange_keys_of_several_owners_never_mix_them(people: Peo
 def test_a_full_cache_forgets_and_looks_up_again(
     people: People, core: Pipeline, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(keyring, "CACHED_KEYS", 2)
+    monkeypatch.setattr(api_key_exchange, "CACHED_KEYS", 2)
     signer = signer_for(core.settings)
     assert signer
     small = KeyRing(core.database, signer)

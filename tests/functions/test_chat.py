@@ -10,10 +10,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from shared.config import Settings
-from shared.extract import INDIRECT
-from shared.ids import NIL
+from shared.generation.extractive import INDIRECT
+from shared.generation.refusals import INSUFFICIENT
 from shared.pipeline import Pipeline
-from shared.refusals import INSUFFICIENT
+from shared.text.ids import NIL
 from tests.conftest import People
 from tests.functions.conversing import (
     ANSWER,

@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 
 from functions import chat_completions
 from shared.config import Settings
+from shared.generation.refusals import INSUFFICIENT
 from shared.pipeline import Pipeline
-from shared.refusals import INSUFFICIENT
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.chatting import (

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from functions import chat_completions
 from shared.config import Settings
 from shared.pipeline import Pipeline
-from shared.tokens import count_tokens
+from shared.text.token_count import count_tokens
 from tests.actors import vector
 from tests.conftest import People
 from tests.functions.chatting import (

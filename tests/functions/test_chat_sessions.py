@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from shared.conversations import sessions
-from shared.conversations.nouns import Message, Session
+from shared.answering.platform_chat import sessions
+from shared.answering.platform_chat.types import Message, Session
 from shared.pipeline import Pipeline
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People

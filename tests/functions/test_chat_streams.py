@@ -11,8 +11,8 @@ import pytest
 
 from functions import chat
 from shared.config import Settings
+from shared.generation.refusals import INSUFFICIENT
 from shared.pipeline import Pipeline
-from shared.refusals import INSUFFICIENT
 from tests.clients.upstream_models import StreamChunk
 from tests.functions.chatting import DONE, piece, sent
 from tests.functions.conversing import (

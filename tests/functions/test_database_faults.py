@@ -16,11 +16,11 @@ import pytest
 from limits import parse
 
 from local.stack import Stack
+from shared.access.rate_limit import Spending
+from shared.clients.postgrest import Reach
 from shared.config import Settings
 from shared.errors import DatabaseBusy, DatabaseTimedOut
-from shared.limit import Spending
 from shared.pipeline import Pipeline
-from shared.postgrest import Reach
 from shared.types import Query
 from tests.actors import Actor, World
 from tests.faults import start_postgres, start_postgrest, wait_for_waiters

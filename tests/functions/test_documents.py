@@ -11,7 +11,7 @@ import pytest
 
 from functions import documents
 from shared.config import Settings
-from shared.documents import MAX_BYTES
+from shared.documents.documents import MAX_BYTES
 from shared.pipeline import Pipeline
 from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People

@@ -13,9 +13,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import rag_answer, rag_search
-from shared.callers import pipeline
+from shared.api.dependencies import pipeline
 from shared.config import Settings
-from shared.ingest import NewDocument, ingest
+from shared.ingestion.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from tests.actors import Actor
 from tests.conftest import People

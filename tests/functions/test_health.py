@@ -7,9 +7,9 @@ from pydantic import SecretStr
 
 from functions import health
 from local.stack import Stack
-from shared.callers import pipeline, pipeline_of_process
+from shared.api.dependencies import pipeline, pipeline_of_process
+from shared.api.health import check as health_of
 from shared.config import Settings
-from shared.health import check as health_of
 from shared.pipeline import Pipeline
 from tests.actors import World
 from tests.functions.serving import made

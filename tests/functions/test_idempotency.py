@@ -166,7 +166,7 @@ def test_a_large_file_is_brought_once_and_not_before_storage_answers(
     once = finish(ticket)
     first(once)
     later = time.time() + 7201
-    monkeypatch.setattr("shared.uploads.time", SimpleNamespace(time=lambda: later))
+    monkeypatch.setattr("shared.documents.direct_uploads.time", SimpleNamespace(time=lambda: later))
     assert_replayed(finish(ticket), once)
     assert error(finish(other), 409)["code"] == "idempotency_mismatch"
 

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from functions import index_query
 from shared.config import Settings
-from shared.refusals import INSUFFICIENT
+from shared.generation.refusals import INSUFFICIENT
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.serving import made, served

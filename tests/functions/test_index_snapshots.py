@@ -13,9 +13,9 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from functions import index_snapshots
+from shared.clients.object_paths import directory_of
 from shared.config import Settings
-from shared.snapshots import loading
-from shared.snapshots.places import directory_of
+from shared.documents.snapshots import load_session
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.functions.serving import made, served
@@ -48,9 +48,9 @@ def chunk_count(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """
     if request.param == "full":
         return 1300
-    monkeypatch.setattr(loading, "CHUNKS_AT_ONCE", 16)
-    monkeypatch.setattr(loading, "MORE_CHUNKS_AT_ONCE", 64)
-    monkeypatch.setattr(loading, "BYTES_AT_ONCE", 1 << 18)
+    monkeypatch.setattr(load_session, "CHUNKS_AT_ONCE", 16)
+    monkeypatch.setattr(load_session, "MORE_CHUNKS_AT_ONCE", 64)
+    monkeypatch.setattr(load_session, "BYTES_AT_ONCE", 1 << 18)
     return 300
 
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from functions import indexes
-from shared import ingest
-from shared.ingest import CHUNKS_AT_ONCE
+from shared.ingestion import ingest
+from shared.ingestion.ingest import CHUNKS_AT_ONCE
 from shared.pipeline import Pipeline
 from tests.actors import Actor, World
 from tests.conftest import People

@@ -13,10 +13,10 @@ import pytest
 from fastapi import FastAPI
 
 from functions import indexes, knowledge
-from shared import callers
-from shared.concurrency import IngestionLimit
+from shared.access.concurrency_limit import IngestionLimit
+from shared.api import dependencies
 from shared.config import Settings
-from shared.embed import EMBEDDED_AT_ONCE
+from shared.models.embeddings import EMBEDDED_AT_ONCE
 from shared.pipeline import Pipeline
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -133,7 +133,7 @@ def test_a_text_is_not_cut_to_its_end_when_its_client_has_left(
 def test_a_user_with_too_many_ingestions_is_told_to_wait(
     people: People, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(callers, "INGESTION_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(dependencies, "INGESTION_WAIT_SECONDS", 0.2)
     body = {"index_name": "busy", "documents": [{"text": SHORT}]}
     replies = [vectors(1, delay=1.5), *[vectors(1)] * 5]
     with embedding(settings, *replies) as (core, _), live(indexes.app, core) as url:

@@ -7,8 +7,8 @@ import pytest
 from pydantic import SecretStr
 
 from functions import knowledge
-from shared.clean import clean
 from shared.config import Settings
+from shared.text.normalize import clean
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.knowing import (

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import chat_completions
-from shared.chat.models import MOST
+from shared.answering.chat_completions.models import MOST
 from shared.config import Settings
 from shared.pipeline import Pipeline
 from tests.actors import Actor, World

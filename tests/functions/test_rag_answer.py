@@ -10,10 +10,10 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from functions import rag_answer
-from shared.callers import pipeline
+from shared.api.dependencies import pipeline
 from shared.config import Settings
+from shared.generation.refusals import INSUFFICIENT
 from shared.pipeline import Pipeline
-from shared.refusals import INSUFFICIENT
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
 from tests.stand_in import Reply, StandIn

@@ -8,8 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import rag_search
-from shared.callers import pipeline
-from shared.ingest import NewDocument, ingest
+from shared.api.dependencies import pipeline
+from shared.ingestion.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from tests.actors import Actor
 from tests.conftest import People

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from functions.server import SLUGS, chosen, create
 from local.stack import Stack
 from local.tools import ROOT
-from shared.callers import pipeline_of_process
+from shared.api.dependencies import pipeline_of_process
 from shared.errors import ConfigurationError
 from tests.conftest import People
 

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from local.tools import ROOT
-from shared.documents import MAX_BYTES as IN_A_REQUEST
-from shared.jobs import Done
-from shared.storage import MAX_BYTES
+from shared.clients.supabase_storage import MAX_BYTES
+from shared.documents.documents import MAX_BYTES as IN_A_REQUEST
+from shared.ingestion.job_queue import Done
 from tests.actors import Actor, World, client
 from tests.conftest import People
 from tests.functions.serving import NO_METADATA
@@ -126,7 +126,7 @@ def test_a_ticket_ends_with_its_time(
 ):
     first, second = (uploading.put(people.ann, home, page(f"Kiln {number}.")) for number in range(2))
     later = time.time() + 7201
-    monkeypatch.setattr("shared.uploads.time", SimpleNamespace(time=lambda: later))
+    monkeypatch.setattr("shared.documents.direct_uploads.time", SimpleNamespace(time=lambda: later))
     assert error(uploading.finish(people.ann, first), 400)["code"] == "upload_expired"
     monkeypatch.undo()
     # The database has its own clock.

@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 
 from functions import v1_answer
 from shared.config import Settings
+from shared.generation.refusals import INSUFFICIENT
 from shared.pipeline import Pipeline
-from shared.refusals import INSUFFICIENT
 from tests import graphing
 from tests.actors import World
 from tests.conftest import People

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.embed import embed
-from shared.ingest import NewDocument, ingest
+from shared.ingestion.ingest import NewDocument, ingest
+from shared.models.embeddings import embed
 from shared.pipeline import Pipeline
 from tests.actors import (
     DIMENSIONS,

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from shared.errors import NotFound
-from shared.ingest import NewDocument, delete, ingest
+from shared.ingestion.ingest import NewDocument, delete, ingest
 from shared.pipeline import Pipeline
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People

@@ -13,7 +13,7 @@ from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.chatting import ASKING, MODEL_ANSWER, PATH, QUESTION, ask, chatting, index, streams
 from tests.isolation.test_keys import make
-from tests.shared.test_generate import ATTACKS
+from tests.shared.generation.test_generators import ATTACKS
 from tests.stand_in import Reply, StandIn
 
 SECRET = "The vault's kettle switches off at Rowan's 4417 degrees."

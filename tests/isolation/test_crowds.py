@@ -5,7 +5,7 @@ from itertools import cycle, islice
 
 import httpx
 
-from shared.embed import embed
+from shared.models.embeddings import embed
 from shared.pipeline import Pipeline
 from shared.types import Query
 from tests.actors import Actor, World

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from shared.ingestion.storage_cleanup import remove_deleted_collections
 from shared.pipeline import Pipeline
-from shared.removals import remove_deleted_collections
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People
 from tests.functions import knowing

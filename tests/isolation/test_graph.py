@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.embed import embed
+from shared.models.embeddings import embed
 from shared.pipeline import Pipeline
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from local import tokens
-from shared.keyring import KeyRing
-from shared.keys import hash_of
-from shared.sign import Signer, signer_for
+from shared.access.api_key_exchange import KeyRing
+from shared.access.api_keys import hash_of
+from shared.access.token_signer import Signer, signer_for
 from tests.actors import NOBODYS, Actor, World, hit_arguments, key_arguments, put_arguments, vector
 from tests.isolation.bad_tokens import encoded, payload_of, signature_of
 from tests.isolation.library import (

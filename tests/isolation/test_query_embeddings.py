@@ -9,10 +9,10 @@ import pytest
 from pydantic import SecretStr
 
 from local import tokens
+from shared.access.token_signer import Signer
 from shared.config import Settings
+from shared.models.query_embedding_cache import question_hash
 from shared.pipeline import Pipeline
-from shared.remember import question_hash
-from shared.sign import Signer
 from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.keys import is_key
+from shared.access.api_keys import is_key
 from tests.actors import NOBODYS, Actor, World
 from tests.functions.serving import platform_error
 from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing

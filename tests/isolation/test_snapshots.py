@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from local import tokens
+from shared.access.token_signer import Signer
 from shared.config import Settings
-from shared.sign import Signer
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 from tests.isolation.library import INTERNALS

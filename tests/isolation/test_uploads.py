@@ -10,11 +10,11 @@ from uuid import uuid4
 import pytest
 
 from local import tokens
+from shared.access.download_links import PURPOSE as LINKS
+from shared.access.signed_payload import sealed
+from shared.access.token_signer import Signer
+from shared.documents.direct_uploads import PURPOSE
 from shared.errors import NotFound
-from shared.links import PURPOSE as LINKS
-from shared.seals import sealed
-from shared.sign import Signer
-from shared.uploads import PURPOSE
 from tests.actors import Actor, World, client
 from tests.conftest import People
 from tests.isolation.library import INTERNALS

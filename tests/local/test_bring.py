@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from local.tools import ROOT
-from shared.documents import MAX_BYTES
+from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.local.command_line import run_local

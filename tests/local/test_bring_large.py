@@ -10,7 +10,7 @@ import pytest
 from local import tokens
 from local.processes import answers, free_port, start, wait_until
 from local.tools import ROOT
-from shared.documents import MAX_BYTES
+from shared.documents.documents import MAX_BYTES
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.local.command_line import run_local

@@ -8,8 +8,8 @@ import pytest
 
 from local.folder import BEGINNING, Unreadable, kinds_of, read_folder, shown
 from local.processes import StackError
-from shared.documents import MAX_BYTES, external_id_of
-from shared.storage import MAX_BYTES as LARGEST
+from shared.clients.supabase_storage import MAX_BYTES as LARGEST
+from shared.documents.documents import MAX_BYTES, external_id_of
 
 
 def folder(at: Path, *names: str) -> Path:

@@ -6,7 +6,7 @@ import pytest
 
 from local.ingest import authorise
 from local.stack import Stack
-from shared.ingest import NewDocument, ingest
+from shared.ingestion.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from tests.actors import World
 from tests.local.command_line import run_local

@@ -17,7 +17,7 @@ from mnemosyne import (
     ValidationError,
 )
 from mnemosyne.models import GraphQueryResult
-from shared.documents import MAX_BYTES
+from shared.documents.documents import MAX_BYTES
 from shared.pipeline import Pipeline
 from tests.actors import vector
 from tests.conftest import People

@@ -21,8 +21,8 @@ from mnemosyne import (
     UnexpectedResponseError,
 )
 from mnemosyne.models import ChatCompletion, ChatCompletionChunk, ChatMessageParam
+from shared.api.contracts.platform.chat_response import broken
 from shared.config import Settings
-from shared.dialects.conversed import broken
 from shared.errors import Unauthorized
 from shared.pipeline import Pipeline
 from tests.conftest import People

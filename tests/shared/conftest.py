@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from shared import collections
-from shared.deliver import Courier
-from shared.dialects.webhooks import message_of
-from shared.jobs import Jobs
-from shared.networks import Networks
+from shared.api.contracts.platform.webhooks import message_of
+from shared.clients.ssrf_guard import Networks
+from shared.documents import collections
+from shared.documents.webhook_delivery import Courier
+from shared.ingestion.job_queue import Jobs
+from shared.ingestion.worker import Worker
 from shared.pipeline import Pipeline
-from shared.work import Worker
 from tests.conftest import People
 from tests.shared.examples import close_opened
 from tests.stand_in import Reply, StandIn

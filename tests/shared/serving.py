@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from local.stack import Stack
-from shared.callers import pipeline_of_process
+from shared.api.dependencies import pipeline_of_process
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from contextlib import closing
 from limits import parse
 from starlette.requests import Request
 
+from shared.access.rate_limit import Spending, spend
+from shared.clients.postgrest import Database
 from shared.errors import RateLimited
-from shared.limit import Spending, spend
-from shared.postgrest import Database
 from shared.types import Principal
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from shared import documents, webhooks
-from shared.documents import Brought
+from shared.documents import documents, webhooks
+from shared.documents.documents import Brought
 from shared.pipeline import Pipeline
 from tests.actors import Actor, World
 from tests.conftest import People

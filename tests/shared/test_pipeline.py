@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from shared.config import Settings
 from shared.errors import InvalidRequest
-from shared.ingest import NewDocument, ingest
+from shared.ingestion.ingest import NewDocument, ingest
 from shared.pipeline import Pipeline
 from shared.types import Filters, Found, Mode, Query, Sampling
 from tests.conftest import People

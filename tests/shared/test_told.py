@@ -9,12 +9,12 @@ import psycopg
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from shared import collections, documents, webhooks
-from shared.deliver import Courier, Sent
+from shared.documents import collections, documents, webhooks
+from shared.documents.webhook_delivery import Courier, Sent
 from shared.errors import Conflict
-from shared.ingest import NewDocument, ingest
+from shared.ingestion.ingest import NewDocument, ingest
+from shared.ingestion.worker import Worker
 from shared.pipeline import Pipeline
-from shared.work import Worker
 from tests.actors import World
 from tests.conftest import People
 from tests.faults import wait_for_waiters

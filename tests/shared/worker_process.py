@@ -4,9 +4,9 @@ import time
 
 from shared.config import read_settings
 from shared.errors import RagError
-from shared.jobs import Done, Jobs
+from shared.ingestion.job_queue import Done, Jobs
+from shared.ingestion.worker import Worker
 from shared.pipeline import Pipeline
-from shared.work import Worker
 
 
 def main() -> None:

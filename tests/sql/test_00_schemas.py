@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from local.tools import ROOT
-from shared.storage import MAX_BYTES
+from shared.clients.supabase_storage import MAX_BYTES
 from tests.actors import World, client
 from tests.conftest import People
 

@@ -11,11 +11,11 @@ import httpx
 import psycopg
 import pytest
 
+from shared.api.health import check
+from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
 from shared.errors import DatabaseBusy
-from shared.health import check
 from shared.pipeline import Pipeline
-from shared.postgrest import SECRET_HEADER
 from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
 from tests.conftest import People
 from tests.faults import wait_for_waiters

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from local import tokens
-from shared.sign import Signer
+from shared.access.token_signer import Signer
 from tests.actors import Actor, World, key_arguments, put_arguments, vector
 from tests.conftest import People
 from tests.sql.direct import become

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared import named
+from shared.documents import by_name
 from shared.pipeline import Pipeline
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
@@ -219,5 +219,5 @@ def test_a_page_has_a_maximum_of_bytes(people: People, core: Pipeline):
     assert {len(row["content"]) for row in page["documents"]} == {100_000}
     assert all(row["is_truncated"] for row in page["documents"])
     assert {row["content"] for row in listed(people.ann, characters=-1)["documents"]} == {""}
-    rows, total = named.documents(core.database, people.ann.principal, "docs", named.Wanted(25, offset=2))
+    rows, total = by_name.documents(core.database, people.ann.principal, "docs", by_name.Wanted(25, offset=2))
     assert ([row["name"] for row in rows], total) == ([f"{number:02}" for number in range(2, 27)], 30)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from shared.documents.snapshots.persist import Reading
 from shared.pipeline import Pipeline
-from shared.snapshots.persist import Reading
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from functions import collections, health
-from shared.callers import Authorization, Core, Visitor, _key_or_user
+from shared.api.dependencies import Authorization, Core, Visitor, _key_or_user
 from shared.pipeline import Pipeline
 from shared.types import Principal
 from tests.actors import World

@@ -1,7 +1,7 @@
 """One chunk read, for tests: what it names, and what it says is related."""
 
-from shared.graph.extract import extract
-from shared.graph.nouns import Named
+from shared.graph.extractor import extract
+from shared.graph.types import Named
 
 # Names nothing.
 NOTES = "Notes"

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from shared.graph.model import GraphModel, graph_model_for
+from shared.graph.llm_extractor import GraphModel, graph_model_for
 from tests.shared.examples import opened, settings
 from tests.stand_in import Reply, StandIn
 

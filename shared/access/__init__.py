@@ -1,0 +1,3 @@
+"""Authentication and limits: JWTs, API keys, signed tokens and links, rate limit, idempotency keys.
+Imports the packages above: text, clients, observability.
+"""

@@ -1,0 +1,84 @@
+"""Links to originals: whoever has one reads that document's, until it expires, as the user who asked.
+What it carries is no token of the project's: nothing but the route that it leads to takes it.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from shared.access.signed_payload import Broken, sealed, unsealed
+from shared.access.token_signer import CALL_SECONDS, Signer
+from shared.config import Settings
+from shared.errors import PublicUrlUnset, Unauthorized
+from shared.types import Principal, Scope
+
+LIFETIME_SECONDS, MAX_LIFETIME_SECONDS = 900, 24 * 60 * 60
+PURPOSE = "links to originals"
+# Names of this machine, with any port.
+LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Which document of which org, in whose name, until when in seconds since the epoch. `as_admin`: it is
+    somebody else's own, as only an admin of the org reads."""
+
+    document_id: str
+    org_id: str
+    user_id: str
+    as_admin: bool
+    expires: int
+
+
+def link_to(signer: Signer, link: Link) -> str:
+    """What the link carries: anybody can read it, and nobody else can make it."""
+    return sealed(signer, PURPOSE, [link.document_id, link.org_id, link.user_id, link.as_admin, link.expires])
+
+
+def public_url(settings: Settings, scheme: str, host: str, lambda_host: str | None = None) -> str:
+    """The address that links begin with: RAG_PUBLIC_URL, or one that the request cannot choose. `scheme` and
+    `host` are the request's; `lambda_host` is the name that AWS says it was received under.
+
+    Raises PublicUrlUnset for a host that is neither SUPABASE_URL's nor this machine's.
+    """
+    if settings.rag_public_url is not None:
+        return settings.rag_public_url
+    if lambda_host:
+        return f"https://{lambda_host}"
+    project = urlsplit(settings.supabase_url)
+    if host.lower() == project.netloc.lower():
+        return f"{project.scheme}://{project.netloc}"
+    if LOOPBACK.fullmatch(host.lower()):
+        return f"{scheme}://{host.lower()}"
+    raise PublicUrlUnset
+
+
+def new_link(
+    caller: Principal, document: Mapping[str, Any], lifetime_seconds: int = LIFETIME_SECONDS
+) -> Link:
+    """A link that works from now on, to a document that the caller may read."""
+    as_admin = document["owner_id"] not in (None, caller.user_id)
+    expires = int(time.time()) + lifetime_seconds
+    return Link(document["id"], document["org_id"], caller.user_id, as_admin, expires)
+
+
+def principal_of(signer: Signer, carried: str, document_id: str) -> Principal:
+    """The user in whose name the document is read, with a token for that and for nothing else.
+
+    Raises Unauthorized for what nobody here has made, for another document's, and after its time.
+    """
+    try:
+        link = Link(*unsealed(signer, PURPOSE, carried))
+    except Broken:
+        raise Unauthorized("The link is not valid.") from None
+    if link.document_id != document_id:
+        raise Unauthorized("The link is not valid.")
+    if link.expires < time.time():
+        raise Unauthorized("The link has expired.")
+    scopes = [Scope.DOCUMENTS_READ, *([Scope.ADMIN] if link.as_admin else [])]
+    claims = {"org": link.org_id, "scopes": scopes}
+    token = signer.token(CALL_SECONDS, sub=link.user_id, rag=claims)
+    return Principal(link.user_id, token, frozenset(scopes))

@@ -1,0 +1,123 @@
+"""Step one: from an Authorization header to a Principal, or Unauthorized.
+
+The family of the key is chosen by the token's `alg` from an allow-list before anything else in the token is
+believed: HS256 is for the project's secret alone, ES256 and RS256 for its published keys alone. PostgREST
+checks the same token again: this check exists to refuse early, and never widens what that one would allow.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from jose import jwk, jwt
+from jose.backends.base import Key
+from jose.exceptions import ExpiredSignatureError, JOSEError
+
+from shared.access.jwks import KeySet, is_key_id
+from shared.errors import Unauthorized
+from shared.types import Principal
+
+# Gateways in front of functions take headers of 8 to 10 KiB.
+MAXIMUM_LENGTH = 8 * 1024
+# Three parts of base64url and nothing else: jose would skip over characters that do not belong.
+_TOKEN = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
+# Hosted projects' HS256 tokens name their key in base64, which has slashes. Nothing is looked up by it.
+_SECRET_ID = re.compile(r"[A-Za-z0-9+][A-Za-z0-9+/]{15}")
+
+
+def bearer(authorization: str | None) -> str:
+    """The credential of `Bearer <credential>`, in whatever case and spacing; empty for any other scheme."""
+    scheme, _, credential = (authorization or "").strip().partition(" ")
+    return credential.strip() if scheme.lower() == "bearer" else ""
+
+
+class Verifier:
+    """Checks Supabase access tokens: signature, exp, nbf, aud, iss, role and subject."""
+
+    def __init__(
+        self, secret: str | None, keys: KeySet | None, issuer: str, audience: str, leeway_seconds: int
+    ) -> None:
+        """Without a secret HS256 is refused, without keys ES256 and RS256 are."""
+        self._secret: Key | None = jwk.construct(secret, "HS256") if secret else None
+        self._keys = keys
+        self._issuer = issuer
+        self._audience = audience
+        self._leeway = leeway_seconds
+
+    def principal(self, authorization: str | None) -> Principal:
+        """The user of `Bearer <JWT>`.
+
+        Raises Unauthorized, saying what is at fault, never its value; KeysUnavailable when the key to
+        check with could not be had.
+        """
+        token = bearer(authorization)
+        if len(token) > MAXIMUM_LENGTH:
+            raise Unauthorized("The token is too long.")
+        if not _TOKEN.fullmatch(token):
+            raise Unauthorized
+        return _user(self._claims(token), token)
+
+    def _claims(self, token: str) -> Mapping[str, Any]:
+        options = {
+            "leeway": self._leeway,
+            **{f"require_{claim}": True for claim in ("exp", "aud", "iss", "sub")},
+        }
+        try:
+            algorithm, key = self._key_for(jwt.get_unverified_header(token))
+            claims: Mapping[str, Any] = jwt.decode(
+                token, key, [algorithm], options=options, audience=self._audience, issuer=self._issuer
+            )
+        except ExpiredSignatureError:
+            raise Unauthorized("The token has expired.") from None
+        except (JOSEError, TypeError, ValueError, AttributeError, RecursionError):
+            # jose lets claims of a wrong kind (an exp that is a list) escape as Python's own errors.
+            raise Unauthorized("The token is not valid.") from None
+        return claims
+
+    def _key_for(self, header: Mapping[str, Any]) -> tuple[str, Key]:
+        """The one algorithm and key that may verify a token of this header. Where it says to find a key
+        (jku, x5u), or brings one along (jwk, x5c), is never looked at."""
+        # RFC 7515, 4.1.11: who does not understand a critical extension must refuse.
+        if "crit" in header:
+            raise Unauthorized("The token demands an extension that is not known here.")
+        key: Key | None
+        match header.get("alg"):
+            case "HS256" as algorithm if self._secret is not None:
+                key = self._secret if "kid" not in header or _may_name_a_secret(header["kid"]) else None
+            case "ES256" | "RS256" as algorithm if self._keys is not None:
+                kid = header.get("kid")
+                key = self._keys.key(kid, algorithm) if is_key_id(kid) else None
+            case _:
+                raise Unauthorized("The token is signed in a way that is not accepted here.")
+        if key is None:
+            raise Unauthorized("The token's signing key is not one of this project.")
+        return str(algorithm), key
+
+
+def _may_name_a_secret(kid: object) -> bool:
+    return is_key_id(kid) or (isinstance(kid, str) and _SECRET_ID.fullmatch(kid) is not None)
+
+
+def _user(claims: Mapping[str, Any], token: str) -> Principal:
+    """The principal of claims that are verified. Raises Unauthorized when they are no signed-in user's."""
+    # The anon and service keys are tokens of the same project, and no users.
+    if claims.get("role") != "authenticated":
+        raise Unauthorized("The token is not a signed-in user's.")
+    try:
+        user_id = str(UUID(claims["sub"]))
+    except (ValueError, AttributeError, TypeError):
+        raise Unauthorized("The token's subject is not a user id.") from None
+    return Principal(user_id, token, _scopes(claims.get("rag")))
+
+
+def _scopes(claim: object) -> frozenset[str] | None:
+    """What the token is narrowed to, if at all, read as rag.has_scope() reads it in the database."""
+    scopes = claim.get("scopes") if isinstance(claim, Mapping) else None
+    if scopes is None:
+        return None
+    return (
+        frozenset(scope for scope in scopes if isinstance(scope, str))
+        if isinstance(scopes, list)
+        else frozenset()
+    )

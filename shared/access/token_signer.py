@@ -1,0 +1,96 @@
+"""Short-lived tokens that the functions mint: for API keys, and for reading metrics.
+
+Whoever holds a signing key can be anybody, so only the functions that take API keys are given one. It is
+an ES256 or RS256 key that was imported into the project (supabase gen signing-key), or, while a project
+still trusts it, the HS256 secret.
+"""
+
+import hmac
+import json
+import time
+from typing import Any
+from uuid import UUID
+
+from jose import jwk, jwt
+from jose.exceptions import JOSEError
+
+from shared.clients.postgrest import Database
+from shared.config import Settings
+from shared.errors import ConfigurationError, DatabaseFailed, Unauthorized
+from shared.types import Principal, Scope
+
+LIFETIME_SECONDS = 60
+# A token for one call is used at once.
+CALL_SECONDS = 10
+# What the log says when the project refuses a token of ours.
+UNTRUSTED = "the project does not trust the key that signs here"
+
+
+class Signer:
+    """Signs tokens that the project's PostgREST accepts. Safe to use from many threads."""
+
+    def __init__(self, key: str | dict[str, Any], issuer: str, audience: str) -> None:
+        """`key` is a private JWK with `alg` and `kid`, or an HS256 secret."""
+        self.algorithm: str = key["alg"] if isinstance(key, dict) else "HS256"
+        self._headers = {"kid": key["kid"]} if isinstance(key, dict) else None
+        self._key = jwk.construct(key, self.algorithm)
+        self._secret = (key["d"] if isinstance(key, dict) else key).encode()
+        self._claims = {"iss": issuer, "aud": audience, "role": "authenticated"}
+
+    def token(self, seconds: float = LIFETIME_SECONDS, **claims: Any) -> str:
+        """A token with these claims that expires in so many seconds."""
+        now = int(time.time())
+        payload = {**self._claims, "iat": now, "exp": now + int(seconds), **claims}
+        return str(jwt.encode(payload, self._key, self.algorithm, self._headers))
+
+    def seal(self, purpose: str, data: bytes) -> bytes:
+        """What only who holds the key can make of the data: HMAC-SHA256, under a key of its own for each
+        purpose, so that no seal is a token's signature."""
+        key = hmac.digest(self._secret, f"seal: {purpose}".encode(), "sha256")
+        return hmac.digest(key, data, "sha256")
+
+
+def anonymous(signer: Signer, org: UUID, user: UUID) -> Principal:
+    """Whoever asks the index API without a credential, where that is switched on: a member of one org, with
+    what it takes to use indexes and nothing else."""
+    scopes = frozenset(Scope) - {Scope.ADMIN}
+    # Its documents are not the member's: rag.creator_id().
+    claims = {"org": str(org), "scopes": sorted(scopes), "anonymous": True}
+    return Principal(str(user), signer.token(sub=str(user), rag=claims), scopes)
+
+
+def the_worker(signer: Signer) -> Principal:
+    """The worker's own role, for one call: it claims and sends, and reads no document."""
+    return Principal("", signer.token(CALL_SECONDS, role="rag_worker"))
+
+
+def without_user(signer: Signer, **claims: Any) -> Principal:
+    """A signed-in caller without a user, for one call; its `rag` claims say what the call is for."""
+    return Principal("", signer.token(CALL_SECONDS, rag=claims))
+
+
+def call_as_nobody(database: Database, signer: Signer, function: str, **claims: Any) -> Any:
+    """What the SQL function returns for a token without a user, whose `rag` claims say what it is for.
+
+    Raises a RagError; a token of ours that is refused is our failure, and not the caller's.
+    """
+    try:
+        return database.call(without_user(signer, **claims), function, {}, again=True)
+    except Unauthorized:
+        raise DatabaseFailed(because=UNTRUSTED) from None
+
+
+def signer_for(settings: Settings) -> Signer | None:
+    """The signer that the settings allow; None, and API keys are off, when they hold no key to sign with.
+
+    Raises ConfigurationError for one that cannot sign.
+    """
+    secret = settings.rag_signing_key or settings.supabase_jwt_secret
+    if secret is None:
+        return None
+    text = secret.get_secret_value()
+    key = json.loads(text) if secret is settings.rag_signing_key else text
+    try:
+        return Signer(key, settings.issuer, settings.supabase_jwt_audience)
+    except (JOSEError, TypeError, ValueError):
+        raise ConfigurationError("RAG_SIGNING_KEY: its numbers are no private key") from None

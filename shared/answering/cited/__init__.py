@@ -1,0 +1,3 @@
+"""Cited answers: each sentence is traced to the passages that support it. Imports generation and
+retrieval.
+"""

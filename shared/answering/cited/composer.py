@@ -1,0 +1,76 @@
+"""An answer put together from sentences that were checked: what holds is kept and numbered, the rest is left
+out. Pure; sentence by sentence, so that it can be shown while it is still being written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shared.answering.cited.types import Cited, Composed, Reference, Sentence
+from shared.generation.grounding.types import Backing, Checked, Verdict
+from shared.text.citations import marked
+from shared.types import Match
+
+
+@dataclass(slots=True)
+class Composer:
+    """Over the matches that the answer is written from. `cites`: whether numbers stand in the text. What
+    states nothing waits for something that holds: alone it is no answer."""
+
+    matches: Sequence[Match]
+    cites: bool = True
+    text: str = ""
+    sentences: list[Sentence] = field(default_factory=list)
+    citations: list[Cited] = field(default_factory=list)
+    # Why sentences were left out, a list a sentence.
+    dropped: list[tuple[str, ...]] = field(default_factory=list)
+    is_grounded: bool = False
+    _waiting: list[Checked] = field(default_factory=list)
+    _space: str = ""
+
+    def add(self, checked: Checked) -> str:
+        """What the next sentence adds to the text: nothing where it does not hold."""
+        if checked.verdict is Verdict.UNSUPPORTED:
+            self.dropped.append(checked.reasons)
+            # A paragraph that began with it begins with the next.
+            if checked.before.count("\n") > self._space.count("\n"):
+                self._space = "\n" * checked.before.count("\n")
+            return ""
+        if not self.is_grounded and checked.verdict is Verdict.FRAME:
+            self._waiting.append(checked)
+            return ""
+        self.is_grounded = True
+        waiting, self._waiting = self._waiting, []
+        return "".join(map(self._write, (*waiting, checked)))
+
+    def say(self, text: str) -> str:
+        """Something that states nothing, in the place of an answer."""
+        self.sentences.append(Sentence(0, len(text), ()))
+        self.text = text
+        return text
+
+    def composed(self) -> Composed:
+        """All of it."""
+        return Composed(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))
+
+    def _write(self, checked: Checked) -> str:
+        before = checked.before
+        if not self.text:
+            before = before.lstrip()
+        elif self._space.count("\n") > before.count("\n"):
+            before = self._space + before.lstrip()
+        self._space = ""
+        references = tuple(map(self._reference, checked.backing))
+        numbers = dict.fromkeys(reference.number for reference in references)
+        shown, rest = marked(checked.text, list(numbers) if self.cites else [])
+        start = len(self.text) + len(before)
+        self.sentences.append(Sentence(start, start + len(shown), references))
+        said = f"{before}{shown}{rest}"
+        self.text += said
+        return said
+
+    def _reference(self, backing: Backing) -> Reference:
+        match = self.matches[backing.place]
+        for cited in self.citations:
+            if cited.match.chunk_id == match.chunk_id:
+                return Reference(cited.number, backing.start, backing.end)
+        self.citations.append(Cited(len(self.citations) + 1, match))
+        return Reference(len(self.citations), backing.start, backing.end)

@@ -1,0 +1,84 @@
+"""Test whether a question depends on an earlier one, by the grammar of its language.
+
+It depends where a pronoun, a possessive, a comparison or an ellipsis in it has nothing in the question itself
+to refer to. A definite noun alone ("the deadline") tells nothing: it may be the organization's only one.
+"""
+
+import re
+from collections.abc import Iterator
+
+from shared.answering.platform_chat.follow_ups.english import ENGLISH
+from shared.answering.platform_chat.follow_ups.french import FRENCH
+from shared.answering.platform_chat.follow_ups.german import GERMAN
+from shared.answering.platform_chat.follow_ups.grammar import Grammar
+from shared.answering.platform_chat.follow_ups.spanish import SPANISH
+from shared.text.languages import FUNCTION_WORDS, Language, language_of
+
+GRAMMARS: dict[Language, Grammar] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
+# A question of fewer words that mean something is hardly complete.
+MIN_WORDS = 2
+# In scripts without blanks: a question of so many characters is complete.
+MIN_UNSPACED_CHARACTERS = 6
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+# Of a longer text the beginning decides.
+MAX_CHARACTERS = 1_000
+# "Another question: ..." announces a change of subject.
+_ANNOUNCEMENT = re.compile(r"^[^:?]{1,40}: (?=\W*\w)")
+_WORD = re.compile(r"\w+(?:-\w+)*")
+
+
+def is_follow_up(question: str) -> bool:
+    """Whether the question can hardly be understood without an earlier one."""
+    line = " ".join(question.split())[:MAX_CHARACTERS].replace("’", "'")
+    line = _ANNOUNCEMENT.sub("", line)
+    language = language_of(line)
+    grammar = GRAMMARS[language]
+    if grammar.continuation.match(line):
+        return True
+    # Of the same length: places stay as they are.
+    text = grammar.idle.sub(lambda phrase: "·" * len(phrase.group()), line)
+    if grammar.preposition.match(line) and not grammar.asking.search(line):
+        return True
+    if _is_fragment(text, grammar, language):
+        return True
+    return bool(grammar.open.search(text)) or any(_unresolved(text, grammar))
+
+
+def _is_fragment(text: str, grammar: Grammar, language: Language) -> bool:
+    words = [word for word in _WORD.findall(text) if word.casefold() not in FUNCTION_WORDS[language]]
+    if len(words) >= MIN_WORDS:
+        return False
+    if _UNSPACED.search(text):
+        return len(text) < MIN_UNSPACED_CHARACTERS
+    # "What is SAML?" has one such word, and everything that a question needs.
+    asks = re.match(r"\W*\w+ \w", text) and grammar.asking.match(text.lstrip("· ¿¡"))
+    return not (words and asks and grammar.noun.search(text))
+
+
+def _unresolved(text: str, grammar: Grammar) -> Iterator[bool]:
+    """For each word of the question that refers to something: whether that is not in the question."""
+    plain_nouns = _places(grammar.noun, text)
+    nouns = [*plain_nouns, *_places(grammar.asked_noun, text)]
+    boundaries = _places(grammar.boundary, text)
+    yield grammar.drops_subject and not nouns
+    # A clause before the main one may refer forward.
+    first_end = boundaries[0] if boundaries and grammar.subordinator.match(text) else 0
+
+    # From here on, a noun stands in an earlier clause.
+    later = min((place for place in boundaries if place > min(nouns, default=len(text))), default=len(text))
+
+    def in_another_clause(place: int) -> bool:
+        return place > later or place < first_end < max(nouns, default=0)
+
+    for place in _places(grammar.pronoun, text):
+        yield not in_another_clause(place)
+    for place in _places(grammar.inverted, text):
+        yield not (in_another_clause(place) or place > min(plain_nouns, default=place))
+    for place in _places(grammar.incomplete, text):
+        yield not (in_another_clause(place) or place > min(nouns, default=place))
+    for choice in grammar.choice.finditer(text):
+        yield max(nouns, default=0) < choice.end()
+
+
+def _places(pattern: re.Pattern[str], text: str) -> list[int]:
+    return [match.start() for match in pattern.finditer(text)]

@@ -1,0 +1,44 @@
+"""What the model is told for a turn: its manner, what was said before, what was found, and the question."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from shared.answering.platform_chat.history import remembered
+from shared.answering.platform_chat.types import Message, Turn
+from shared.generation.generators import NOTHING_FOUND, SYSTEM, TURN, quoted
+from shared.models.chat_stream import Body
+from shared.text.citations import excerpt
+from shared.types import Match
+
+CONNECTED = "How what the documents name is connected"
+
+
+def request(
+    turn: Turn,
+    model: str,
+    matches: Sequence[Match],
+    connected: str,
+    earlier: Sequence[Message],
+    context_tokens: int,
+    history_tokens: int,
+) -> tuple[Body, str]:
+    """A chat completion to ask for, and what of it was retrieved. `connected` is the graph in words."""
+    nonce = secrets.token_hex(8)
+    context = quoted(matches, nonce, context_tokens) or NOTHING_FOUND
+    if connected:
+        # Its names are the documents' own: as much data as they.
+        context = "\n".join([context, excerpt(CONNECTED, connected, nonce).rstrip("\n")])
+    system = "\n\n".join(filter(None, (SYSTEM.format(nonce=nonce), turn.manner)))
+    past = remembered(earlier, history_tokens)
+    messages: list[Any] = [
+        _said("system", system),
+        *(_said("system", order) for order in turn.orders),
+        *(_said(message.role, message.content) for message in past),
+        _said("user", TURN.format(context=context, question=turn.question)),
+    ]
+    return {"model": model, "messages": messages, **turn.sampling.said()}, context
+
+
+def _said(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}

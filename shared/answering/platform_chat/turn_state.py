@@ -1,0 +1,59 @@
+"""A turn in progress: what it is about by now, and how it looks for something."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+
+from shared.answering.chat_completions.request import cut
+from shared.answering.platform_chat.budgeted_model import Thinking
+from shared.answering.platform_chat.decomposition import Findings
+from shared.answering.platform_chat.types import Message, Session, Turn
+from shared.generation.extractive import MODEL as EXTRACTIVE
+from shared.pipeline import Pipeline
+from shared.types import Filters, Found, Principal, Query, Usage
+
+Caller = Callable[[], Principal]
+
+
+@dataclass(slots=True)
+class Work:
+    """`asked` is the question as it is looked for; `earlier` what was said before; `model` who writes."""
+
+    core: Pipeline
+    caller: Caller
+    turn: Turn
+    session: Session
+    thinking: Thinking | None
+    asked: str = ""
+    findings: Findings = field(default_factory=Findings)
+    model: str = EXTRACTIVE
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+    retrieval_tokens: int = 0
+
+    @property
+    def earlier(self) -> tuple[Message, ...]:
+        return self.session.messages or self.turn.earlier
+
+    async def look(self, text: str) -> Found:
+        return await run_in_threadpool(self._found, text)
+
+    def _found(self, text: str) -> Found:
+        looking = self.turn.looking
+        query = Query(
+            cut(self.core.embedder, text),
+            looking.top_k,
+            Filters(
+                org_id=self.session.org_id,
+                collection_ids=(self.session.collection_id,) if self.session.collection_id else (),
+                metadata=looking.metadata,
+                document_type=looking.document_type,
+            ),
+            looking.mode,
+            looking.rerank,
+            looking.neighbours,
+            compares=True,
+            graph=looking.graph,
+        )
+        return self.core.search(self.caller(), query)

@@ -1,1 +1,0 @@
-"""Answers of which every sentence can be traced to the passages that hold it."""

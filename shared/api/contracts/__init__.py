@@ -1,0 +1,4 @@
+"""Wire models, envelopes and status codes of the five APIs: rag (ours), search (Lightfast), index
+(KAITO), platform (Mnemosyne), knowledge (agent gateway). Imports types, errors and request types of
+answering.
+"""

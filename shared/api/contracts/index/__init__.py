@@ -1,0 +1,3 @@
+"""The index contract, compatible with KAITO RAGEngine, and OpenAI chat completions. Imports
+api.contracts.
+"""

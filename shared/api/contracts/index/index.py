@@ -1,0 +1,211 @@
+"""The index contract's wire models, KAITO RAGEngine's: indexes, their documents, queries.
+
+A document's `doc_id` is the first key of its JSON: clients look for it there.
+"""
+
+import json
+from collections.abc import Set
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from shared.api.contracts import fastapi_errors
+from shared.api.contracts.fastapi_errors import (
+    MAX_DOCUMENTS,
+    CollectionName,
+    DocumentName,
+    ErrorBody,
+    Metadata,
+    Question,
+)
+from shared.api.contracts.platform.common import WithoutNul, small
+from shared.errors import InvalidRequest, RagError
+from shared.generation.refusals import insufficient
+from shared.types import Answer, Found, Match, Sampling
+
+__all__ = ["ErrorBody", "error_body"]
+BAD_FILTER = "Invalid metadata filter format. Must be a valid JSON string."
+
+
+def error_body(error: RagError) -> dict[str, Any]:
+    return fastapi_errors.error_body(error, _said)
+
+
+def _said(error: RagError) -> str:
+    if error.code == "collection_not_found":
+        return f"No such index: '{error.details.get('name')}' exists."
+    if error.code == "org_required":
+        return "You belong to several orgs: an API key says which is meant."
+    if error.code == "duplicate_collection":
+        return (
+            f"Index '{error.details.get('name')}' already exists. "
+            "Use a different name or delete the existing index first."
+        )
+    if "document" in error.details:
+        return f"documents.{error.details['document']}: {error}"
+    return str(error)
+
+
+def filters_of(text: str | None) -> dict[str, Any]:
+    """What a metadata filter in the query string asks for. Raises InvalidRequest."""
+    try:
+        asked = small(json.loads(text)) if text is not None else {}
+    except (ValueError, RecursionError):
+        raise InvalidRequest(BAD_FILTER) from None
+    if not isinstance(asked, dict):
+        raise InvalidRequest(BAD_FILTER)
+    return asked
+
+
+class NewDocument(BaseModel):
+    """What its `doc_id` is, its text says."""
+
+    text: Annotated[str, StringConstraints(strict=True)]
+    metadata: Metadata = Field(default_factory=dict)
+
+
+class ChangedDocument(NewDocument):
+    """Without a `doc_id` it names no document, and is not found."""
+
+    doc_id: DocumentName | None = None
+
+
+class Indexing(BaseModel):
+    index_name: CollectionName
+    documents: Annotated[list[NewDocument], Field(max_length=MAX_DOCUMENTS)]
+
+
+class Changes(BaseModel):
+    documents: Annotated[list[ChangedDocument], Field(max_length=MAX_DOCUMENTS)]
+
+
+class Deletion(BaseModel):
+    doc_ids: Annotated[list[DocumentName], Field(max_length=MAX_DOCUMENTS)]
+
+
+class Document(BaseModel):
+    doc_id: str
+    text: str
+    hash_value: str | None
+    metadata: dict[str, Any]
+    is_truncated: bool = False
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        return cls(
+            doc_id=row["name"],
+            text=row["content"],
+            hash_value=row["content_hash"],
+            metadata=row["metadata"],
+            is_truncated=row.get("is_truncated") or False,
+        )
+
+
+class Documents(BaseModel):
+    """A page: `count` documents of `total_items`."""
+
+    documents: list[Document]
+    count: int
+    total_items: int
+
+
+class Changed(BaseModel):
+    updated_documents: list[Document]
+    unchanged_documents: list[Document]
+    not_found_documents: list[Document]
+
+
+class Deleted(BaseModel):
+    deleted_doc_ids: list[str]
+    not_found_doc_ids: list[str]
+
+    @classmethod
+    def of(cls, asked: Deletion, gone: Set[str]) -> Self:
+        wanted = list(dict.fromkeys(asked.doc_ids))
+        return cls(
+            deleted_doc_ids=[doc_id for doc_id in wanted if doc_id in gone],
+            not_found_doc_ids=[doc_id for doc_id in wanted if doc_id not in gone],
+        )
+
+
+class Done(BaseModel):
+    message: str
+
+
+class Node(BaseModel):
+    doc_id: str
+    node_id: str
+    text: str
+    score: float
+    metadata: dict[str, Any]
+
+    @classmethod
+    def of(cls, match: Match) -> Self:
+        return cls(
+            doc_id=match.document_name,
+            node_id=match.chunk_id,
+            text=match.text,
+            score=round(match.score, 6),
+            metadata=match.metadata,
+        )
+
+
+class LlmParams(BaseModel):
+    """Of what models take; the rest is left out."""
+
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    max_tokens: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)] | None = None
+    seed: Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)] | None = None
+    stop: Annotated[list[str], Field(max_length=4)] | str | None = None
+
+
+class Questioned(BaseModel):
+    """The body of /query."""
+
+    index_name: CollectionName
+    query: Question
+    top_k: Annotated[int, Field(strict=True, ge=1, le=100)] = 5
+    llm_params: LlmParams | None = None
+
+    def sampling(self) -> Sampling:
+        return Sampling(**(self.llm_params or LlmParams()).model_dump())
+
+
+class Answered(BaseModel):
+    """`metadata` are the source nodes', by their ids."""
+
+    response: str
+    source_nodes: list[Node]
+    metadata: dict[str, dict[str, Any]]
+
+    @classmethod
+    def of(cls, question: str, answer: Answer) -> Self:
+        nodes = [Node.of(match) for match in answer.matches]
+        return cls(
+            response=answer.draft.text if answer.draft else insufficient(question),
+            source_nodes=nodes,
+            metadata={node.node_id: node.metadata for node in nodes},
+        )
+
+
+class Retrieval(BaseModel):
+    """The body of /retrieve."""
+
+    index_name: CollectionName
+    query: Annotated[str, StringConstraints(strict=True, max_length=10_000), WithoutNul]
+    max_node_count: Annotated[int, Field(strict=True, ge=1, le=300)] = 5
+    metadata_filter: Metadata = Field(default_factory=dict)
+
+
+class Retrieved(BaseModel):
+    query: str
+    results: list[Node]
+    count: int
+
+    @classmethod
+    def of(cls, query: str, found: Found) -> Self:
+        nodes = [Node.of(match) for match in found.matches]
+        return cls(query=query, results=nodes, count=len(nodes))

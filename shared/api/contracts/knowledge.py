@@ -1,0 +1,165 @@
+"""The knowledge contract's wire models: texts into namespaces, chunks and answers out of them."""
+
+import re
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+
+from shared.api.contracts import fastapi_errors
+from shared.api.contracts.fastapi_errors import MAX_DOCUMENTS, DocumentName, ErrorBody, Metadata, Question
+from shared.api.contracts.platform.common import WithoutNul
+from shared.errors import NotFound, RagError, Unauthorized
+from shared.generation.refusals import insufficient, nothing_in_namespace
+from shared.types import Draft, Passage
+
+__all__ = ["ErrorBody", "error_body"]
+
+
+def error_body(error: RagError) -> dict[str, Any]:
+    return fastapi_errors.error_body(error, _said)
+
+
+def _said(error: RagError) -> str:
+    if isinstance(error, Unauthorized):
+        return "Invalid or missing credentials"
+    if isinstance(error, NotFound) and error.code in ("collection_not_found", "document_not_found"):
+        return "Document not found"
+    return fastapi_errors.said(error)
+
+
+def _addressable(name: str) -> str:
+    # The address of a document ends in its id, which may have slashes; these would be read otherwise.
+    if re.search(r"(^|/)(documents/|\.{1,2}(/|$))", name):
+        raise ValueError("must have no part that is ., .. or, before another one, documents")
+    return name
+
+
+NewId = Annotated[DocumentName, AfterValidator(_addressable)]
+Line = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000), WithoutNul]
+TopK = Annotated[int, Field(strict=True, ge=1, le=100)]
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class NewDocument(BaseModel):
+    text: Annotated[str, StringConstraints(strict=True)]
+    metadata: Metadata = Field(default_factory=dict)
+    document_id: NewId | None = None
+    source: Line | None = None
+    title: Line | None = None
+
+
+def _different(documents: list[NewDocument]) -> list[NewDocument]:
+    named = [document.document_id for document in documents if document.document_id is not None]
+    if len(set(named)) < len(named):
+        # Of two texts one would be lost.
+        raise ValueError("no two documents may have the same document_id")
+    return documents
+
+
+class Ingestion(BaseModel):
+    documents: Annotated[list[NewDocument], Field(max_length=MAX_DOCUMENTS), AfterValidator(_different)]
+
+
+class Ingested(BaseModel):
+    document_ids: list[str]
+    ingested: int
+
+    @classmethod
+    def of(cls, names: list[str]) -> Self:
+        return cls(document_ids=names, ingested=len(names))
+
+
+class Document(BaseModel):
+    document_id: str
+    metadata: dict[str, Any]
+    source: str | None
+    title: str
+    created_at: str
+    updated_at: str
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        source = row["metadata"].get("source")
+        return cls(
+            document_id=row["name"],
+            source=source if isinstance(source, str) else None,
+            **{name: row[name] for name in ("metadata", "title", "created_at", "updated_at")},
+        )
+
+
+class Documents(BaseModel):
+    """A page; `total` counts the whole namespace."""
+
+    documents: list[Document]
+    total: int
+
+
+class Retrieval(BaseModel):
+    query: Question
+    top_k: TopK = 10
+    filters: Metadata = Field(default_factory=dict)
+    include_citations: Flag = False
+
+
+class Asking(BaseModel):
+    question: Question
+    top_k: TopK = 5
+    filters: Metadata = Field(default_factory=dict)
+    include_citations: Flag = False
+
+
+class Citation(BaseModel):
+    source: str | None
+    uri: str | None
+    page: str | None
+    span: tuple[int, int]
+    snippet: str
+    metadata: dict[str, Any]
+
+
+class Chunk(BaseModel):
+    """`citations` are null where nobody asked for them."""
+
+    chunk_id: str
+    document_id: str
+    text: str
+    score: float
+    metadata: dict[str, Any]
+    citations: list[Citation] | None
+
+    @classmethod
+    def of(cls, passage: Passage, *, cited: bool) -> Self:
+        citations = [
+            Citation(**{name: getattr(found, name) for name in Citation.model_fields})
+            for found in passage.citations
+        ]
+        return cls(
+            chunk_id=passage.chunk_id,
+            document_id=passage.document_id,
+            text=passage.text,
+            score=passage.score,
+            metadata=dict(passage.metadata),
+            citations=citations if cited else None,
+        )
+
+
+class Retrieved(BaseModel):
+    chunks: list[Chunk]
+
+
+class Answered(BaseModel):
+    answer: str
+    chunks: list[Chunk]
+
+    @classmethod
+    def of(cls, question: str, draft: Draft | None, chunks: list[Chunk]) -> Self:
+        refusal = insufficient if chunks else nothing_in_namespace
+        return cls(answer=draft.text if draft else refusal(question), chunks=chunks)
+
+
+class Namespaces(BaseModel):
+    namespaces: list[str]
+
+
+class Alive(BaseModel):
+    status: str

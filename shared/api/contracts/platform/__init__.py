@@ -1,0 +1,3 @@
+"""The platform contract, compatible with Mnemosyne: collections, documents, chat, webhooks. Imports
+api.contracts.
+"""

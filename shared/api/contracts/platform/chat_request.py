@@ -1,0 +1,163 @@
+"""The platform contract's chat: what a turn may ask for. How it is answered: chat_response.py."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, field_validator
+
+from shared.answering.chat_completions.request import text_of
+from shared.answering.platform_chat.presets import PRESETS
+from shared.answering.platform_chat.types import Looking, Message, Turn
+from shared.api.contracts.platform.common import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
+from shared.errors import InvalidRequest
+from shared.types import Mode, Sampling
+
+__all__ = ["ErrorBody", "error_body"]
+
+MAX_MESSAGE = 10_000
+# What was answered before may be longer than what may be asked.
+MAX_ANSWER = 100_000
+MAX_MESSAGES = 500
+# What the client orders besides, in characters: it counts in no budget.
+MAX_ORDERS = 10_000
+MAX_INSTRUCTION = 4_000
+
+Flag = Annotated[bool, Field(strict=True)]
+Temperature = Annotated[float, Field(strict=True, ge=0, le=2)]
+Tokens = Annotated[int, Field(strict=True, ge=1, le=8192)]
+Penalty = Annotated[float, Field(strict=True, ge=-2, le=2)]
+Model = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200), WithoutNul]
+Id = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=100), WithoutNul]
+Text = Annotated[
+    str,
+    StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=MAX_MESSAGE),
+    WithoutNul,
+]
+
+
+class Said(NullIsUnsaid):
+    """A message: text, or a list of parts that are text."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Annotated[str, StringConstraints(min_length=1, max_length=MAX_ANSWER), WithoutNul]
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _text(cls, content: Any) -> Any:
+        text = text_of(content)
+        if text is None:
+            raise ValueError("must be text")
+        return text.strip()
+
+
+class Retrieval(NullIsUnsaid):
+    mode: Literal["semantic", "keyword", "hybrid", "hierarchical", "graph"] = "hybrid"
+    top_k: Annotated[int, Field(strict=True, ge=1, le=50)] = 5
+    rerank: Flag | None = None
+    enable_graph: Flag = True
+    hierarchical: Flag = True
+    expand_context: Flag = True
+    metadata_filter: dict[str, Any] = Field(default_factory=dict)
+    document_type: Id | None = None
+
+    _small = field_validator("metadata_filter", mode="before")(small)
+
+    def looking(self) -> Looking:
+        # Two tiers are of a search by both; each other mode is what it says.
+        two_tiers = self.hierarchical and self.mode == "hybrid"
+        return Looking(
+            Mode.HIERARCHICAL if two_tiers else Mode(self.mode),
+            self.top_k,
+            self.rerank,
+            self.enable_graph,
+            1 if self.expand_context else 0,
+            self.metadata_filter,
+            self.document_type,
+        )
+
+
+class Generation(NullIsUnsaid):
+    model: Model | None = None
+    temperature: Temperature | None = None
+    max_tokens: Tokens | None = None
+    top_p: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+
+
+class Request(NullIsUnsaid):
+    """`messages`, or in the older form `message`. What stands beside them goes before what stands in
+    generation, and that before the preset."""
+
+    messages: Annotated[list[Said], Field(min_length=1, max_length=MAX_MESSAGES)] | None = None
+    message: Text | None = None
+    session_id: Id | None = None
+    collection_id: Id | None = None
+    stream: Flag = True
+    model: Model | None = None
+    preset: Literal["concise", "detailed", "research", "technical", "creative", "qna"] = "detailed"
+    reasoning_mode: Literal["standard", "deep"] = "standard"
+    temperature: Temperature | None = None
+    max_tokens: Tokens | None = None
+    custom_instruction: (
+        Annotated[str, StringConstraints(strict=True, max_length=MAX_INSTRUCTION), WithoutNul] | None
+    ) = None
+    is_follow_up: Flag = False
+    retrieval: Retrieval = Field(default_factory=Retrieval)
+    generation: Generation = Field(default_factory=Generation)
+
+    def turn(self) -> Turn:
+        """Raises InvalidRequest."""
+        question, earlier, orders = self._said()
+        preset = PRESETS[self.preset]
+        return Turn(
+            question,
+            earlier,
+            orders,
+            self.session_id,
+            self.collection_id,
+            self.is_follow_up,
+            self.reasoning_mode == "deep",
+            self.retrieval.looking(),
+            "\n\n".join(filter(None, (preset.manner, (self.custom_instruction or "").strip()))),
+            Sampling(
+                _first(self.temperature, self.generation.temperature, preset.temperature),
+                _first(self.max_tokens, self.generation.max_tokens, preset.max_tokens),
+                self.generation.top_p,
+                presence_penalty=self.generation.presence_penalty,
+                frequency_penalty=self.generation.frequency_penalty,
+            ),
+            _first(self.model, self.generation.model),
+            self.stream,
+        )
+
+    def _said(self) -> tuple[str, tuple[Message, ...], tuple[str, ...]]:
+        """What is asked, what was said before, and what the client orders."""
+        if (self.messages is None) == (self.message is None):
+            raise InvalidRequest(
+                "Send either messages or message.",
+                details={"field": "messages", "missing": self.messages is None},
+            )
+        if self.messages is None:
+            return self.message or "", (), ()
+        orders = tuple(said.content for said in self.messages if said.role in ("system", "developer"))
+        if sum(map(len, orders)) > MAX_ORDERS:
+            raise InvalidRequest(
+                f"messages: system messages have at most {MAX_ORDERS:,} characters together",
+                details={"field": "messages", "missing": False},
+            )
+        spoken = [said for said in self.messages if said.role in ("user", "assistant")]
+        if not spoken or spoken[-1].role != "user":
+            raise InvalidRequest(
+                "The last of the messages must be a user's.", details={"field": "messages", "missing": False}
+            )
+        *earlier, last = spoken
+        if len(last.content) > MAX_MESSAGE:
+            raise InvalidRequest(
+                f"messages: a question has at most {MAX_MESSAGE:,} characters",
+                details={"field": "messages", "missing": False},
+            )
+        return last.content, tuple(Message(said.role, said.content) for said in earlier), orders
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)

@@ -1,0 +1,167 @@
+"""The platform contract's chat: how a turn is answered, whole and as a stream."""
+
+from datetime import UTC, datetime
+from typing import Literal, Self
+
+from pydantic import BaseModel
+from starlette.responses import JSONResponse
+
+from shared.answering.platform_chat.types import Answered, Delta, Event, Sources, Step, SubQuery
+from shared.api.contracts.platform.chat_request import Request
+from shared.api.contracts.platform.common import error_body, share
+from shared.api.sse import event
+from shared.errors import RagError
+from shared.generation.confidence import best_of_documents
+from shared.types import Match
+
+
+class Source(BaseModel):
+    document_id: str
+    title: str
+    filename: str | None
+    chunk_index: int
+    score: float
+    chunk_id: str
+
+    @classmethod
+    def of(cls, match: Match) -> Self:
+        """Of what was found."""
+        return cls(
+            document_id=match.document_id,
+            title=match.title,
+            filename=match.filename,
+            chunk_index=match.ordinal,
+            score=share(match.score),
+            chunk_id=match.chunk_id,
+        )
+
+
+class Usage(BaseModel):
+    """`retrieval_tokens`: of what was read, how much are passages."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    retrieval_tokens: int
+
+    @classmethod
+    def of(cls, done: Answered) -> Self:
+        read, written = done.usage.prompt_tokens, done.usage.completion_tokens
+        return cls(
+            prompt_tokens=read,
+            completion_tokens=written,
+            total_tokens=read + written,
+            # (Counted by an upper bound, which the model may undercut.)
+            retrieval_tokens=min(done.retrieval_tokens, read),
+        )
+
+
+class Confidence(BaseModel):
+    level: Literal["high", "medium", "low"]
+    avg_relevance: float
+    thresholds: dict[str, float]
+
+
+class Metadata(BaseModel):
+    """`search_query` is the question as it was looked for; `withheld`: too little was found, and said so;
+    `extractive`: no model is configured, the answer is the documents' own sentences; `kept`: the session has
+    it. `session_id` is the nil UUID where no session was made."""
+
+    session_id: str
+    user_id: str
+    collection_id: str | None
+    retrieval_mode: str
+    model: str
+    latency_ms: int
+    retrieval_latency_ms: int
+    generation_latency_ms: int
+    timestamp: datetime
+    preset: str
+    reasoning_mode: str
+    is_follow_up: bool
+    search_query: str
+    sub_queries: list[str]
+    confidence: float
+    confidence_detail: Confidence
+    withheld: bool
+    extractive: bool
+    kept: bool
+
+    @classmethod
+    def of(cls, request: Request, user_id: str, done: Answered) -> Self:
+        judgement = done.judgement
+        return cls(
+            session_id=done.session_id,
+            user_id=user_id,
+            collection_id=done.collection_id,
+            retrieval_mode=request.retrieval.mode,
+            model=done.model,
+            latency_ms=done.milliseconds,
+            retrieval_latency_ms=done.retrieval_ms,
+            generation_latency_ms=done.generation_ms,
+            timestamp=datetime.now(UTC),
+            preset=request.preset,
+            reasoning_mode=request.reasoning_mode,
+            is_follow_up=done.turn.is_follow_up or done.asked != done.turn.question,
+            search_query=done.asked,
+            sub_queries=list(done.sub_questions),
+            confidence=min(1.0, max(0.0, round(judgement.mean_similarity, 6))),
+            confidence_detail=Confidence(
+                level=judgement.confidence.value,
+                avg_relevance=round(judgement.mean_similarity, 6),
+                thresholds={"high": judgement.thresholds.high, "medium": judgement.thresholds.medium},
+            ),
+            withheld=done.withheld,
+            extractive=done.is_extractive,
+            kept=done.kept,
+        )
+
+
+class Response(BaseModel):
+    query: str
+    response: str
+    sources: list[Source]
+    usage: Usage
+    metadata: Metadata
+
+    @classmethod
+    def of(cls, request: Request, user_id: str, done: Answered) -> Self:
+        return cls(
+            query=done.turn.question,
+            response=done.text,
+            sources=sources(done.matches),
+            usage=Usage.of(done),
+            metadata=Metadata.of(request, user_id, done),
+        )
+
+
+def response(request: Request, user_id: str, done: Answered) -> JSONResponse:
+    return JSONResponse(Response.of(request, user_id, done).model_dump(mode="json"))
+
+
+def sources(matches: tuple[Match, ...]) -> list[Source]:
+    """Of each document the best chunk; `matches` come best first."""
+    return list(map(Source.of, best_of_documents(matches)))
+
+
+def said(request: Request, user_id: str, happened: Event) -> bytes:
+    """A chunk of a stream; the last thing that happens is two of them."""
+    match happened:
+        case Step(number=number, description=description):
+            return event({"type": "reasoning_step", "step": number, "description": description})
+        case SubQuery(text=text):
+            return event({"type": "sub_query", "query": text})
+        case Sources(matches=matches):
+            return event({"type": "sources", "sources": [one.model_dump() for one in sources(matches)]})
+        case Delta(text=text):
+            # Under both names: clients of theirs read either.
+            return event({"type": "delta", "content": text, "delta": text})
+        case Answered():
+            metadata = Metadata.of(request, user_id, happened).model_dump(mode="json")
+            usage = Usage.of(happened).model_dump()
+            return event({"type": "usage", "usage": usage}) + event({"type": "done", "metadata": metadata})
+
+
+def broken(error: RagError) -> bytes:
+    """The last chunk of a stream that fails."""
+    return event({"type": "error", "error": str(error), "error_detail": error_body(error)["error"]})

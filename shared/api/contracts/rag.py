@@ -1,0 +1,208 @@
+"""The rag contract's wire models: /api/rag/search and /api/rag/answer."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from shared.api.contracts.datetimes import Beginning, End
+from shared.api.contracts.ignored_filters import IgnoredFilters, NotesIgnored, ignored_in
+from shared.errors import RagError
+from shared.generation.confidence import snippet
+from shared.generation.refusals import INSUFFICIENT
+from shared.types import Answer, Citation, Filters, Found, Match, Query
+
+SourceType = Literal["transcript", "email", "doc", "faq", "web"]
+
+
+class ErrorDetail(BaseModel):
+    code: str
+    message: str
+
+
+class ErrorBody(BaseModel):
+    """Every error, whatever its status."""
+
+    status: Literal["error"]
+    error: ErrorDetail
+
+
+def error_body(error: RagError) -> dict[str, Any]:
+    return {"status": "error", "error": {"code": error.code, "message": str(error)}}
+
+
+def _uuid(value: Any) -> str:
+    try:
+        return str(UUID(value))
+    except (ValueError, AttributeError, TypeError):
+        raise ValueError("must be a UUID") from None
+
+
+class RequestFilters(NotesIgnored):
+    """Unknown keys are ignored, and named in the response."""
+
+    source_type: SourceType | None = None
+    lang: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=35)] | None = None
+    org_id: Annotated[str, BeforeValidator(_uuid)] | None = None
+    date_from: Beginning | None = None
+    date_to: End | None = None
+
+
+class Request(BaseModel):
+    """The body of both endpoints."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    query_text: Annotated[
+        str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=500)
+    ]
+    top_k: Annotated[int, Field(strict=True, ge=1, le=50)] | None = None
+    filters: RequestFilters | None = None
+
+    def to_query(self) -> Query:
+        """By meaning alone, in the order of the cosine, which is what the contract's score is."""
+        asked = self.filters or RequestFilters()
+        filters = Filters(
+            source_types=(asked.source_type,) if asked.source_type else (),
+            lang=asked.lang,
+            org_id=asked.org_id,
+            date_from=asked.date_from,
+            date_to=asked.date_to,
+        )
+        return Query(self.query_text, 8 if self.top_k is None else self.top_k, filters, rerank=False)
+
+
+class Result(BaseModel):
+    chunk_id: str
+    source_id: str
+    score: float
+    snippet: str
+    source_type: str
+    source_title: str
+    source_uri: str | None
+    meta: dict[str, Any]
+    rank: int
+
+    @classmethod
+    def of(cls, match: Match, rank: int) -> Self:
+        return cls(
+            chunk_id=match.chunk_id,
+            source_id=match.document_id,
+            score=_share(match.score),
+            snippet=snippet(match.text),
+            source_type=match.source_type,
+            source_title=match.title,
+            source_uri=match.uri,
+            meta=_meta(match),
+            rank=rank,
+        )
+
+
+class SearchResponse(BaseModel):
+    status: Literal["success"] = "success"
+    query_text: str
+    results: list[Result]
+    total_found: int
+    processing_time_ms: int
+    ignored_filters: IgnoredFilters
+
+    @classmethod
+    def of(cls, request: Request, found: Found) -> Self:
+        return cls(
+            query_text=request.query_text,
+            results=[Result.of(match, rank) for rank, match in enumerate(found.matches, start=1)],
+            total_found=len(found.matches),
+            processing_time_ms=found.milliseconds,
+            ignored_filters=ignored_in(request.filters),
+        )
+
+
+class AnswerText(BaseModel):
+    text: str
+    confidence: Literal["high", "medium", "low"]
+    model: str | None
+    generated_at: datetime
+
+
+class AnswerCitation(BaseModel):
+    source_id: str
+    source_type: str
+    source_title: str
+    source_uri: str | None
+    snippet: str
+    relevance_score: float
+    meta: dict[str, Any]
+
+    @classmethod
+    def of(cls, citation: Citation) -> Self:
+        match = citation.match
+        return cls(
+            source_id=match.document_id,
+            source_type=match.source_type,
+            source_title=match.title,
+            source_uri=match.uri,
+            snippet=citation.snippet,
+            relevance_score=_share(match.score),
+            meta=_meta(match),
+        )
+
+
+class AppliedThresholds(BaseModel):
+    """Beyond the contract: by which numbers confidence was judged."""
+
+    high: float
+    medium: float
+
+
+class ContextUsed(BaseModel):
+    chunks_retrieved: int
+    unique_sources: int
+    avg_relevance: float
+    thresholds: AppliedThresholds
+
+
+class AnswerResponse(BaseModel):
+    status: Literal["success", "insufficient_context"]
+    query_text: str
+    answer: AnswerText
+    citations: list[AnswerCitation]
+    context_used: ContextUsed
+    processing_time_ms: int
+    ignored_filters: IgnoredFilters
+
+    @classmethod
+    def of(cls, request: Request, answer: Answer) -> Self:
+        judgement, draft = answer.judgement, answer.draft
+        return cls(
+            status="success" if draft else "insufficient_context",
+            query_text=request.query_text,
+            answer=AnswerText(
+                text=draft.text if draft else INSUFFICIENT,
+                confidence=judgement.confidence.value,
+                model=draft.model if draft else None,
+                generated_at=answer.generated_at,
+            ),
+            citations=[AnswerCitation.of(citation) for citation in answer.citations],
+            context_used=ContextUsed(
+                chunks_retrieved=len(answer.matches),
+                unique_sources=len({match.document_id for match in answer.matches}),
+                avg_relevance=_share(judgement.mean_similarity),
+                thresholds=AppliedThresholds(
+                    high=judgement.thresholds.high, medium=judgement.thresholds.medium
+                ),
+            ),
+            processing_time_ms=answer.milliseconds,
+            ignored_filters=ignored_in(request.filters),
+        )
+
+
+def _share(value: float) -> float:
+    return round(value, 6)
+
+
+def _meta(match: Match) -> dict[str, Any]:
+    """The document's own metadata, with its org, date and language, which the contract shows there."""
+    own = {"date": match.occurred_at.isoformat() if match.occurred_at else None, "lang": match.lang}
+    known = {name: value for name, value in own.items() if value is not None or name not in match.metadata}
+    return {**match.metadata, **known, "org_id": match.org_id}

@@ -1,0 +1,142 @@
+"""The search contract's wire models: /v1/contents."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from shared import types
+from shared.api.contracts.search import common
+from shared.api.contracts.search.common import ErrorBody, Flag, Sent, Wire, error_body
+from shared.retrieval import types as retrieved
+from shared.retrieval.types import Contents, Kind
+
+__all__ = ["ErrorBody", "error_body"]
+
+
+Part = Literal["relationships", "entities", "evidence"]
+PARTS: list[Part] = ["relationships", "entities", "evidence"]
+
+
+class Reference(Sent):
+    kind: Literal["document", "chunk"]
+    id: common.Id
+
+
+class GraphExpansion(Sent):
+    hops: Annotated[int, Field(strict=True, ge=0, le=2)] = 1
+    include: list[Part] = Field(default_factory=PARTS.copy)
+
+
+class Expand(Sent):
+    chunks: Flag = False
+    graph: GraphExpansion | None = None
+
+
+class Request(common.Scoped):
+    ids: Annotated[list[Reference], Field(min_length=1, max_length=100)]
+    expand: Expand = Field(default_factory=Expand)
+    include_raw: Flag = False
+
+    @property
+    def hops(self) -> int | None:
+        """How far the graph is shown around each document; None: not at all."""
+        return self.expand.graph.hops if self.expand.graph else None
+
+    def references(self) -> list[tuple[Kind, str]]:
+        return [(reference.kind, reference.id) for reference in self.ids]
+
+
+class DocumentChunk(Wire):
+    """`text` is null where the answer would grow too large."""
+
+    id: str
+    text: str | None
+    span: common.Span
+
+    @classmethod
+    def of(cls, chunk: retrieved.Part) -> Self:
+        start, end = chunk.span
+        return cls(id=f"chnk_{chunk.chunk_id}", text=chunk.text, span=common.Span(start=start, end=end))
+
+
+class Chunk(DocumentChunk):
+    document_id: str
+
+    @classmethod
+    def of(cls, chunk: retrieved.Part) -> Self:
+        known = DocumentChunk.of(chunk)
+        return cls(id=known.id, text=known.text, span=known.span, document_id=f"doc_{chunk.document_id}")
+
+
+class Graph(Wire):
+    """What the graph has on a document; what was not asked for is empty."""
+
+    entities: list[str]
+    relationships: list[common.GraphEdge]
+    evidence: list[str]
+
+    @classmethod
+    def of(cls, graph: types.Graph, include: list[Part]) -> Self:
+        return cls(
+            entities=[entity.id for entity in graph.entities] if "entities" in include else [],
+            relationships=list(map(common.GraphEdge.of, graph.edges)) if "relationships" in include else [],
+            evidence=[f"chnk_{chunk}" for chunk in graph.evidence] if "evidence" in include else [],
+        )
+
+
+class Document(Wire):
+    """`body` where it was asked for; it, chunks and the graph are left out where the answer would grow too
+    large, and `truncated` says so."""
+
+    id: str
+    workspace_id: str
+    title: str
+    type: str
+    source: str | None
+    url: str | None
+    author: str | None
+    state: str | None
+    occurred_at: datetime | None
+    metadata: dict[str, Any]
+    body: str | None = None
+    chunks: list[DocumentChunk] | None = None
+    graph: Graph | None = None
+    truncated: bool
+
+    @classmethod
+    def of(cls, document: retrieved.Document, expand: Expand) -> Self:
+        return cls(
+            id=f"doc_{document.document_id}",
+            workspace_id=f"ws_{document.collection_id}",
+            title=document.title,
+            type=document.source_type,
+            source=document.origin,
+            url=document.uri,
+            author=document.author,
+            state=document.state,
+            occurred_at=document.occurred_at,
+            metadata={**document.metadata, "labels": list(document.labels)},
+            body=document.text,
+            chunks=None if document.chunks is None else list(map(DocumentChunk.of, document.chunks)),
+            graph=Graph.of(document.graph, expand.graph.include) if document.graph and expand.graph else None,
+            truncated=document.truncated,
+        )
+
+
+class Response(Wire):
+    """`missing`: the ids, as they came, of what is not there."""
+
+    documents: list[Document]
+    chunks: list[Chunk]
+    missing: list[str]
+    request_id: str
+
+    @classmethod
+    def of(cls, request: Request, found: Contents) -> Self:
+        return cls(
+            documents=[Document.of(document, request.expand) for document in found.documents],
+            chunks=list(map(Chunk.of, found.chunks)),
+            missing=list(found.missing),
+            request_id=common.request_id(),
+        )

@@ -1,0 +1,61 @@
+"""The search contract's wire models: /v1/search."""
+
+from dataclasses import replace
+from typing import Literal, Self
+
+from pydantic import Field
+
+from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_in
+from shared.api.contracts.search import common
+from shared.api.contracts.search.common import ErrorBody, Flag, Sent, Wire, error_body
+from shared.retrieval.types import Retrieved, Wanted
+
+__all__ = ["ErrorBody", "error_body"]
+Mode = Literal["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
+
+
+class Include(Sent):
+    document: Flag = True
+    rationale: Flag = False
+    highlights: Flag = True
+
+
+class Request(common.Retrieving):
+    q: common.QueryText
+    mode: Mode = "auto"
+    context: Flag = False
+    moderation: Flag = False
+    filters: common.RetrievalFilters | None = None
+    include: Include = Field(default_factory=Include)
+
+    def wanted(self, workspace: str | None) -> Wanted:
+        """`workspace` is what a header says. Raises InvalidRequest."""
+        return replace(
+            self.wanted_by(self.q, self.mode, workspace, self.filters),
+            moderated=self.moderation,
+            highlighted=self.include.highlights,
+            in_context=self.context,
+        )
+
+
+class Response(Wire):
+    """`context` is all results in one text, where it was asked for."""
+
+    results: list[common.Result]
+    rationale: common.Rationale | None = None
+    context: str | None = None
+    usage: common.Usage
+    ignored_filters: IgnoredFilters
+    request_id: str
+
+    @classmethod
+    def of(cls, request: Request, retrieved: Retrieved) -> Self:
+        include = request.include
+        return cls(
+            results=common.results(retrieved, document=include.document),
+            rationale=common.Rationale.of(retrieved) if include.rationale else None,
+            context=retrieved.context,
+            usage=common.Usage.of(retrieved, retrieved.milliseconds),
+            ignored_filters=ignored_in(request.filters),
+            request_id=common.request_id(),
+        )

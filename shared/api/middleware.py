@@ -1,0 +1,150 @@
+"""What happens to every request and response whatever the route: ASGI middleware, streams included."""
+
+import re
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shared.access.api_keys import holds_key
+from shared.clients.postgrest import SECRET_HEADER
+from shared.errors import BodyTooLarge, RagError
+from shared.observability.logging import request_ended
+from shared.observability.opentelemetry import export
+from shared.observability.tracing import Trace, current
+
+_SECRET_HEADER = SECRET_HEADER.lower().encode()
+MAX_BODY_BYTES = 256 * 1024
+_REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+
+
+class Edge:
+    """Outermost: opens the request's trace, gives every response its request id and, where a limit was
+    counted, the limit's headers, and logs the request once it has ended."""
+
+    def __init__(self, app: ASGIApp, function: str) -> None:
+        self._app = app
+        self._function = function
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # Only these functions send it, and only to PostgREST.
+        scope["headers"] = [item for item in scope["headers"] if item[0] != _SECRET_HEADER]
+        given = Headers(scope=scope).get("x-request-id", "")
+        # A key in the wrong header has the form of an id, and must not end up in the log.
+        own = _REQUEST_ID.fullmatch(given) and not holds_key(given)
+        request_id = given if own else str(uuid4())
+        trace = Trace(request_id, self._function, scope["method"])
+        state = scope.setdefault("state", {})
+        state["trace"] = trace
+        status = 0
+
+        async def respond(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                location = urlsplit(headers.get("Location", ""))
+                if location.netloc and location.netloc == Headers(scope=scope).get("host"):
+                    # Starlette's redirect to the path without a slash, to whatever host the request names.
+                    headers["Location"] = urlunsplit(("", "", location.path, location.query, ""))
+                if (spending := state.get("spending")) is not None:
+                    headers.update(spending.headers())
+            await send(message)
+
+        token = current.set(trace)
+        try:
+            await self._app(scope, receive, respond)
+        finally:
+            current.reset(token)
+            route = scope.get("route")
+            trace.end(getattr(route, "path", None), status)
+            request_ended(trace)
+            export(trace, Headers(scope=scope))
+
+
+class Cors(CORSMiddleware):
+    """Starlette's, which answers only a browser's preflight; the contract answers every OPTIONS."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        plain = (
+            "access-control-request-method" not in Headers(scope=scope) if scope["type"] == "http" else False
+        )
+        if plain and scope["method"] == "OPTIONS":
+            await Response(status_code=204, headers=self.preflight_headers)(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+class Barrier:
+    """Turns an exception that nobody named into `fault`.
+
+    It stands inside Cors, so that a browser may read the answer, and notes the exception by its kind and
+    place only: its message may quote a document or a token.
+    """
+
+    def __init__(self, app: ASGIApp, fault: Callable[[], Response]) -> None:
+        self._app = app
+        self._fault = fault
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def respond(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, respond)
+        except Exception as raised:
+            if scope["type"] != "http":
+                raise
+            frames = traceback.extract_tb(raised.__traceback__)
+            # The last place of ours: libraries raise, but seldom for their own reasons.
+            ours = [frame for frame in frames if "site-packages" not in frame.filename]
+            place = (ours or frames)[-1]
+            trace: Trace = scope["state"]["trace"]
+            trace.error = RagError.code
+            trace.because = f"{type(raised).__name__} at {Path(place.filename).name}:{place.lineno}"
+            if not started:
+                await self._fault()(scope, receive, respond)
+
+
+class BodyLimit:
+    """Refuses a larger body with 413 before it is read whole."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES, message: str | None = None) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+        self._message = message or BodyTooLarge().args[0]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        declared = Headers(scope=scope).get("content-length", "")
+        too_large = declared.isdecimal() and int(declared) > self._max_bytes
+        taken = 0
+
+        async def take() -> Message:
+            nonlocal taken
+            if too_large:
+                raise HTTPException(413, self._message)
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self._max_bytes:
+                raise HTTPException(413, self._message)
+            return message
+
+        await self._app(scope, take, send)

@@ -1,0 +1,130 @@
+"""Looks at what the functions stand on: PostgREST, the embedder, the gateway, and, through PostgREST, at the
+database. Each takes its time at most, raises nothing, and is one for all who ask."""
+
+import logging
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import httpx
+
+from shared.access.token_signer import the_worker
+from shared.clients.http import patient_client, within
+from shared.clients.postgrest import Reach
+from shared.clients.probe_cache import Looks
+from shared.errors import ConfigurationError, RagError
+from shared.models.embeddings import DIMENSIONS, SIZED, padded
+from shared.pipeline import Pipeline
+from shared.types import Principal
+
+log = logging.getLogger("rag")
+# What a look may take, and for how long what it saw is told again: strangers ask, and some of it costs.
+CHECK_SECONDS = 3.0
+FRESH_SECONDS = 30.0
+# The way to the database is cheap to look at, and a look that found nothing is tried again as soon.
+AGAIN_SECONDS = 3.0
+
+
+class State(StrEnum):
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"
+    UNHEALTHY = "unhealthy"
+    # Nobody could look: without a key to sign with, or behind what is gone.
+    UNKNOWN = "unknown"
+    NOT_CONFIGURED = "not_configured"
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """`dimensions` are the embedder's own; None where it does not embed."""
+
+    state: State
+    model: str | None
+    dimensions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Row of rag_health: about an admin's orgs, or all orgs for the worker; else only `functions_secret`.
+    `queues`: by kind `waiting`, `running`, `oldest_seconds`."""
+
+    version: str | None
+    pgvector: str | None
+    postgres: str | None
+    is_admin: bool
+    queues: dict[str, dict[str, Any]] | None
+    # ok, unset or wrong: whether the guarded SQL functions accept calls of this deployment.
+    functions_secret: str = "ok"  # noqa: S105  # a state
+
+
+def look(core: Pipeline, caller: Principal | None) -> Look | None:
+    """As the caller, or else as the worker, whose role sees what waits; None where nobody can."""
+    who = caller or (the_worker(core.signer) if core.signer else None)
+    if who is None:
+        return None
+    try:
+        with within(CHECK_SECONDS):
+            (row,) = core.database.call(who, "rag_health", {}, again=True)
+        return Look(**row)
+    except (RagError, TypeError, ValueError):
+        return None
+
+
+def _reach(core: Pipeline) -> Reach:
+    with within(CHECK_SECONDS):
+        reach = core.reach()
+    if reach is not Reach.SERVES:
+        # Where nobody can be known for an admin, this is where it is told.
+        log.warning("health: the database is not reached as it should be (%s)", reach)
+    return reach
+
+
+def _embedding(core: Pipeline) -> Embedding:
+    model = None
+    try:
+        model = core.embedder.model
+        with within(CHECK_SECONDS):
+            (vector,) = core.embedder.embed(["health"])
+        padded(vector)
+    except (RagError, ConfigurationError, ValueError):
+        return Embedding(State.UNHEALTHY, model, None)
+    expected = DIMENSIONS if model.startswith(SIZED) else len(vector)
+    state = State.HEALTHY if len(vector) == expected else State.UNHEALTHY
+    return Embedding(state, model, len(vector))
+
+
+def _gateway(core: Pipeline) -> State:
+    """An endpoint that lists no models may be one that answers, or another one's address: nobody knows."""
+    settings = core.settings
+    if settings.lovable_api_key is None:
+        return State.NOT_CONFIGURED
+    headers = {"Authorization": f"Bearer {settings.lovable_api_key.get_secret_value()}"}
+    try:
+        with (
+            patient_client(CHECK_SECONDS) as client,
+            within(CHECK_SECONDS),
+            client.stream("GET", f"{settings.rag_gateway_url}/models", headers=headers) as answer,
+        ):
+            status = answer.status_code
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return State.UNHEALTHY
+    if 200 <= status < 300:
+        return State.HEALTHY
+    return {404: State.UNKNOWN, 405: State.UNKNOWN, 429: State.DEGRADED}.get(status, State.UNHEALTHY)
+
+
+def _rarely(_: Any) -> float:
+    return FRESH_SECONDS
+
+
+def _soon(_: Any) -> float:
+    return AGAIN_SECONDS
+
+
+REACHES: Looks[Pipeline, Reach] = Looks(_reach, _soon)
+EMBEDDINGS: Looks[Pipeline, Embedding] = Looks(_embedding, _rarely)
+GATEWAYS: Looks[Pipeline, State] = Looks(_gateway, _rarely)
+# The database may have come back.
+WORKERS: Looks[Pipeline, Look | None] = Looks(
+    lambda core: look(core, None), lambda seen: FRESH_SECONDS if seen else AGAIN_SECONDS
+)

@@ -1,1 +1,0 @@
-"""Conversations: answered by a model alone, or over an index's documents."""

@@ -1,0 +1,3 @@
+"""Clients of everything outside the process: HTTP with deadlines, SSRF guard, PostgREST, Storage, object
+store. Imports text.
+"""

@@ -1,0 +1,164 @@
+"""Where snapshots are kept: one folder of any store that fsspec knows, and in it one for each org. A snapshot
+is a folder of a few files; which ones, manifest.py and jsonl.py say."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+from shared.clients.object_paths import MANIFEST
+from shared.config import Settings
+from shared.errors import ConfigurationError, InvalidRequest, RagError, SnapshotFailed
+
+# A manifest says a page or so of an index; its metadata have at most 10 KB.
+MAX_MANIFEST = 1 << 20
+
+
+class Store:
+    """Safe to use from many threads."""
+
+    def __init__(self, url: str) -> None:
+        """Raises ConfigurationError for a store whose package is not installed."""
+        import fsspec
+
+        try:
+            # Other processes write there too: what was listed before says nothing.
+            self._files, root = fsspec.url_to_fs(url, use_listings_cache=False)
+        except (ImportError, ValueError) as unknown:
+            raise ConfigurationError(f"RAG_SNAPSHOT_URL: its store is not to be had ({unknown})") from None
+        self._is_local = bool(getattr(self._files, "local_file", False))
+        self._root = os.path.realpath(root) if self._is_local else root.rstrip("/")
+
+    def folder(self, org_id: str, segments: Sequence[str]) -> "Folder":
+        """Below the org's own, whether or not there is one."""
+        home = f"{self._root}/{org_id}"
+        return Folder(self._files, home, "/".join((home, *segments)), self._is_local)
+
+
+class Folder:
+    """One snapshot's. All methods raise SnapshotFailed when the store cannot answer, and InvalidRequest where
+    a link leads out of the org's folder."""
+
+    def __init__(self, files: Any, home: str, path: str, is_local: bool) -> None:
+        self._files = files
+        self._home = home
+        self._path = path
+        self._is_local = is_local
+
+    def manifest(self) -> bytes | None:
+        """What the manifest says, or its beginning; None where there is none."""
+        try:
+            with self.reading(MANIFEST) as file:
+                return file.read(MAX_MANIFEST)
+        except FileNotFoundError:
+            return None
+
+    def replace_manifest(self, content: bytes) -> None:
+        """At once, for every reader."""
+        with _failing():
+            if not self._is_local:
+                self._files.pipe_file(self._file(MANIFEST), content)
+                return
+            draft = self._file(f".manifest-{uuid4().hex}")
+            try:
+                self._files.pipe_file(draft, content)
+                os.replace(draft, self._file(MANIFEST))  # noqa: PTH105  # fsspec's names are no Paths
+            finally:
+                with suppress(FileNotFoundError):
+                    self._files.rm_file(draft)
+
+    def names(self) -> list[str]:
+        with _failing():
+            found = self._files.ls(self._path, detail=False)
+        return [str(name).rsplit("/", 1)[-1] for name in found]
+
+    def folders(self) -> list[str]:
+        """The names of the folders in it, sorted; none where there is no such folder."""
+        try:
+            with _failing(FileNotFoundError, NotADirectoryError):
+                found = self._files.ls(self._path, detail=True)
+        except FileNotFoundError:
+            return []
+        return sorted(
+            str(entry["name"]).rstrip("/").rsplit("/", 1)[-1]
+            for entry in found
+            if entry["type"] == "directory"
+        )
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[BinaryIO]:
+        """Raises FileNotFoundError too."""
+        with _failing(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            path = self._file(name)
+            file = self._files.open(path, "rb")
+        try:
+            yield _Failing(file)  # type: ignore[misc]
+        finally:
+            file.close()
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """A new file, whole when this ends; after an error there is none."""
+        with _failing():
+            path = self._file(name)
+            if self._is_local:
+                self._files.makedirs(self._path, exist_ok=True)
+            file = self._files.open(path, "wb")
+        try:
+            yield _Failing(file)  # type: ignore[misc]
+        except BaseException:
+            with suppress(Exception):
+                file.close()
+            self.remove(name)
+            raise
+        with _failing():
+            file.close()
+
+    def remove(self, name: str) -> None:
+        """If it can be: what is left behind is in nobody's way, and goes with a later snapshot."""
+        with suppress(Exception):
+            self._files.rm_file(self._file(name))
+
+    def _file(self, name: str) -> str:
+        path = f"{self._path}/{name}"
+        if self._is_local:
+            real = os.path.realpath(path)
+            # The org's own folder may be no link either: its realpath would be another's.
+            if not real.startswith(f"{self._home}/") or os.path.realpath(self._home) != self._home:
+                raise InvalidRequest("path: it leads out of your snapshots.", code="invalid_path")
+        return path
+
+
+class _Failing:
+    """A file whose store may fail at any time."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        with _failing():
+            return bytes(self._file.read(size))
+
+    def write(self, data: bytes) -> int:
+        with _failing():
+            self._file.write(data)
+        return len(data)
+
+
+@contextmanager
+def _failing(*passing: type[Exception]) -> Iterator[None]:
+    """Stores raise whatever their libraries do; what `passing` names is told as there being no such file."""
+    try:
+        yield
+    except RagError:
+        raise
+    except passing:
+        raise FileNotFoundError from None
+    except Exception as failed:
+        raise SnapshotFailed from failed
+
+
+def store_for(settings: Settings) -> Store | None:
+    """Where the settings say; None where snapshots are off. Raises ConfigurationError."""
+    return Store(settings.rag_snapshot_url) if settings.rag_snapshot_url else None

@@ -1,0 +1,3 @@
+"""Collections, documents, uploads, indexes, webhooks; snapshots/ exports and imports indexes. Imports
+ingestion and the packages above it.
+"""

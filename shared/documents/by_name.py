@@ -1,0 +1,84 @@
+"""Collections and documents by the names that callers give them, for APIs that know no ids. A document goes
+by its external_id, or by its id where it came through another API and has none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.errors import NotFound, about
+from shared.types import Acting
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which page of a collection's documents: those whose metadata have all the values, with so many
+    characters of their texts."""
+
+    limit: int
+    offset: int = 0
+    characters: int = 100_000
+    metadata: Row | None = None
+
+
+def find(database: Database, caller: Acting, name: str) -> Row:
+    """The collection. Raises NotFound; Forbidden for another user's own, whose name ends in `:u:` and their
+    id; InvalidRequest for a caller of several orgs whose token does not say which."""
+    with about(name=name):
+        (row,) = database.call(caller, "rag_find_collection", {"name": name}, again=True)
+    return dict(row)
+
+
+def find_or_none(database: Database, caller: Acting, name: str) -> Row | None:
+    """The same, None where there is none."""
+    try:
+        return find(database, caller, name)
+    except NotFound as missing:
+        if missing.code != "collection_not_found":
+            raise
+        return None
+
+
+def names(database: Database, caller: Acting) -> list[str]:
+    """Of all collections that the caller can name."""
+    found: list[str] = database.call(caller, "rag_list_names", {}, again=True)
+    return found
+
+
+def documents(database: Database, caller: Acting, name: str, wanted: Wanted) -> tuple[list[Row], int]:
+    """A page of the collection's documents, the oldest first, and how many there are. Raises as find."""
+    rows: list[Row] = []
+    while True:
+        arguments = {
+            "collection": name,
+            "limit": wanted.limit - len(rows),
+            "offset": wanted.offset + len(rows),
+            "characters": wanted.characters,
+            "metadata": wanted.metadata or {},
+        }
+        with about(name=name):
+            page = database.call(caller, "rag_list_named", arguments, again=True)
+        rows += page["documents"]
+        # A response has a maximum of bytes, and then fewer documents than the limit.
+        is_last = wanted.offset + len(rows) >= page["total"] or not page["documents"]
+        if is_last or len(rows) >= wanted.limit:
+            return rows, page["total"]
+
+
+def present(database: Database, caller: Acting, name: str, documents: Sequence[str]) -> dict[str, Row]:
+    """Those of the documents that are there, by name: their document_id, content, content_hash and metadata.
+    Raises as find."""
+    with about(name=name):
+        arguments = {"collection": name, "names": list(documents)}
+        rows = database.call(caller, "rag_find_documents", arguments, again=True)
+    return {row["name"]: row for row in rows}
+
+
+def delete(database: Database, caller: Acting, name: str, documents: Sequence[str]) -> set[str]:
+    """Delete those of the documents that are there; their names. Raises as find."""
+    with about(name=name):
+        arguments = {"collection": name, "names": list(documents)}
+        gone: list[str] = database.call(caller, "rag_delete_named", arguments, patient=True)
+    return set(gone)

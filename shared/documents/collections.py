@@ -1,0 +1,65 @@
+"""Collections as people see them: made, listed, changed, deleted. Row security decides whose are whose."""
+
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.errors import about
+from shared.types import Principal
+
+Row = dict[str, Any]
+
+
+def create(database: Database, caller: Principal, wanted: Row) -> Row:
+    """`wanted`: name; perhaps description, metadata, config, org_id, private.
+
+    Raises Conflict for a name that is taken, RateLimited for one more than the org's tier allows, NotFound
+    for an org that is not the caller's, InvalidRequest.
+    """
+    with about(name=wanted["name"]):
+        (row,) = database.call(caller, "rag_create_collection", wanted)
+    return dict(row)
+
+
+def listed(
+    database: Database, caller: Principal, limit: int, offset: int, sort_by: str, order: str
+) -> tuple[list[Row], int]:
+    """A page of the caller's collections, and how many there are."""
+    arguments = {"limit": limit, "offset": offset, "sort_by": sort_by, "order": order}
+    found = database.call(caller, "rag_list_collections", arguments, again=True)
+    return found["collections"], found["total"]
+
+
+def get(database: Database, caller: Principal, collection: str) -> Row:
+    """Raises NotFound."""
+    with about(collection_id=collection):
+        (row,) = database.call(caller, "rag_get_collection", {"collection_id": collection}, again=True)
+    return dict(row)
+
+
+def update(database: Database, caller: Principal, collection: str, changes: Row) -> Row:
+    """`changes`: name, description, metadata, config; None leaves a field as it is, and config's keys are
+    changed one by one. Raises NotFound, Conflict, InvalidRequest."""
+    # Then something is written down of each of its documents.
+    switches = "enable_knowledge_graph" in (changes.get("config") or {})
+    with about(collection_id=collection):
+        arguments = {"collection_id": collection, **changes}
+        (row,) = database.call(caller, "rag_update_collection", arguments, patient=switches)
+    return dict(row)
+
+
+def delete(database: Database, caller: Principal, collection: str, *, cascade: bool) -> None:
+    """Without `cascade`, raises Conflict for a collection that has documents. Private documents of others do
+    not count, and stay: the collection is then visible to their owners alone. Raises NotFound too."""
+    with about(collection_id=collection):
+        arguments = {"collection_id": collection, "cascade": cascade}
+        database.call(caller, "rag_delete_collection", arguments, patient=True)
+
+
+def build_graph(database: Database, caller: Principal, collection: str, *, again: bool) -> int:
+    """Queue the collection's documents for the worker, which extracts names and relations: those that were
+    never read or were given up, with `again` all of them. Returns how many were queued. Documents that the
+    caller does not see are neither queued nor counted. Raises NotFound; Conflict for a collection that is not
+    in the graph."""
+    with about(collection_id=collection):
+        arguments = {"collection_id": collection, "again": again}
+        return int(database.call(caller, "rag_build_graph", arguments, patient=True))

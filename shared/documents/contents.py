@@ -1,0 +1,113 @@
+"""Documents and chunks by their ids, with as much of their texts as one answer holds."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.clients.row_validation import object_of, readable
+from shared.errors import InvalidRequest, NotFound
+from shared.graph.query_result import graph_of
+from shared.retrieval.types import Contents, Document, Kind, Part, Place
+from shared.text.ids import id_of
+from shared.types import Acting
+
+MOST_IDS = 100
+# Beside the texts' 4,500,000 bytes, of the six megabytes that Lambda gives back.
+MOST_OF_GRAPHS = 1_000_000
+# Where much is connected with much, more at once would take longer than a statement may.
+GRAPHS_AT_ONCE = 20
+_NOTHING: dict[str, Any] = {"entities": [], "edges": [], "evidence": []}
+
+
+def hydrate(
+    database: Database,
+    caller: Acting,
+    place: Place,
+    ids: Sequence[tuple[Kind, str]],
+    *,
+    chunks: bool,
+    text: bool,
+    whole_org: bool,
+    hops: int | None = None,
+) -> Contents:
+    """What the ids mean at that place, or, with `whole_org`, anywhere in its org; with `hops`, each document
+    with the graph so far around it.
+
+    There are at most 4,500,000 bytes of JSON, and 1,000,000 of graphs, given out in the order of the ids.
+
+    Raises InvalidRequest for more than a hundred ids; Forbidden for a key that does not read.
+    """
+    if len(ids) > MOST_IDS:
+        raise InvalidRequest(f"At most {MOST_IDS} ids at once.", code="invalid_ids", details={"field": "ids"})
+    known = {written: found for written in ids if (found := _found(*written))}
+    wanted = list(dict.fromkeys((kind, known[kind, written]) for kind, written in known))
+    arguments = {
+        "org_id": place.org_id,
+        "collection_id": None if whole_org else place.collection_id,
+        "kinds": [kind for kind, _ in wanted],
+        "ids": [one for _, one in wanted],
+        "text": text,
+        "chunks": chunks,
+    }
+    found = database.call(caller, "rag_contents", arguments, again=True)
+    documents = readable(found["documents"], _document)
+    if documents and hops is not None:
+        documents = _with_graphs(database, caller, documents, arguments, hops)
+    parts = readable(found["chunks"], _part)
+    there = {("document", one.document_id) for one in documents} | {("chunk", one.chunk_id) for one in parts}
+    missing = (written[1] for written in ids if (written[0], known.get(written)) not in there)
+    return Contents(documents, parts, tuple(dict.fromkeys(missing)))
+
+
+def _found(kind: Kind, written: str) -> str | None:
+    try:
+        return id_of(written, kind)
+    except NotFound:
+        return None
+
+
+def _with_graphs(
+    database: Database, caller: Acting, documents: Sequence[Document], where: Mapping[str, Any], hops: int
+) -> tuple[Document, ...]:
+    arguments = {"org_id": where["org_id"], "collection_id": where["collection_id"], "hops": hops}
+    shown: list[Document] = []
+    told: dict[str, Any] = {}
+    room = MOST_OF_GRAPHS
+    for place, document in enumerate(documents):
+        if place % GRAPHS_AT_ONCE == 0 and room > 0:
+            ids = [one.document_id for one in documents[place : place + GRAPHS_AT_ONCE]]
+            told = database.call(caller, "rag_graph_of", {**arguments, "document_ids": ids}, again=True)
+        # (What went in the meantime has none.)
+        graph = told.get(document.document_id, _NOTHING)
+        room -= len(json.dumps(graph))
+        fits = room > 0
+        truncated = document.truncated or not fits
+        shown.append(replace(document, graph=graph_of(graph if fits else _NOTHING), truncated=truncated))
+    return tuple(shown)
+
+
+def _document(row: dict[str, Any]) -> Document:
+    return Document(
+        document_id=row["id"],
+        collection_id=row["collection_id"],
+        title=row["title"],
+        source_type=row["source_type"],
+        origin=row["origin"],
+        uri=row["uri"],
+        author=row["author"],
+        state=row["state"],
+        labels=tuple(row["labels"]),
+        occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
+        metadata=object_of(row["metadata"]),
+        text=row["text"],
+        chunks=None if row["chunks"] is None else tuple(map(_part, row["chunks"])),
+        truncated=row["truncated"],
+    )
+
+
+def _part(row: dict[str, Any]) -> Part:
+    span = (row["span_start"], row["span_end"])
+    return Part(row["id"], row["document_id"], row["ordinal"], row["text"], span)

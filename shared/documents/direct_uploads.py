@@ -1,0 +1,136 @@
+"""Files that are too large for a request: told where to go, uploaded there by whoever has them, then brought.
+
+Between the two calls nothing is kept but that an upload is expected there (sql/29_removals.sql). What was
+said of the file goes with the client, sealed: no other user, collection or place can be made of it.
+"""
+
+import re
+import time
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.access.signed_payload import Broken, sealed, unsealed
+from shared.access.token_signer import Signer
+from shared.clients.postgrest import Database
+from shared.clients.supabase_storage import MAX_BYTES, Storage
+from shared.documents.documents import Brought, bring_object, file_name
+from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
+from shared.ingestion.file_type import require_readable
+from shared.text.normalize import clean_line
+from shared.types import Principal
+
+# Of this form: a ticket of another is none.
+PURPOSE = "uploads of originals, 1"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody wants to upload, and what they say of it."""
+
+    collection_id: str
+    filename: str
+    size_bytes: int
+    content_type: str | None = None
+    title: str | None = None
+    metadata: Row | None = None
+    private: bool = False
+    external_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Where the file is to be PUT, and what is then handed back; until when both are good."""
+
+    upload_url: str
+    ticket: str
+    expires_at: datetime
+
+
+class Uploads:
+    """Both halves. Holds nothing of any caller."""
+
+    def __init__(self, database: Database, storage: Storage, signer: Signer) -> None:
+        self._database = database
+        self._storage = storage
+        self._signer = signer
+
+    def begin(self, caller: Principal, wanted: Wanted) -> Begun:
+        """Raises NotFound for a collection that is not the caller's, BodyTooLarge, UnsupportedFileType,
+        Forbidden, StorageFailed."""
+        _require_size(wanted.size_bytes)
+        name = file_name(wanted.filename)
+        require_readable(name)
+        arguments = {
+            "collection_id": wanted.collection_id,
+            "name": safe_name(name),
+            "size_bytes": wanted.size_bytes,
+        }
+        with about(collection_id=wanted.collection_id):
+            (row,) = self._database.call(caller, "rag_begin_upload", arguments)
+        expires = datetime.fromisoformat(row["expires_at"])
+        link = self._storage.upload_link(caller, row["path"])
+        said = {
+            **asdict(wanted),
+            "filename": name,
+            "content_type": clean_line(wanted.content_type or "") or None,
+        }
+        ticket = [caller.user_id, row["path"], expires.timestamp(), said]
+        return Begun(link, sealed(self._signer, PURPOSE, ticket), expires)
+
+    def collection_of(self, caller: Principal, ticket: str) -> str:
+        """Where it is to be brought, also once its time is over. Raises InvalidRequest, NotFound."""
+        return self._opened(caller, ticket)[2].collection_id
+
+    def finish(self, caller: Principal, ticket: str) -> Row:
+        """The document. The same one when it is said again.
+
+        Raises InvalidRequest for a ticket that is none or has expired, NotFound for another user's and for
+        what is not there, BodyTooLarge for more than was allowed; else as documents.bring.
+        """
+        path, expires, wanted = self._opened(caller, ticket)
+        if expires < time.time():
+            raise InvalidRequest("The time to bring this upload is over.", code="upload_expired")
+        try:
+            size = self._storage.size_of(caller, path)
+        except NotFound:
+            raise _not_found() from None
+        _require_size(size)
+        brought = Brought(
+            b"",
+            wanted.title,
+            wanted.filename,
+            wanted.content_type,
+            wanted.external_id,
+            wanted.private,
+            wanted.metadata or {},
+        )
+        return bring_object(self._database, caller, wanted.collection_id, brought, path, size)
+
+    def _opened(self, caller: Principal, ticket: str) -> tuple[str, float, Wanted]:
+        try:
+            user_id, path, expires, said = unsealed(self._signer, PURPOSE, ticket)
+        except Broken:
+            raise InvalidRequest("The upload is not one of ours.", code="invalid_upload") from None
+        if user_id != caller.user_id:
+            raise _not_found()
+        return path, expires, Wanted(**said)
+
+
+def safe_name(name: str) -> str:
+    """The name as every store and address takes it; what it was, the document says."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name)
+    stem, dot, end = safe.rpartition(".")
+    # What is too long loses its middle: the end tells what it is.
+    safe = f"{stem[: 99 - len(end)]}.{end}" if dot and len(end) <= 20 else safe[:100]
+    return re.sub(r"^[^A-Za-z0-9_]+", "", safe) or "file"
+
+
+def _not_found() -> NotFound:
+    return NotFound("There is no such upload.", code="upload_not_found")
+
+
+def _require_size(size: int) -> None:
+    if size > MAX_BYTES:
+        raise BodyTooLarge(f"A file may have {MAX_BYTES // 2**20} MB.", code="file_too_large")

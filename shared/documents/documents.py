@@ -1,0 +1,245 @@
+"""Documents as people see them: brought, listed, looked at, changed, deleted. What becomes of one that was
+brought is the worker's (work.py); row security decides whose are whose."""
+
+import base64
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.clients.supabase_storage import Storage
+from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
+from shared.ingestion.metadata_fields import Fields
+from shared.text.normalize import clean_line
+from shared.types import Principal
+
+Row = dict[str, Any]
+# Of a file or a text: what Lambda lets in, and what Postgres keeps of an original.
+MAX_BYTES = 6 * 1024 * 1024
+TOO_LARGE = (
+    f"A file may have {MAX_BYTES // 2**20} MB here; POST /documents/upload takes larger ones, where it is on."
+)
+TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What somebody brings: the bytes of a file or a text (none of an object), and what they say of it.
+
+    Without a title it is called what it calls itself, or else by its file's name. With an `external_id` it
+    takes the place of what was brought under that name before, which is found until this is read.
+    """
+
+    data: bytes = field(repr=False)
+    title: str | None = None
+    filename: str | None = None
+    content_type: str | None = None
+    external_id: str | None = None
+    private: bool = False
+    metadata: Row = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """What a document was made of: bytes, or the path of an object in Storage. The content type is what
+    somebody said of it."""
+
+    data: bytes | None = field(repr=False)
+    path: str | None
+    filename: str
+    content_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What somebody names instead: an address (Networks.require_url), and what they say of it."""
+
+    url: str
+    title: str | None = None
+    private: bool = False
+    metadata: Row = field(default_factory=dict)
+
+
+def bring(database: Database, caller: Principal, collection: str, brought: Brought) -> Row:
+    """Take a document in, to be worked on: its row, its original and its job, all or none.
+
+    Raises Conflict for bytes that the collection has already, RateLimited for one more than the org's tier
+    allows, NotFound for a collection that is not the caller's, InvalidRequest.
+    """
+    if len(brought.data) > MAX_BYTES:
+        raise BodyTooLarge(TOO_LARGE, code="file_too_large")
+    original = {
+        "size_bytes": len(brought.data),
+        "bytes": base64.b64encode(brought.data).decode(),
+    }
+    return _add(database, caller, collection, {**_said(brought), **original})
+
+
+def bring_object(
+    database: Database, caller: Principal, collection: str, brought: Brought, path: str, size: int
+) -> Row:
+    """The same for what the caller has uploaded to Storage; the worker reads it, and only then its content is
+    known. Said again, it is the same document. Raises NotFound for an upload that nobody expects."""
+    original = {"path": path, "size_bytes": size}
+    return _add(database, caller, collection, {**_said(brought), **original})
+
+
+def bring_address(database: Database, caller: Principal, collection: str, brought: Page) -> Row:
+    """The same for what is at an address, which the worker fetches. One that the collection has already is
+    fetched anew, and takes its own place."""
+    title = title_of(brought.title, brought.metadata)
+    document = {
+        **_fields({"url": brought.url, **brought.metadata}),
+        "external_id": external_id_of(brought.url),
+        "private": brought.private,
+        "title": _title(title or brought.url),
+        "has_title": title is not None,
+        "metadata": brought.metadata,
+        "url": brought.url,
+    }
+    return _add(database, caller, collection, document)
+
+
+def title_of(said: str | None, metadata: Row) -> str | None:
+    """The title that was said, or else the one that the metadata say; None for neither."""
+    named = metadata.get("title")
+    return said or (clean_line(named)[:512] or None if isinstance(named, str) else None)
+
+
+def external_id_of(name: str) -> str:
+    """What somebody else's name for a document is kept as: itself, or its digest where it is too long."""
+    return name if len(name) <= EXTERNAL_ID_CHARACTERS else _digest(name.encode())
+
+
+def file_name(sent: str | None) -> str:
+    """The name alone, without folders or what does not show; of at most 512 characters."""
+    name = clean_line((sent or "").replace("\\", "/").rpartition("/")[2])
+    return name[-512:] or "unnamed"
+
+
+def encoded(text: str) -> bytes:
+    """Raises InvalidRequest for half a character (a lone surrogate)."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("content: must be valid Unicode") from None
+
+
+def first_words(text: str) -> str:
+    """What a text without a title is called: the beginning of its first line that says something."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    words = " ".join(line.lstrip("#").split())
+    return words if len(words) <= TITLE_CHARACTERS else words[:TITLE_CHARACTERS].rpartition(" ")[0] + " ..."
+
+
+def listed(
+    database: Database,
+    caller: Principal,
+    collection: str,
+    limit: int,
+    offset: int,
+    status: str | None,
+    sort_by: str,
+    order: str,
+) -> tuple[list[Row], int]:
+    """A page of a collection's documents, and how many there are. Raises NotFound."""
+    arguments = {
+        "collection_id": collection,
+        "limit": limit,
+        "offset": offset,
+        "status": status,
+        "sort_by": sort_by,
+        "order": order,
+    }
+    with about(collection_id=collection):
+        found = database.call(caller, "rag_list_documents", arguments, again=True)
+    return found["documents"], found["total"]
+
+
+def get(database: Database, caller: Principal, document: str) -> Row:
+    """Raises NotFound."""
+    with about(document_id=document):
+        (row,) = database.call(caller, "rag_get_document", {"document_id": document}, again=True)
+    return dict(row)
+
+
+def original(database: Database, caller: Principal, document: str) -> Original:
+    """What it was made of. Raises NotFound, also where there is nothing."""
+    with about(document_id=document):
+        rows = database.call(caller, "rag_get_original", {"document_id": document}, again=True)
+        if not rows or rows[0]["bytes"] is rows[0]["path"] is None:
+            raise _no_original()
+    (row,) = rows
+    name = row["filename"] or (row["url"] or "").rstrip("/").rpartition("/")[2] or "original"
+    data = None if row["bytes"] is None else base64.b64decode(row["bytes"])
+    return Original(data, row["path"], file_name(name), row["content_type"])
+
+
+def object_link(storage: Storage, caller: Principal, original: Original) -> str:
+    """Where whoever has it may fetch the object, for a minute. Raises NotFound, StorageFailed."""
+    try:
+        return storage.download_link(caller, original.path or "", original.filename)
+    except NotFound:
+        raise _no_original() from None
+
+
+def update(
+    database: Database, caller: Principal, document: str, title: str | None, metadata: Row | None
+) -> Row:
+    """New metadata take the place of the old, and fill the document's fields as those did, its title too
+    where none is said. None leaves what there is. Raises NotFound, InvalidRequest."""
+    changes: Row = {"title": title_of(title, metadata or {})}
+    if metadata is not None:
+        changes |= {**_fields(metadata), "metadata": metadata}
+    with about(document_id=document):
+        arguments = {"document_id": document, "changes": changes}
+        (row,) = database.call(caller, "rag_update_document", arguments)
+    return dict(row)
+
+
+def delete(database: Database, caller: Principal, document: str) -> None:
+    """With all that was made of it. Raises NotFound."""
+    if not database.call(caller, "rag_delete_document", {"document_id": document}, patient=True):
+        raise NotFound(
+            "There is no such document.", code="document_not_found", details={"document_id": document}
+        )
+
+
+def _add(database: Database, caller: Principal, collection: str, document: Row) -> Row:
+    with about(collection_id=collection):
+        arguments = {"collection_id": collection, "document": document}
+        (row,) = database.call(caller, "rag_add_document", arguments, patient=True)
+    return dict(row)
+
+
+def _no_original() -> NotFound:
+    return NotFound("There is no original of this document.", code="original_not_found")
+
+
+def _said(brought: Brought) -> Row:
+    """What somebody says of a file or a text."""
+    title = title_of(brought.title, brought.metadata)
+    return {
+        **_fields(brought.metadata),
+        "external_id": brought.external_id,
+        "private": brought.private,
+        "title": _title(title or brought.filename or ""),
+        "has_title": title is not None,
+        "metadata": brought.metadata,
+        "filename": brought.filename,
+        "content_type": brought.content_type,
+    }
+
+
+def _title(said: str) -> str:
+    return clean_line(said)[:512] or "Untitled"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _fields(metadata: Row) -> Row:
+    """The document's own fields that its metadata fill."""
+    row = Fields.of(metadata).named()
+    return {**row, "occurred_at": row["occurred_at"].isoformat() if row["occurred_at"] else None}

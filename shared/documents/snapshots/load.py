@@ -1,0 +1,102 @@
+"""A snapshot from the store as an index. It is read twice: to its end before a row is written, and then into
+a collection without a name, which takes the name when all of it is there. Until then nothing has changed for
+anybody, and what fails leaves nothing."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from shared.clients.object_paths import DEFAULT, directory_of, segments_of
+from shared.clients.object_store import Folder, Store
+from shared.clients.postgrest import Database
+from shared.documents.snapshots.half_vectors import DIMENSIONS
+from shared.documents.snapshots.jsonl import Chunk, Document, records
+from shared.documents.snapshots.load_session import Loading
+from shared.documents.snapshots.manifest import Manifest
+from shared.errors import InvalidRequest, NotFound, SnapshotRefused
+from shared.types import Acting
+
+
+def load(
+    database: Database,
+    store: Store,
+    caller: Acting,
+    index: str,
+    path: str | None,
+    *,
+    model: str,
+    overwrite: bool,
+) -> str:
+    """Where it was loaded from, as the caller said it. `model` is what embeds here. Without a path the
+    index's own folder is read, else the snapshot at the path, at path/index, or the only one in the path.
+
+    Raises Conflict for an index that exists, unless it is to be overwritten; NotFound for a path without a
+    snapshot; SnapshotRefused; Forbidden where what is overwritten has other people's own documents;
+    RateLimited where the org's tier has no room; InvalidRequest, SnapshotFailed.
+    """
+    directory = directory_of(index)
+    shown = f"{DEFAULT}/{directory}" if path is None else path
+    segments = (DEFAULT, directory) if path is None else segments_of(path)
+    loading = Loading(database, caller, index, overwrite)
+    places = [segments] if path is None else [segments, (*segments, directory)]
+    snapshots = [*islice(_snapshots(store, loading.org_id, places), 1)]
+    if not snapshots and path is not None:
+        names = store.folder(loading.org_id, segments).folders()
+        inside = ((*segments, name) for name in names)
+        snapshots = [*islice(_snapshots(store, loading.org_id, inside), 2)]
+        if len(snapshots) > 1:
+            raise InvalidRequest(f"path: {shown} has several snapshots, and none is called {directory}.")
+    if not snapshots:
+        raise NotFound(f"Path does not exist: {shown}", code="path_not_found")
+    ((folder, content),) = snapshots
+    manifest = Manifest.opened(content)
+    _require_fit(manifest, model)
+    _read(folder, manifest, lambda _: None)
+    loading.begin(manifest)
+    try:
+        _read(folder, manifest, loading.take)
+        loading.finish()
+    except BaseException:
+        loading.abandon()
+        raise
+    return shown
+
+
+def _snapshots(store: Store, org_id: str, places: Iterable[Sequence[str]]) -> Iterator[tuple[Folder, bytes]]:
+    """The snapshots in these folders, each with its manifest."""
+    for place in places:
+        folder = store.folder(org_id, place)
+        if (content := folder.manifest()) is not None:
+            yield folder, content
+
+
+def _require_fit(manifest: Manifest, model: str) -> None:
+    if manifest.embedding_model not in (None, model):
+        raise SnapshotRefused(
+            f"The snapshot was embedded by {manifest.embedding_model}, and {model} is what embeds here."
+        )
+    if manifest.dimensions != DIMENSIONS:
+        raise SnapshotRefused(
+            f"The snapshot's embeddings have {manifest.dimensions} dimensions, here they have {DIMENSIONS}."
+        )
+
+
+def _is_of(document: Document, manifest: Manifest) -> bool:
+    """Whether what it has was embedded by the snapshot's model; of nothing there is no model."""
+    if document.embedding_model is None:
+        return document.chunks == 0
+    return document.embedding_model == manifest.embedding_model
+
+
+def _read(folder: Folder, manifest: Manifest, take: Callable[[Document | Chunk], None]) -> None:
+    try:
+        with folder.reading(manifest.data.file) as file:
+            for record in records(file, manifest):
+                if isinstance(record, Document) and not _is_of(record, manifest):
+                    raise SnapshotRefused(
+                        "The snapshot has documents of another embedding model than it says."
+                    )
+                take(record)
+    except FileNotFoundError:
+        raise SnapshotRefused(
+            "The snapshot lacks its data. If it is being replaced just now, please try again."
+        ) from None

@@ -1,0 +1,90 @@
+"""Webhooks as an org's admins see them: made, listed, changed, deleted, and what was sent. Row security
+decides whose are whose; to everybody else there are none."""
+
+import base64
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.errors import NotFound, about
+from shared.types import Principal
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NewSecret:
+    """A webhook whose secret was just made: shown once, and from then on read by the worker alone."""
+
+    secret: str = field(repr=False)
+    row: Row
+
+
+def create(database: Database, caller: Principal, wanted: Row) -> NewSecret:
+    """`wanted`: url and events; perhaps collection_id, description, org_id.
+
+    Raises Forbidden for who is no admin of the org, NotFound for an org or a collection that is not the
+    caller's, InvalidRequest.
+    """
+    secret = _secret()
+    (row,) = database.call(caller, "rag_create_webhook", {**wanted, "secret": secret})
+    return NewSecret(secret, row)
+
+
+def listed(database: Database, caller: Principal) -> list[Row]:
+    """All that the caller keeps: at most twenty of an org."""
+    rows: list[Row] = database.call(caller, "rag_list_webhooks", {}, again=True)
+    return rows
+
+
+def get(database: Database, caller: Principal, webhook: str) -> Row:
+    """Raises NotFound."""
+    rows = database.call(caller, "rag_list_webhooks", {"webhook_id": webhook}, again=True)
+    if not rows:
+        raise NotFound("There is no such webhook.", code="webhook_not_found", details={"webhook_id": webhook})
+    return dict(rows[0])
+
+
+def update(database: Database, caller: Principal, webhook: str, changes: Row) -> Row:
+    """`changes`: url, events, description, enabled; None leaves a field as it is. Raises NotFound."""
+    with about(webhook_id=webhook):
+        (row,) = database.call(caller, "rag_update_webhook", {"webhook_id": webhook, **changes})
+    return dict(row)
+
+
+def rotate(database: Database, caller: Principal, webhook: str, overlap_seconds: int) -> NewSecret:
+    """Another secret; the one before signs beside it for `overlap_seconds`. Raises NotFound."""
+    secret = _secret()
+    arguments = {"webhook_id": webhook, "secret": secret, "overlap_seconds": overlap_seconds}
+    with about(webhook_id=webhook):
+        (row,) = database.call(caller, "rag_rotate_webhook", arguments)
+    return NewSecret(secret, row)
+
+
+def delete(database: Database, caller: Principal, webhook: str) -> None:
+    """With all that waits to be sent there. Raises NotFound."""
+    with about(webhook_id=webhook):
+        database.call(caller, "rag_delete_webhook", {"webhook_id": webhook})
+
+
+def deliveries(
+    database: Database, caller: Principal, webhook: str, limit: int, offset: int
+) -> tuple[list[Row], int]:
+    """A page of what was sent there or is to be, newest first, and how many there are. Raises NotFound."""
+    arguments = {"webhook_id": webhook, "limit": limit, "offset": offset}
+    with about(webhook_id=webhook):
+        found = database.call(caller, "rag_list_deliveries", arguments, again=True)
+    return found["deliveries"], found["total"]
+
+
+def repeat(database: Database, caller: Principal, webhook: str, delivery: str) -> None:
+    """Have one sent again that has ended. Raises NotFound; Conflict for one that is still under way, and
+    while the webhook is off."""
+    with about(webhook_id=webhook, delivery_id=delivery):
+        database.call(caller, "rag_repeat_delivery", {"webhook_id": webhook, "delivery_id": delivery})
+
+
+def _secret() -> str:
+    """As Standard Webhooks writes them: 32 random bytes."""
+    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()

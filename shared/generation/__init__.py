@@ -1,0 +1,3 @@
+"""Confidence, generators, extractive answers, refusals; grounding/ checks answers. Imports retrieval and
+the packages above it.
+"""

@@ -1,0 +1,70 @@
+"""Step five: how sure, what to cite, what fits. Pure: no I/O, no clock, no settings."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from shared.types import Citation, Confidence, Judgement, Match, Thresholds
+
+# The mean is taken over this many matches, or fewer if there are fewer (contract: top five).
+JUDGED = 5
+MAX_CITATIONS = 5
+SNIPPET_CHARACTERS = 200
+
+# Similarities mean something only within one embedding model. The contract's numbers serve OpenAI's; the
+# local model's were fitted by `make eval`, on questions that its report (in bench/results) does not use.
+CONTRACT_THRESHOLDS = Thresholds(high=0.75, medium=0.60)
+THRESHOLDS = {
+    "text-embedding-3-small": CONTRACT_THRESHOLDS,
+    "all-MiniLM-L6-v2": Thresholds(high=0.52, medium=0.41),
+}
+
+
+def thresholds_for(model: str, high: float | None, medium: float | None) -> Thresholds:
+    """The model's thresholds, each replaced by the deployment's own where that is set."""
+    default = THRESHOLDS.get(model, CONTRACT_THRESHOLDS)
+    return Thresholds(
+        high=default.high if high is None else high,
+        medium=default.medium if medium is None else medium,
+    )
+
+
+def judge(matches: Sequence[Match], thresholds: Thresholds, judged: int = JUDGED) -> Judgement:
+    """Confidence by the mean similarity of the five nearest matches, or of so many; nothing found is low, at
+    0, and what nobody compared counts as 0."""
+    best = sorted((match.similarity or 0.0 for match in matches), reverse=True)[:judged]
+    # fsum: a mean of exactly 0.60 must not fall below it by rounding.
+    mean = math.fsum(best) / len(best) if best else 0.0
+    if best and mean >= thresholds.high:
+        confidence = Confidence.HIGH
+    elif best and mean >= thresholds.medium:
+        confidence = Confidence.MEDIUM
+    else:
+        confidence = Confidence.LOW
+    return Judgement(confidence, mean, thresholds)
+
+
+def cite(matches: Iterable[Match]) -> tuple[Citation, ...]:
+    """The best chunk of each of at most five documents, by relevance; `matches` come best first."""
+    return tuple(Citation(match, snippet(match.text)) for match in best_of_documents(matches)[:MAX_CITATIONS])
+
+
+def with_snippets(citations: Sequence[Citation], snippets: Mapping[int, str]) -> tuple[Citation, ...]:
+    """The citations, each with the passage that an answer cites it for; their numbers count from 1."""
+    return tuple(
+        replace(citation, snippet=snippets.get(number, citation.snippet))
+        for number, citation in enumerate(citations, start=1)
+    )
+
+
+def best_of_documents(matches: Iterable[Match]) -> tuple[Match, ...]:
+    """The best chunk of each document; `matches` come best first."""
+    best: dict[str, Match] = {}
+    for match in matches:
+        best.setdefault(match.document_id, match)
+    return tuple(best.values())
+
+
+def snippet(text: str) -> str:
+    """The first 200 characters of a chunk."""
+    return text[:SNIPPET_CHARACTERS]

@@ -1,0 +1,3 @@
+"""Grounding: whether each sentence of an answer is supported by the passages it was written from. No
+model is called. Imports text.
+"""

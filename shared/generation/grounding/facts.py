@@ -1,0 +1,147 @@
+"""What a sentence must not get wrong by a character: numbers, dates, identifiers, addresses."""
+
+import re
+from collections.abc import Iterable
+from datetime import date
+
+from shared.generation.grounding.numbers import NUMBER, Fact, number
+
+_MONTHS = (
+    "january jan januar jänner janvier enero", "february feb februar février febrero",
+    "march mar märz mars marzo", "april apr avril abril", "may mai mayo", "june jun juni juin junio",
+    "july jul juli juillet julio", "august aug août agosto", "september sept sep septembre septiembre",
+    "october oct oktober okt octobre octubre", "november nov novembre noviembre",
+    "december dec dezember dez décembre diciembre",
+)  # fmt: skip
+MONTHS = {name: place for place, names in enumerate(_MONTHS, start=1) for name in names.split()}
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_DAY = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th|er|\.)?"
+_YEAR = r"(?P<{}>[12]\d{{3}})"
+_DATES = re.compile(
+    rf"(?<![\w.]){_YEAR.format('y1')}-(?P<m1>\d{{2}})-(?P<d1>\d{{2}})(?:T[\d:.]+(?:Z|[+-][\d:]+)?)?(?!\w)"
+    rf"|(?<![\w.])(?P<d2>\d{{1,2}})(?P<join>[./])(?P<m2>\d{{1,2}})(?P=join)(?P<y2>\d{{4}}|\d{{2}})(?![\w/])"
+    rf"|(?<![\w.]){_DAY.format('d3')}\s+(?:of\s+|de\s+)?(?P<n3>{_MONTH})\b\.?(?:,?\s+(?:de\s+)?{_YEAR.format('y3')}\b)?"
+    rf"|\b(?P<n4>{_MONTH})\b\.?\s+{_DAY.format('d4')}(?!\w)(?:,?\s+{_YEAR.format('y4')}\b)?"
+    rf"|\b(?P<n5>{_MONTH})\b\.?,?\s+(?:de\s+)?{_YEAR.format('y5')}\b",
+    re.IGNORECASE,
+)
+_REST = r"[^\s<>\"”»)\]]"
+# What a reader's screen may make a link of: with a scheme, with //, or only a name with its ending.
+_ADDRESS = re.compile(
+    rf"https?://{_REST}+|\bwww\.{_REST}+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![:\w/])//[\w\[]{_REST}*"
+    rf"|(?<![\w@.-])(?:[\w-]+\.)+(?-i:[^\W\d_A-Z]{{2,24}}|[A-Z]{{2,24}})(?!\w)(?:(?::\d+)?[/?#]{_REST}*|:\d+)?",
+    re.IGNORECASE,
+)
+# A switch, a call, a path.
+_CODE = re.compile(
+    r"(?<![\w-])--[a-z][\w-]*|[a-z_][\w.]*\(\)|(?<![\w/.<])(?:(?:~|\.{1,2})/[\w.-]+|/[a-z_.][\w.-]*(?=/\w))(?:/[\w.*-]+)*",
+    re.IGNORECASE,
+)
+# Scripts without spaces join a number to what it counts.
+_CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]"
+_JOINED = re.compile(rf"(?<=\d)(?={_CJK})|(?<={_CJK})(?=\d)")
+_SCHEME = re.compile(r"(?:https?:)?//|(?=www\.)")
+_TOKEN = re.compile(r"(?<![\w])[^\W_](?:[\w./:#+@-]*\w)?")
+_VERSION = re.compile(r"v(\d+(?:\.\d+)*)")
+_CLOCK = re.compile(
+    r"(?<![\w.:])(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?[ \u00a0\u202f]?(?:(?P<half>[ap])\.?m\b\.?|uhr\b)",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
+
+
+def facts_of(text: str) -> list[Fact]:
+    """Every fact of the text; each character counts for one at most, the most particular."""
+    found: list[Fact] = []
+
+    def address(match: re.Match[str]) -> str:
+        found.append(_address(match[0]))
+        return " ; "
+
+    def code(match: re.Match[str]) -> str:
+        found.append(_fact(match[0].rstrip(".").casefold()))
+        return " ; "
+
+    def clock(match: re.Match[str]) -> str:
+        hour, half = int(match["hour"]), (match["half"] or "").casefold()
+        if half:
+            hour = hour % 12 + (12 if half == "p" else 0)
+        found.append(_fact(f"{hour}:{match['minute'] or '00'}"))
+        return " ; "
+
+    def dated(match: re.Match[str]) -> str:
+        facts = _date(match)
+        found.extend(facts)
+        return " ; " if facts else match[0]
+
+    def token(match: re.Match[str]) -> str:
+        fact = _identifier(match[0])
+        if fact is None:
+            return match[0]
+        found.append(fact)
+        return " ; "
+
+    text = _JOINED.sub(" ", text)
+    rest = _TOKEN.sub(
+        token, _DATES.sub(dated, _CLOCK.sub(clock, _CODE.sub(code, _ADDRESS.sub(address, text))))
+    )
+    return found + [number(match) for match in NUMBER.finditer(rest)]
+
+
+def known(facts: Iterable[Fact]) -> frozenset[str]:
+    """What a text that states these facts is known to hold."""
+    return frozenset(form for fact in facts for form in fact.forms)
+
+
+def day(moment: date) -> list[Fact]:
+    """A document's own date, which an answer may name though its text does not."""
+    return facts_of(f"{moment:%Y-%m-%d}")
+
+
+def _fact(*forms: str) -> Fact:
+    return Fact(frozenset(forms), frozenset(forms))
+
+
+def _address(said: str) -> Fact:
+    """With or without its scheme; a source that has a page has its host."""
+    plain = _SCHEME.sub("", said.rstrip(".,;:!?'’").casefold().rstrip("/"), count=1).removeprefix("www.")
+    host = re.split(r"[/?#]", plain, maxsplit=1)[0]
+    return Fact(frozenset([plain, host]), frozenset([plain]))
+
+
+def _identifier(token: str) -> Fact | None:
+    """A word with a digit in it, or with a joint that no sentence has: INC-4821, rag_match, v1.2."""
+    plain = token.casefold()
+    if _TIME.fullmatch(plain):
+        return _fact(plain.removeprefix("0"))
+    if plain.count(".") > 1 and plain.replace(".", "").isdigit():
+        return _fact(plain)
+    if "_" in token.strip("_"):
+        return _fact(re.sub(r"[-_]", "", plain))
+    numeric = NUMBER.match(token)
+    if not re.search(r"\d", token) or not re.search(r"[^\W\d_]", token) or (numeric and numeric.start() == 0):
+        return None
+    if version := _VERSION.fullmatch(plain):
+        return Fact(frozenset([plain, version[1], f"bare:{version[1]}"]), frozenset([plain, version[1]]))
+    return _fact(re.sub(r"[-_]", "", plain))
+
+
+def _date(match: re.Match[str]) -> list[Fact]:
+    """Day and month are one fact, the year is one of its own: a text may give it once for many."""
+    part = {
+        name[0]: value for name, value in match.groupdict().items() if value is not None and name != "join"
+    }
+    months = [MONTHS[part["n"].casefold()]] if "n" in part else [int(part["m"])]
+    days = [int(part["d"])] if "d" in part else []
+    if "join" in match.groupdict() and match["join"] == "/":
+        # Whichever of the two is the month.
+        months, days = [months[0], days[0]], [days[0], months[0]]
+    year = part.get("y", "")
+    year = f"20{year}" if len(year) == 2 else year
+    pairs = list(zip(months, days, strict=True)) if days else []
+    if any(not (1 <= one <= 31 and 1 <= other <= 31) for one, other in pairs):
+        return []
+    forms = {f"--{month}-{day}" for month, day in pairs}
+    partial = {f"{year}-{month}" for month in months} if year else set()
+    spans = [Fact(frozenset(forms | partial), frozenset(forms or partial))]
+    return [*spans, _fact(year)] if year else spans

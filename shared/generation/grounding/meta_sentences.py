@@ -1,0 +1,117 @@
+"""What an answer says of itself, and not of the world: lead-ins, labels, that nothing was found. What is more
+than that is judged as a claim."""
+
+import re
+
+from shared.generation.grounding.terms import content, words_of
+
+_LABEL = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|__[^_]+__:?$")
+_EMPHASIS = re.compile(r"\*+|~~|(?<!\w)_+(?=\S)|(?<=\S)_+(?!\w)")
+_LONGEST_HEADING = 8
+_SENTENCE_END = re.compile(r"[.!?…。！？]\W*$")
+_QUESTION = re.compile(r"[?？؟]\W*$")
+_ANSWERED = re.compile(r"\W*(?:yes|no|ja|nein|oui|non|sí)\W*", re.IGNORECASE)
+# Words of lead-ins: a sentence of nothing else only says that an answer follows.
+ABOUT_ANSWERS = content(
+    words_of(
+        """
+        answer answers based below brief context details document documents example examples excerpts find
+        following found hope helps information key list main notes overview passages point points provided
+        question questions relevant result results said says show shown sources steps stated summary
+        summarize sum text title know let me ask feel free sure certainly yes antwort auszüge beispiel
+        beispiele dokument dokumente dokumenten folgende folgenden frage fragen gefunden informationen
+        kontext punkte quellen schritte überblick unten wichtigsten zusammenfassung zusammengefasst
+        ci-dessous contexte documents exemple extraits informations points questions réponse résumé suivants
+        suivantes trouvé voici étapes contexto documentos ejemplo encontré fuentes información pasos
+        preguntas puntos respuesta resumen siguientes
+        """
+    )
+)
+# What an answer may offer at its end.
+_OFFERS = content(words_of("like anything else further tell help something possible want looking weitere"))
+_SOURCES = r"(?:context|documents?|sources?|excerpts?|passages?|texts?|information|materials?|conversation)"
+_BESIDE = (
+    r"(?:(?:provided|given|above|here|available|retrieved|found|supplied|you|i|have|in|this|the|context)\s+)"
+)
+_TELL = (
+    r"(?:mention|say|state|contain|provid|includ|specif|tell|give|answer|cover|address|describ|explain"
+    r"|discuss|have|indicat|list|show|detail|report|clarif)\w*"
+)
+_TOLD = r"(?:available|provided|given|includ|mention|specif|stated?|clear|enough|sufficient|contain|known)\w*"
+_NOT = r"(?:\s+not|n't)"
+_LEAD = re.compile(
+    r"\W*(?:(?:unfortunately|however|i'?m sorry|sorry|leider|malheureusement)\b\W*(?:but\s+)?)?",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(
+    rf"(?:the|these|those|your)\s+(?:\w+\s+){{0,2}}?{_SOURCES}\s+{_BESIDE}{{0,3}}?"
+    rf"(?:(?:do|does|did){_NOT}\s+{_TELL}|(?:is|are|was|were){_NOT}\s+{_TOLD})\b"
+    rf"|(?:none of the|no)\s+(?:\w+\s+){{0,2}}?{_SOURCES}\s+{_BESIDE}{{0,3}}?"
+    rf"(?:{_TELL}|(?:is|are|was|were)\s+{_TOLD})\b"
+    rf"|(?:i|we)\s+(?:do not|don't|did not|didn't|cannot|can't|could not|couldn't|am unable|was unable"
+    rf"|are unable)\s+(?:to\s+)?(?:find|found|answer|know|say|tell|determine|see"
+    rf"|have (?:(?:enough|sufficient|any|the|specific|relevant)\s+)*(?:information|details?|data|answer))\b"
+    rf"|there (?:is|are|was|were)(?:{_NOT})? ?(?:no |any |enough |sufficient |relevant |specific )*"
+    rf"(?:information|mention|details|data|answer)\b"
+    rf"|(?:die|der|das|den|in den|im)\s+(?:\w+\s+){{0,2}}?(?:dokumente?n?|quellen|kontext|auszügen?|texten?)"
+    rf"\s+(?:enthalt|enthält|erwähn|nenn|sag|geb|gib|mach|beantwort|beschreib|find|steh|wird|werden|ist|sind)"
+    rf"\w*\s+(?:\w+\s+){{0,4}}?(?:nicht|nichts|keine?[nrs]?)\b"
+    rf"|ich (?:habe|kann|konnte|finde|weiß)\s+(?:\w+\s+){{0,4}}?(?:nicht|nichts|keine?[nrs]?)\b"
+    rf"|(?:le|les|ce|ces)\s+(?:\w+\s+){{0,2}}?(?:contexte|documents?|sources?|extraits?|textes?)\s+ne\s+"
+    rf"(?:mention|conti|di|précis|donn|indiqu|fourni|répond|parl)\w*"
+    rf"|je (?:ne |n')\s*(?:\w+\s+){{1,3}}?pas\b"
+    rf"|(?:el|los|las|la)\s+(?:contexto|documentos?|fuentes?|textos?)\s+no\s+"
+    rf"(?:mencion|conti|dic|indic|especific|proporcion|incluy|da|tien)\w*",
+    re.IGNORECASE,
+)
+_SAYS_NO = re.compile(r"\b(?:no|not|none|n't|any|enough)\b|n't", re.IGNORECASE)
+# What comes behind may be anything.
+_TURN = re.compile(
+    r"\b(?:and|but|as|while|yet|instead|so|because|just|however|although|though|therefore|since|which|thus"
+    r"|hence|still|rather|except|unless|whereas|even|also|only|und|aber|jedoch|daher|deshalb|sondern|weil|denn"
+    r"|obwohl|et|mais|donc|car|y|pero|porque|sino)\b|[,;:–—()\[\]\n]|\s-+\s",
+    re.IGNORECASE,
+)
+_THAT = re.compile(r"\b(?:that|dass|que)\b", re.IGNORECASE)
+
+
+def without_emphasis(text: str) -> str:
+    """The text without stars and strokes around its words."""
+    return _EMPHASIS.sub("", text)
+
+
+def says_nothing_at_all(text: str) -> bool:
+    """Whether it is yes or no, or only says that an answer follows or is over."""
+    if _ANSWERED.fullmatch(text):
+        return True
+    words = content(words_of(text))
+    offers = ABOUT_ANSWERS | _OFFERS if _QUESTION.search(text) else ABOUT_ANSWERS
+    return bool(words) and words <= offers
+
+
+def nothing_found(text: str) -> str | None:
+    """Of a sentence that says that something was not found, what; None of any other."""
+    plain = text.replace("’", "'")
+    lead = _LEAD.match(plain)
+    found = _NOTHING.match(plain, lead.end() if lead else 0)
+    if found is None or _TURN.search(plain, found.start()):
+        return None
+    if found.group().casefold().startswith("there") and not _SAYS_NO.search(found.group()):
+        return None
+    told_by_me = re.match(r"(?:i|we|there|ich|je)\b", found.group(), re.IGNORECASE)
+    if told_by_me and _THAT.search(plain, found.end()):
+        return None
+    return plain[found.end() :]
+
+
+def labels(text: str, *, heading: bool) -> bool:
+    """Whether it may be a label, if its words are those of the sources: a heading, a word in bold type."""
+    if not heading and not _LABEL.match(text):
+        return False
+    plain = without_emphasis(text)
+    return len(content(words_of(plain))) <= _LONGEST_HEADING and not _SENTENCE_END.search(plain)
+
+
+def asks(text: str) -> bool:
+    """Whether it is a question."""
+    return _QUESTION.search(text) is not None

@@ -1,0 +1,50 @@
+"""The capitalised names of a sentence: what it says of whom must be said of them."""
+
+import re
+
+from shared.generation.grounding.facts import MONTHS
+from shared.generation.grounding.terms import says_nothing
+
+_WORD = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*")
+_POSSESSIVE = re.compile(r"[’'](?:s|S)?$")
+# Behind these, any word may have a capital.
+_OPENING = re.compile(r"(?:^|[.!?:;“”„\"«»(\[—–*#|/]|\s['‘‚-])\s*[\W_]*$")
+_INNER = re.compile(r"[^\W\d_A-ZÄÖÜÀ-Þ][A-ZÄÖÜÀ-Þ]")
+# Where nouns have capitals, a capital tells nothing.
+_GERMAN = frozenset(
+    """
+    der die das und ist nicht ein eine mit von zu den dem des im sich wird werden keine nur für auf dazu
+    leider sind enthalten
+    """.split()  # noqa: SIM905  # a list of strings would be a page long
+)
+
+
+def names_of(text: str) -> list[str]:
+    """The words with a capital that no rule of spelling gives them, case-folded; none in German."""
+    words = list(_WORD.finditer(text))
+    # No rule gives a word a capital inside: those are somebody's names for something.
+    joined = [word.group().casefold() for word in words if _INNER.search(word.group())]
+    return list(dict.fromkeys([*joined, *_capitalised(text, words)]))
+
+
+def _capitalised(text: str, words: list[re.Match[str]]) -> list[str]:
+    if len(_GERMAN & {word.group().casefold() for word in words}) >= 2:
+        return []
+    capitals = [word.group()[0].isupper() for word in words]
+    if len(words) > 3 and sum(capitals) > 0.8 * len(words):
+        # A title, or shouting.
+        return []
+    found: list[str] = []
+    for place, word in enumerate(words):
+        name = _POSSESSIVE.sub("", word.group())
+        opens = _OPENING.search(text, 0, word.start()) is not None
+        followed = (
+            capitals[place + 1 : place + 2] == [True] and text[word.end() : words[place + 1].start()] == " "
+        )
+        mixed = len(name) > 1 and not name[1:].islower()
+        if not capitals[place] or (opens and not followed and not mixed):
+            continue
+        folded = name.casefold()
+        if len(name) > 1 and folded not in MONTHS and not says_nothing(folded):
+            found.append(folded)
+    return found

@@ -1,0 +1,82 @@
+"""Days and months of a year, in the usual spellings, named as in 2025-09-22. A year alone is no name."""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+
+from shared.graph.mentions import Spot
+
+_SPELLED = (
+    "january jan januar jänner janvier enero", "february feb februar février febrero",
+    "march mar märz mars marzo", "april apr avril abril", "may mai mayo", "june jun juni juin junio",
+    "july jul juli juillet julio", "august aug août agosto", "september sept sep septembre septiembre",
+    "october oct oktober okt octobre octubre", "november nov novembre noviembre",
+    "december dec dezember dez décembre diciembre",
+)  # fmt: skip
+MONTHS = {name: number for number, names in enumerate(_SPELLED, 1) for name in names.split()}
+_MONTH = rf"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\.?"
+_YEAR = r"(?P<year>1\d{3}|20\d\d)"
+# With a month spelled out and a day, it may be before the year 1000.
+_ANY_YEAR = r"(?P<year>1\d{3}|20\d\d|[3-9]\d\d)"
+_DAY = r"(?P<day>3[01]|[12]\d|0?[1-9])"
+_FORMS = [
+    # Behind this one stands a particle at once.
+    re.compile(rf"{_YEAR}年(?P<number>1[0-2]|0?[1-9])月{_DAY}日"),
+] + [
+    re.compile(rf"(?<![\w/.-]){form}(?![\w/-])(?!\.\d)", re.IGNORECASE)
+    for form in (
+        rf"{_YEAR}(?P<mark>[-/])(?P<number>0[1-9]|1[0-2])(?P=mark)(?P<day>3[01]|[12]\d|0[1-9])(?:T[\d:.]{{2,16}}Z?)?",
+        rf"{_DAY}(?:st|nd|rd|th|er|º|\.)?\s?(?:(?:of|de)\s|-)?{_MONTH}(?:,?\s|\sde\s|-){_ANY_YEAR}",
+        rf"{_MONTH}\s{_DAY}(?:st|nd|rd|th)?,?\s{_ANY_YEAR}",
+        rf"{_DAY}\.\s?(?P<number>1[0-2]|0?[1-9])\.\s?{_YEAR}",
+        rf"{_DAY}/(?P<number>1[0-2]|0?[1-9])/{_YEAR}",
+        rf"(?P<number>1[0-2]|0?[1-9])/{_DAY}/{_YEAR}",
+        rf"{_MONTH}(?:\s|\sde\s){_ANY_YEAR}",
+    )
+]
+# Forms are tried around what may be a year only.
+_YEARS = re.compile(r"\d{3,4}")
+_AROUND = 32
+_LONGEST = 1000
+
+
+def dates_of(text: str) -> list[Spot]:
+    found: list[Spot] = []
+    for begin, end in _windows(text):
+        taken: list[tuple[int, int]] = []
+        for form in _FORMS:
+            for match in form.finditer(text, begin, end):
+                name = _named(match)
+                if not any(match.start() < stop and start < match.end() for start, stop in taken):
+                    # The 31st of February is none, nor is it some day in February.
+                    taken.append(match.span())
+                    found += [Spot(*match.span(), name, "date")] if name else []
+    return found
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """What is around years, apart from each other, and none of it long."""
+    begin = end = 0
+    for year in _YEARS.finditer(text):
+        if year.start() - _AROUND > end or end - begin > _LONGEST:
+            if end:
+                yield begin, end
+            begin = max(end, year.start() - _AROUND)
+        end = year.end() + _AROUND
+    if end:
+        yield begin, min(end, len(text))
+
+
+def _named(match: re.Match[str]) -> str | None:
+    """None for the 31st of February, and for 3/4/2025, which says no month."""
+    said = match.groupdict()
+    month = int(said["number"]) if said.get("number") else MONTHS[said["month"].lower()]
+    if not said.get("day"):
+        return f"{int(said['year']):04}-{month:02}"
+    day = int(said["day"])
+    if "/" in match[0] and "mark" not in said and day <= 12 and day != month:
+        return None
+    try:
+        return date(int(said["year"]), month, day).isoformat()
+    except ValueError:
+        return None

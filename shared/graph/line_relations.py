@@ -1,0 +1,39 @@
+"""The relations that lines tell, once it is known what they are about."""
+
+from collections.abc import Iterator, Sequence
+
+from shared.graph.alias_resolution import Short
+from shared.graph.mentions import Spot
+from shared.graph.structured_lines import Told
+from shared.graph.types import Relation
+
+_BY_ITSELF = 0.9
+_BY_HEADING = 0.85
+_BY_TITLE = 0.8
+
+
+def told_by(
+    lines: Sequence[Told], spots: Sequence[Spot], short: Short, subject: Spot | None
+) -> Iterator[Relation]:
+    for line in lines:
+        about, sure = line.subject, _BY_ITSELF
+        if about is None and line.heading is not None:
+            about, sure = _heading(line.heading, spots), _BY_HEADING
+        if about is None:
+            about, sure = subject, _BY_TITLE
+        if about is None:
+            continue
+        whole = short.whole(about).name
+        for spot in line.objects:
+            other = short.whole(spot).name
+            first, second = (whole, other) if line.key.forward else (other, whole)
+            yield Relation(first, line.key.type, second, sure)
+
+
+def _heading(heading: tuple[int, int], spots: Sequence[Spot]) -> Spot | None:
+    """What a heading names, if that is most of it."""
+    start, end = heading
+    for spot in spots:
+        if start <= spot.start and spot.end <= end and 2 * (spot.end - spot.start) > end - start:
+            return None if spot.kind == "date" else spot
+    return None

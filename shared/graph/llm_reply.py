@@ -1,0 +1,126 @@
+"""What a model says that a chunk names, held against the chunk. It is as little to be trusted as the text
+that it was made of: names are kept that stand there, and relations between such.
+"""
+
+import re
+from collections.abc import Mapping
+
+from pydantic import BaseModel, Field, ValidationError
+
+from shared.graph.name_folding import fold, folded_text, found_in
+from shared.graph.types import KINDS, MOST_LETTERS, MOST_NAMES, MOST_RELATIONS, Name, Named, Relation, is_name
+from shared.text.normalize import hides_something
+from shared.text.stemming import unspaced
+
+# Longer ones are no reply to a chunk.
+MOST_CHARACTERS = 200_000
+MOST_SURFACES = 20
+_TYPE = re.compile(r"[A-Z][A-Z_]{1,49}")
+_PARENTHESIS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*\Z")
+
+
+class SaidName(BaseModel):
+    name: str
+    kind: str = "name"
+    said: list[str] = Field(default_factory=list)
+
+
+class SaidRelation(BaseModel):
+    subject: str
+    type: str
+    object: str
+    confidence: float
+
+
+class Reply(BaseModel):
+    """What the model was asked to write."""
+
+    names: list[SaidName]
+    relations: list[SaidRelation]
+
+
+def parsed(text: str) -> Reply | None:
+    """The reply, whatever prose stands around it; None where there is none."""
+    if len(text) > MOST_CHARACTERS:
+        return None
+    for candidate in (text, text[text.find("{") : text.rfind("}") + 1]):
+        try:
+            return Reply.model_validate_json(candidate)
+        except ValidationError:
+            continue
+    return None
+
+
+def kept(reply: Reply, title: str, text: str, known: Mapping[str, str]) -> Named:
+    """Of the reply what holds. `known`: whole names by what the document writes in their place, folded."""
+    names: dict[str, Name] = {}
+    # What relations may begin and end with, folded: the title, and the kept names as the model writes them.
+    ends = {fold(title): title} if fold(title) else {}
+    places = (text, folded_text(text)), (title, folded_text(title))
+    for said in reply.names[:MOST_NAMES]:
+        shown = _shown(said.name, *places)
+        if shown is None:
+            continue
+        whole = known.get(fold(shown), shown)
+        before = names.get(fold(whole), Name(whole, "name", (), 0.0))
+        written = [_written(one, text) for one in (shown, *said.said[:MOST_SURFACES])]
+        surfaces = tuple(dict.fromkeys((*before.said, *(one for one in written if one and is_name(one)))))
+        kind = said.kind if before.kind == "name" and said.kind in KINDS else before.kind
+        weight = _weight(surfaces, text, kind, titled=fold(whole) == fold(title))
+        names[fold(whole)] = Name(before.name, kind, surfaces[:MOST_SURFACES], weight)
+        ends |= {fold(one): whole for one in (said.name, shown, whole, *surfaces)}
+    return Named(tuple(names.values()), tuple(_relations(reply, ends)))
+
+
+def _relations(reply: Reply, ends: Mapping[str, str]) -> list[Relation]:
+    best: dict[tuple[str, str, str], Relation] = {}
+    for said in reply.relations[:MOST_RELATIONS]:
+        subject, other = ends.get(fold(said.subject)), ends.get(fold(said.object))
+        if not subject or not other or fold(subject) == fold(other):
+            continue
+        # (No comparison holds of what is not a number.)
+        if not _TYPE.fullmatch(said.type) or not 0 < said.confidence <= 1:
+            continue
+        key = (fold(subject), said.type, fold(other))
+        if key not in best or best[key].confidence < said.confidence:
+            best[key] = Relation(subject, said.type, other, said.confidence)
+    return list(best.values())
+
+
+def _shown(name: str, *places: tuple[str, str]) -> str | None:
+    """The name as the text writes it, or as its title does; None where it stands in neither."""
+    plain = " ".join(_PARENTHESIS.sub("", name).split())
+    if not is_name(plain):
+        return None
+    for text, folded in places:
+        if written := _written(name, text) or _written(plain, text):
+            return written
+        # With other accents or punctuation.
+        if found_in(plain, folded) and not hides_something(plain) and plain.isprintable():
+            return plain
+    return None
+
+
+def _written(name: str, text: str) -> str | None:
+    """Where it stands in the text by itself, but for case and line ends: as it stands there."""
+    if not 0 < len(name) <= MOST_LETTERS:
+        return None
+    found = _pattern(name).search(text)
+    return " ".join(found[0].split()) if found else None
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    words = r"\s+".join(map(re.escape, name.split())) or r"(?!)"
+    apart = words if unspaced(name) else rf"(?<![^\W_]){words}(?![^\W_])"
+    return re.compile(apart, re.IGNORECASE)
+
+
+def _weight(surfaces: tuple[str, ...], text: str, kind: str, *, titled: bool) -> float:
+    """As the rules weigh: the title most; then what is said early and often; dates little."""
+    if titled:
+        return 1.0
+    places = [found.start() for one in surfaces for found in _pattern(one).finditer(text)]
+    if not places:
+        return 0.3
+    early = 0.2 if min(places) < 200 else 0.1 * (min(places) < 600)
+    return (0.3 + early + 0.1 * min(3, len(places) - 1)) * (0.4 if kind == "date" else 1.0)

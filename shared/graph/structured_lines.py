@@ -1,0 +1,181 @@
+"""Lines that say a relation without a sentence: Owner: X, dependsOn lists, rows of tables, CODEOWNERS.
+
+They are about what their block or their row names, or else about the nearest heading, or the title.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shared.graph.entity_types import kind_of, kind_of_identifier
+from shared.graph.identifier_entities import marks_of
+from shared.graph.mentions import HIDDEN, Spot
+from shared.graph.relation_keys import SUBJECTS, Key, key_of, spelled
+from shared.graph.stopwords import COMMON
+from shared.graph.types import is_name
+
+_KEYED = re.compile(
+    r"[ \t>*-]{0,12}(?:\*\*|__)?(?P<key>[^\W\d_][\w -]{1,28}?)(?:\*\*|__)?[ \t]{0,4}[:=](?:\*\*|__)?"
+    r"(?P<value>[ \t][^\n]*|)$"
+)
+_ITEM = re.compile(r"[ \t]{0,12}[-*][ \t]+(?P<value>[^\n:]{2,80})$")
+_HEADING = re.compile(r"#{1,6}[ \t]+(?P<text>[^\n]{2,120})$")
+_OWNED = re.compile(
+    r"(?P<path>(?=\S*[/*.])[/*.\w][^\s#@]{0,120})[ \t]+"
+    r"(?P<owners>(?:[\w.+-]{0,64}@[\w./-]{1,80}\w[ \t]*){1,8})$"
+)
+_RULE = re.compile(r"\|?[ \t:|-]*-{2,}[ \t:|-]*$")
+_PARTED = re.compile(r"(?:,| and |;| und | et | y |\s/\s|<br>)")
+_ENDS = re.compile(r"\.\s|\s#|\s—|\s\(|\s–")
+_WORD = re.compile(r"[^\s]+")
+_LONGEST = 400
+_NOBODY = frozenset("none null unknown tbd tba todo true false yes no open pending various all".split())  # noqa: SIM905
+# A single small word may be the name of these.
+_PLAIN = frozenset({"OWNED_BY", "DEPENDS_ON", "PART_OF", "REPORTS_TO"})
+_TRIM = " \t\"'`[]{}*_“”<>|"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a line says. Without a subject it is about `heading`, text[start:end], or about the title."""
+
+    key: Key
+    subject: Spot | None
+    heading: tuple[int, int] | None
+    objects: tuple[Spot, ...]
+
+
+def lines_of(text: str) -> list[Told]:
+    if ":" not in text and "|" not in text and "=" not in text and "@" not in text:
+        return []
+    return [*_Lines().read(text)]
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._heading: tuple[int, int] | None = None
+        self._subject: Spot | None = None
+        self._open: Key | None = None
+        self._head: list[str] | None = None
+        self._before = ""
+
+    def read(self, text: str) -> Iterator[Told]:
+        start = 0
+        for line in text.split("\n"):
+            if len(line) <= _LONGEST:
+                yield from self._line(line, start)
+            self._before = line
+            start += len(line) + 1
+
+    def _line(self, line: str, start: int) -> Iterator[Told]:
+        if not line.strip():
+            self._subject = self._open = self._head = None
+        elif (heading := _HEADING.match(line)) is not None:
+            self._heading = (start + heading.start("text"), start + heading.end("text"))
+            self._subject = None
+        elif line.count("|") > 1:
+            yield from self._row(line, start)
+        elif (keyed := _KEYED.match(line)) is not None:
+            yield from self._keyed(keyed, start)
+        elif self._open is not None and (item := _ITEM.match(line)) is not None:
+            yield from self._told(self._open, _items(item["value"], start + item.start("value"), self._open))
+        elif (owned := _OWNED.match(line)) is not None:
+            path = Spot(start, start + owned.end("path"), owned["path"], "identifier")
+            owners = tuple(
+                _owner(one, start + owned.start("owners")) for one in _WORD.finditer(owned["owners"])
+            )
+            yield Told(Key("OWNED_BY"), path if is_name(path.name) else None, None, owners)
+
+    def _keyed(self, keyed: re.Match[str], start: int) -> Iterator[Told]:
+        said, value = keyed["key"], keyed["value"]
+        key = key_of(said)
+        if key is not None:
+            self._open = None if value.strip() else key
+            yield from self._told(key, _items(value, start + keyed.start("value"), key))
+            return
+        self._open = None
+        if spelled(said) in SUBJECTS and (
+            items := _items(value, start + keyed.start("value"), Key("OWNED_BY"))
+        ):
+            self._subject = items[0]
+
+    def _told(self, key: Key, objects: tuple[Spot, ...]) -> Iterator[Told]:
+        if objects:
+            yield Told(key, self._subject, None if self._subject else self._heading, objects)
+
+    def _row(self, line: str, start: int) -> Iterator[Told]:
+        if _RULE.match(line):
+            cells = [cell for _, cell in _cells(self._before)]
+            self._head = cells if any(map(key_of, cells)) else None
+            return
+        if self._head is None:
+            return
+        cells_of_row = [*_cells(line)]
+        keys = [key_of(cell) for cell in self._head]
+        of = next((place for place, key in enumerate(keys) if key is None), None)
+        if of is None or of >= len(cells_of_row):
+            return
+        place, cell = cells_of_row[of]
+        subject = _items(cell, start + place, Key("OWNED_BY"))
+        for key, (place, cell) in zip(keys, cells_of_row, strict=False):
+            if key is not None and len(subject) == 1 and (objects := _items(cell, start + place, key)):
+                yield Told(key, subject[0], None, objects)
+
+
+def _owner(said: re.Match[str], start: int) -> Spot:
+    kind = "email" if said[0][0] != "@" else "team" if "/" in said[0] else "person"
+    return Spot(start + said.start(), start + said.end(), said[0], kind)
+
+
+def _cells(line: str) -> Iterator[tuple[int, str]]:
+    start = len(line) - len(line.lstrip())
+    if line.strip().startswith("|"):
+        start += 1
+    for cell in line[start:].rstrip().removesuffix("|").split("|"):
+        yield start, cell
+        start += len(cell) + 1
+
+
+def _items(value: str, start: int, key: Key) -> tuple[Spot, ...]:
+    """The names in a value, as far as it reads like names: no sentence, and nothing left open."""
+    ended = _ENDS.search(value)
+    value = value[: ended.start()] if ended else value
+    found: list[Spot] = []
+    reached = 0
+    for part in [*_PARTED.finditer(value), None]:
+        end = part.start() if part else len(value)
+        piece = value[reached:end]
+        name = piece.strip(_TRIM).rstrip(".")
+        begin = start + reached + piece.find(name)
+        if name and (spot := _item(name, begin, key)) is not None:
+            found.append(spot)
+        reached = part.end() if part else end
+    if len({" " in spot.name for spot in found}) > 1:
+        # Owner: Rosa Keane, accounts. The small word says more of her.
+        found = [spot for spot in found if not spot.name.islower() or spot.kind != "name"]
+    return tuple(found[:50])
+
+
+def _item(name: str, start: int, key: Key) -> Spot | None:
+    words = name.split()
+    if HIDDEN in name or not is_name(name) or len(words) > 5 or name.lower() in _NOBODY:
+        return None
+    marks = [mark for mark in marks_of(name) if mark.name == name]
+    if marks:
+        return Spot(start, start + len(name), name, marks[0].kind)
+    cased = [word for word in words if word[0].isalpha() and word[0] != word[0].swapcase()]
+    small = [word for word in cased if word[0].islower()]
+    if small and words[0] in COMMON:
+        return None
+    if len(words) == 1 and small and key.type not in _PLAIN:
+        return None
+    if (
+        len(words) > 1
+        and len(small) > len(cased) // 2
+        and words[-1].lower() not in {"team", "squad", "service"}
+    ):
+        return None
+    kind = kind_of(name)
+    if kind == "name" and len(words) == 1 and small:
+        kind = kind_of_identifier(name) if "-" in name or "_" in name else "name"
+    return Spot(start, start + len(name), name, kind)

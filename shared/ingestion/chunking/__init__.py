@@ -1,0 +1,3 @@
+"""Chunking: boundaries of a text by its structure, type and language, and packing into chunks. Imports
+text.
+"""

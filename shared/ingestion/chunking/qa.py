@@ -1,0 +1,40 @@
+"""Questions of interviews, examinations and lists of frequent questions, by how lines begin and end."""
+
+import re
+from collections.abc import Iterator
+
+from shared.ingestion.chunking.boundaries import Mark, Opening
+
+_BOLD = r"(?:\*\*|__)?"
+_QUESTION = re.compile(
+    rf"^[ \t]*(?P<heading>#{{1,6}} +)?(?P<said>{_BOLD}(?:Q|Question|QUESTION|Frage|Pregunta)"
+    rf"[ \t]?[0-9]{{0,4}}[ \t]?[:.)]{_BOLD}[ \t]*\S.*)$"
+    rf"|^[ \t]*{_BOLD}\(?[0-9]{{1,4}}[.)][ \t]+\S.*\?{_BOLD}[ \t]*$"
+    r"|^(?P<title>#{1,6} +\S.*\?[ \t*_#]*)$"
+    r"|^(?P<bold>\*\*[^*\n]+\?\*\*[ \t]*)$",
+    re.MULTILINE,
+)
+# On a line of its own, or behind its question.
+_ANSWER = re.compile(
+    rf"(?:^|[ \t]){_BOLD}(?:A|Answer|ANSWER|Antwort|Respuesta)[ \t]?[0-9]{{0,4}}[ \t]?[:.)]{_BOLD}[ \t]"
+)
+_ANSWERS = re.compile(_ANSWER.pattern.replace("(?:^|[ \t])", r"^[ \t]*"), re.MULTILINE)
+
+
+def questions(text: str) -> list[Mark]:
+    return list(_questions(text))
+
+
+def answers(text: str) -> int:
+    """How many lines say that they are one."""
+    return sum(1 for _ in _ANSWERS.finditer(text))
+
+
+def _questions(text: str) -> Iterator[Mark]:
+    for found in _QUESTION.finditer(text):
+        line = found.group()
+        start = found.start() + len(line) - len(line.lstrip())
+        answer = _ANSWER.search(text, start + 1, found.end())
+        shown = text[start : answer.start() if answer else found.end()].rstrip()
+        heading = (found["heading"] or found["title"]) is not None
+        yield Mark(start, start + len(shown), Opening.ALWAYS, alone=heading, asks=True)

@@ -1,0 +1,72 @@
+"""A file's bytes to Markdown: texts are read here, sound is written down by a service, and everything else is
+read apart (sandbox.py)."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shared.errors import UnreadableDocument, UnsupportedFileType
+from shared.ingestion.file_type import TEXTS, kind_of
+from shared.ingestion.parsers.base import MAX_CHARACTERS, decoded, too_large
+from shared.ingestion.parsers.ocr import is_readable
+from shared.ingestion.sandbox import read_apart
+from shared.models.transcription import Transcriber
+from shared.text.normalize import clean, clean_line, shows_nothing
+
+BETWEEN_PARTS = "\n\n"
+_HEADING = re.compile(r"\s*# +(\S.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A document's text without anything invisible, as what it was read, what it calls itself, and where its
+    pages begin: (character, number), in order."""
+
+    text: str
+    kind: str
+    title: str | None = None
+    pages: tuple[tuple[int, int], ...] = ()
+
+
+def convert(
+    data: bytes, filename: str | None, content_type: str | None, transcriber: Transcriber | None = None
+) -> Converted:
+    """Sound and film are read where there is a `transcriber`, pictures where tesseract is installed.
+
+    Raises UnsupportedFileType for what is not read here, UnreadableDocument for what is not what it seems,
+    and for what has no text."""
+    if not data.strip():
+        raise UnreadableDocument("The file is empty.", code="empty_file")
+    kind = kind_of(data, filename, content_type)
+    if kind in TEXTS:
+        text = decoded(data)
+        if len(text) > MAX_CHARACTERS:
+            raise too_large()
+        heading = _HEADING.match(text) if kind == "markdown" else None
+        return _joined(kind, [(None, text)], heading[1] if heading else "")
+    if kind == "sound":
+        if transcriber is None:
+            raise UnsupportedFileType("Sound and film are read where RAG_TRANSCRIPTION_KEY is set.")
+        return _joined(kind, [(None, transcriber.text(data, filename or "sound"))], "")
+    if kind == "picture" and not is_readable():
+        raise UnsupportedFileType("Pictures are read where tesseract is installed.")
+    said = read_apart(kind, data)
+    return _joined(kind, said["parts"], said["title"] or "")
+
+
+def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> Converted:
+    texts, pages, length = [], [], 0
+    for number, part in parts:
+        text = clean(part).strip("\n")
+        if shows_nothing(text):
+            continue
+        if number is not None:
+            pages.append((length, number))
+        texts.append(text)
+        length += len(text) + len(BETWEEN_PARTS)
+    if not texts:
+        raise UnreadableDocument("There is no text in the file.", code="empty_file")
+    title = clean_line(title)[:512]
+    return Converted(
+        BETWEEN_PARTS.join(texts), kind, None if shows_nothing(title) else title, tuple(pages)
+    )  # fmt: skip

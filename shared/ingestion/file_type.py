@@ -1,0 +1,132 @@
+"""What a file is. Its bytes say so; names and content types are only believed of texts, which all look
+alike. One that nobody knows by its name is a text if it looks like one."""
+
+import re
+from pathlib import PurePath
+
+from shared.errors import UnreadableDocument, UnsupportedFileType
+from shared.ingestion.parsers.base import is_text
+
+# By the end of a name, and by what it was sent as.
+EXTENSIONS = {
+    ".txt": "text", ".text": "text", ".log": "text", ".md": "markdown", ".markdown": "markdown",
+    ".csv": "csv", ".tsv": "csv", ".json": "json", ".ipynb": "json", ".html": "html", ".htm": "html",
+    ".xhtml": "html", ".xml": "xml", ".svg": "xml", ".pdf": "pdf",
+    ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".epub": "epub",
+}  # fmt: skip
+# Code, by the language that says how it is cut; of other languages it is text.
+LANGUAGES = {
+    ".py": "python", ".js": "javascript", ".mjs": "javascript", ".jsx": "javascript", ".ts": "typescript",
+    ".tsx": "tsx", ".java": "java", ".go": "go", ".rs": "rust", ".c": "c", ".h": "c", ".cc": "cpp",
+    ".cpp": "cpp", ".hpp": "cpp", ".cs": "csharp", ".rb": "ruby", ".php": "php", ".sh": "bash", ".css": "css",
+}  # fmt: skip
+EXTENSIONS |= dict.fromkeys(LANGUAGES, "code") | dict.fromkeys((".sql", ".kt", ".swift", ".scala"), "text")
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+CONTENT_TYPES = {
+    "text/plain": "text",
+    "text/markdown": "markdown",
+    "text/x-markdown": "markdown",
+    "text/csv": "csv",
+    "text/tab-separated-values": "csv",
+    "application/json": "json",
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "text/xml": "xml",
+    "application/xml": "xml",
+    "image/svg+xml": "xml",
+    "application/pdf": "pdf",
+    f"{_OFFICE}wordprocessingml.document": "docx",
+    f"{_OFFICE}presentationml.presentation": "pptx",
+    f"{_OFFICE}spreadsheetml.sheet": "xlsx",
+    "application/epub+zip": "epub",
+}
+# Those that all look alike; and those whose bytes say what they are, where of the others only a name does.
+TEXTS = {"text", "code", "markdown"}
+SELF_EVIDENT = {"pdf", "docx", "pptx", "xlsx", "epub"}
+# What an archive of that kind has in it.
+MEMBERS = {
+    b"META-INF/container.xml": "epub",
+    b"word/document.xml": "docx",
+    b"ppt/presentation.xml": "pptx",
+    b"xl/workbook.xml": "xlsx",
+}
+# How files begin that are not read here, whatever they are called, and what may be done about it.
+BEGINNINGS = {
+    b"\xd0\xcf\x11\xe0": "an old Office file, or one with a password: save it as DOCX, PPTX or XLSX without",
+    b"\x1f\x8b": "an archive: bring what is in it",
+    b"{\\rtf": "an RTF file: save it as DOCX",
+}
+# Names of such files, which need not be brought to be refused.
+_OLD, _ARCHIVE = BEGINNINGS[b"\xd0\xcf\x11\xe0"], BEGINNINGS[b"\x1f\x8b"]
+UNREADABLE = (
+    dict.fromkeys((".doc", ".xls", ".ppt"), _OLD)
+    | dict.fromkeys((".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".tar", ".7z", ".rar"), _ARCHIVE)
+    | {".rtf": BEGINNINGS[b"{\\rtf"]}
+    | dict.fromkeys((".exe", ".dll", ".iso", ".dmg", ".msi"), "no document")
+)
+# Pictures, sound and film: how they begin, and what stands a little behind that.
+PICTURES = re.compile(
+    rb"\x89PNG|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|RIFF.{4}WEBP|\0\0.{2}ftyp(heic|mif1|avif)", re.DOTALL
+)
+SOUNDS = re.compile(
+    rb"ID3[\x02-\x04]|\xff[\xfb\xf3\xf2]|OggS\0|fLaC\0|\x1aE\xdf\xa3|\0\0\x01\xba|RIFF.{4}(WAVE|AVI )"
+    rb"|\0\0.{2}ftyp",
+    re.DOTALL,
+)
+_PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html)[\s>]", re.IGNORECASE)
+SUPPORTED = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV, JSON, Markdown, code and plain text"
+
+
+def language_of_file(filename: str | None) -> str | None:
+    """Of code, by the end of its name."""
+    return LANGUAGES.get(PurePath(filename or "").suffix.lower())
+
+
+def require_readable(filename: str) -> None:
+    """Raises UnsupportedFileType for a name of files that are surely not read here. Of most names only the
+    bytes will tell."""
+    if known := UNREADABLE.get(PurePath(filename).suffix.lower()):
+        raise _unreadable(known)
+
+
+def kind_of(data: bytes, filename: str | None, content_type: str | None) -> str:
+    """A name of EXTENSIONS, or `picture`, or `sound`. Raises UnsupportedFileType for every other kind,
+    UnreadableDocument for what is less than its name says."""
+    declared = (content_type or "").partition(";")[0].strip().lower()
+    named = EXTENSIONS.get(PurePath(filename or "").suffix.lower()) or CONTENT_TYPES.get(declared)
+    if data.startswith(b"%PDF-") or (named == "pdf" and b"%PDF-" in data[:1024]):
+        return "pdf"
+    if data.startswith(b"PK\x03\x04"):
+        return _of_archive(data)
+    if PICTURES.match(data):
+        return "picture"
+    if SOUNDS.match(data):
+        return "sound"
+    for beginning, name in BEGINNINGS.items():
+        if data.startswith(beginning):
+            raise _unreadable(name)
+    if named in SELF_EVIDENT:
+        raise UnreadableDocument(f"This is not a whole {named.upper()} file, whatever it is called.")
+    return named or _of_no_known_name(data, filename or "")
+
+
+def _of_no_known_name(data: bytes, filename: str) -> str:
+    require_readable(filename)
+    if _PAGE.match(data):
+        return "html"
+    if not is_text(data):
+        raise UnsupportedFileType(f"What is read here is {SUPPORTED}; this is no text in UTF-8 or UTF-16.")
+    return "text"
+
+
+def _of_archive(data: bytes) -> str:
+    # Names stand in an archive as they are. Opening it is its reader's: there may be half a million.
+    found = next((kind for member, kind in MEMBERS.items() if member in data), None)
+    if found is None:
+        message = f"This is an archive: bring what is in it. What is read here is {SUPPORTED}."
+        raise UnsupportedFileType(message)
+    return found
+
+
+def _unreadable(what: str) -> UnsupportedFileType:
+    return UnsupportedFileType(f"This is {what}. What is read here is {SUPPORTED}.")

@@ -1,0 +1,267 @@
+"""The write half of the core: text in; cleaned, chunked, embedded, and stored in one transaction.
+
+Every API that takes documents calls this. It writes as the caller, so row security checks every row.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.errors import InvalidRequest, about
+from shared.ingestion.chunking.outline import Outline
+from shared.ingestion.chunking.packer import Chunk
+from shared.ingestion.chunking.passages import passages_of, rows_of
+from shared.ingestion.chunking.splitters import headings
+from shared.ingestion.chunking.strategy import Plan
+from shared.ingestion.entity_rows import is_graphed, names_of
+from shared.ingestion.metadata_fields import Fields
+from shared.models.chunk_limits import configured
+from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
+from shared.text.normalize import clean, clean_line, shows_nothing
+from shared.types import Acting, Principal
+
+# How many chunks travel in one call, unless a document has more: a megabyte or two.
+CHUNKS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """A document to store.
+
+    With an `external_id` it replaces what was stored under that name before; a private and a shared one of
+    the same name are two. A private document is seen by its owner and the org's admins. A `uri` is http(s).
+    Of many that are stored together none says an org: it is the caller's only one, or the one that their
+    token says.
+    """
+
+    org_id: str | None
+    title: str
+    text: str
+    external_id: str | None = None
+    collection: str = "default"
+    private: bool = False
+    source_type: str | None = None
+    uri: str | None = None
+    lang: str | None = None
+    occurred_at: datetime | None = None
+    origin: str | None = None
+    author: str | None = None
+    state: str | None = None
+    labels: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def with_fields_of_metadata(self) -> "NewDocument":
+        """Fields that are not set take what metadata says of them."""
+        said = Fields.of(self.metadata)
+        return replace(self, **{name: getattr(self, name) or value for name, value in said.named().items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of a document."""
+
+    document_id: str
+    replaced: bool
+    chunks: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Stored":
+        return cls(row["document_id"], row["replaced"], row["chunk_count"])
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How a collection's documents are cut into chunks, in tokens; None: as the embedder likes it. And
+    whether they are read for names."""
+
+    size: int | None = None
+    overlap: int | None = None
+    graphed: bool = True
+
+    @classmethod
+    def of_home(cls, home: Mapping[str, Any] | None) -> "Cut":
+        """As the collection says; of one that is new nobody has said anything."""
+        if home is None:
+            return cls()
+        return cls(*configured(home["config"], home["id"]), is_graphed(home["config"]))
+
+
+UNSAID = Cut()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Bounds of an ingestion that a client waits for. `admit` takes bytes of text and raises RateLimited;
+    `require_client` raises ClientLeft. Both before anything is stored."""
+
+    admit: Callable[[int], None]
+    require_client: Callable[[], None]
+
+
+UNGUARDED = Guard(lambda _: None, lambda: None)
+
+
+def ingest(database: Database, embedder: Embedder, caller: Principal, document: NewDocument) -> Stored:
+    """Store a document, or replace the one of the same external_id; searchable when this returns.
+
+    Raises InvalidRequest for a text with nothing to read or code in no known language, NotFound for an org
+    that is not the caller's, EmbeddingFailed, or another RagError; whatever it raises, what was there before
+    is untouched.
+    """
+    (row,) = prepared(embedder, [document])
+    chunks = row.pop("chunks")
+    own = {"org_id": document.org_id, "collection": document.collection}
+    arguments = {"document": {**row, **own}, "chunks": chunks}
+    (stored,) = database.call(caller, "rag_put_document", arguments, patient=True)
+    return Stored.of(stored)
+
+
+def ingest_many(
+    database: Database,
+    embedder: Embedder,
+    caller: Acting,
+    collection: str,
+    documents: Sequence[NewDocument],
+    *,
+    cut: Cut = UNSAID,
+    only_present: bool = False,
+    guard: Guard = UNGUARDED,
+) -> list[Stored | None]:
+    """The same for many of different external_ids, in the one collection of the caller's only org, or of the
+    one that their token says; what became of each, in order. The collection is made when it is new. With
+    `only_present` those that are not there yet are passed over, and None; no collection is NotFound.
+
+    They are stored by hundreds, each hundred or none of it: after an error the first ones may be in place.
+    The guard raises before anything is stored.
+    """
+    rows = prepared(embedder, documents, cut, guard)
+    return store_many(database, caller, collection, rows, only_present=only_present)
+
+
+def store_many(
+    database: Database,
+    caller: Acting,
+    collection: str,
+    rows: Sequence[dict[str, Any]],
+    *,
+    only_present: bool = False,
+) -> list[Stored | None]:
+    """The second half of ingest_many, for documents that are prepared."""
+    stored: list[Stored | None] = []
+    for together in _by_chunks(rows) or [[]]:
+        arguments = {"collection": collection, "documents": together, "only_present": only_present}
+        with about(name=collection):
+            rows_stored = database.call(caller, "rag_put_documents", arguments, patient=True)
+        found = {row["place"]: Stored.of(row) for row in rows_stored}
+        stored += [found.get(place) for place in range(1, len(together) + 1)]
+    return stored
+
+
+def prepared(
+    embedder: Embedder, documents: Sequence[NewDocument], cut: Cut = UNSAID, guard: Guard = UNGUARDED
+) -> list[dict[str, Any]]:
+    """The documents as the database takes them, each with its chunks; all of them are embedded together.
+    Raises InvalidRequest, saying which one, EmbeddingFailed, and the guard's errors."""
+    guard.admit(sum(len(document.text.encode("utf-8", "surrogatepass")) for document in documents))
+    made = []
+    for number, document in enumerate(documents):
+        guard.require_client()
+        made.append(_Prepared.of(embedder, document, number, cut, guard.require_client))
+    passages = [passage for one in made for passage in one.passages]
+    vectors = _embedded(embedder, passages, guard.require_client)
+    return [
+        {
+            **one.row,
+            "chunks": rows_of(one.chunks, list(islice(vectors, len(one.chunks))), one.outline, one.named),
+        }
+        for one in made
+    ]
+
+
+def _embedded(
+    embedder: Embedder, passages: Sequence[str], require_client: Callable[[], None]
+) -> Iterator[list[float]]:
+    vectors: list[list[float]] = []
+    for start in range(0, len(passages), EMBEDDED_AT_ONCE):
+        require_client()
+        vectors += embed(embedder, passages[start : start + EMBEDDED_AT_ONCE])
+    require_client()
+    return iter(vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A document that has been read and cut, and is to be embedded."""
+
+    row: dict[str, Any]
+    chunks: list[Chunk]
+    passages: list[str]
+    outline: Outline
+    named: list[dict[str, Any]] | None
+
+    @classmethod
+    def of(
+        cls, embedder: Embedder, document: NewDocument, number: int, cut: Cut, check: Callable[[], None]
+    ) -> "_Prepared":
+        document = document.with_fields_of_metadata()
+        text, title = clean(document.text), clean_line(document.title)
+        if shows_nothing(title) or shows_nothing(text):
+            raise InvalidRequest("A document needs a title and some text.", details={"document": number})
+        # By what is said of it alone: how well documents are found was measured so.
+        with about(document=number):
+            plan = Plan.of(document.metadata)
+            chunks, passages, _ = passages_of(
+                embedder,
+                title,
+                text,
+                document.lang,
+                size=cut.size,
+                overlap=cut.overlap,
+                plan=plan,
+                check=check,
+            )
+        row = {
+            "external_id": document.external_id,
+            "private": document.private,
+            "source_type": document.source_type or "doc",
+            "title": title,
+            "uri": document.uri,
+            "lang": document.lang,
+            "occurred_at": document.occurred_at.isoformat() if document.occurred_at else None,
+            "origin": document.origin,
+            "author": document.author,
+            "state": document.state,
+            "labels": document.labels,
+            "metadata": document.metadata,
+            "content": text,
+            "embedding_model": embedder.model,
+        }
+        named = names_of(title, [item.text for item in chunks], check) if cut.graphed else None
+        return cls(row, chunks, passages, Outline(text, headings=headings(text, plan)), named)
+
+
+def content_hash(text: str) -> str:
+    """The SHA-256 of a text that has been cleaned."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _by_chunks(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """In order, as many at once as have some hundred chunks together."""
+    groups: list[list[dict[str, Any]]] = []
+    room = 0
+    for row in rows:
+        if len(row["chunks"]) > room or not groups:
+            groups.append([])
+            room = CHUNKS_AT_ONCE
+        groups[-1].append(row)
+        room -= len(row["chunks"])
+    return groups
+
+
+def delete(database: Database, caller: Principal, document_id: str) -> bool:
+    """Delete a document and its chunks at once; False when the caller has no such document."""
+    return bool(database.call(caller, "rag_delete_document", {"document_id": document_id}))

@@ -1,0 +1,165 @@
+"""Jobs, as the worker sees them: claimed under a role that sees jobs alone, each then done in the name of who
+brought the document, with a token that names the job's lease. Whatever happens to a worker, its leases run
+out and others go on.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from shared.access.token_signer import Signer, the_worker
+from shared.clients.postgrest import Database
+from shared.errors import Conflict, DatabaseBusy, RagError
+from shared.types import Principal
+
+log = logging.getLogger("rag")
+LEASE_SECONDS = 300
+# After which all leases are renewed, at the next opportunity.
+RENEWED_AFTER = 60
+ATTEMPTS = 12
+# Before the next attempt, in seconds: doubled each time.
+FIRST_PAUSE = 2
+LONGEST_PAUSE = 600
+# Before a job is claimed again that met another transaction's lock, which is no attempt.
+BUSY_PAUSE = 5
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What was claimed, and who holds it."""
+
+    id: str
+    org_id: str
+    user_id: str
+    lease: str = field(repr=False)
+    attempts: int = 1
+    # It is done for somebody else, as only an admin of the org may.
+    as_admin: bool = False
+
+    @property
+    def pause(self) -> int | None:
+        """Seconds until the next attempt; None when this was the last."""
+        return None if self.attempts >= ATTEMPTS else min(LONGEST_PAUSE, FIRST_PAUSE * 2**self.attempts)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of the jobs of one round."""
+
+    claimed: int = 0
+    completed: int = 0
+    failed: int = 0
+    postponed: int = 0
+
+    def __add__(self, other: "Done") -> "Done":
+        return Done(
+            self.claimed + other.claimed,
+            self.completed + other.completed,
+            self.failed + other.failed,
+            self.postponed + other.postponed,
+        )
+
+
+class Jobs:
+    """What a worker asks of the database, and tells it."""
+
+    def __init__(self, database: Database, signer: Signer) -> None:
+        self._database = database
+        self._signer = signer
+
+    def claim(self, wanted: int) -> list[Job]:
+        """At most so many, leased. Raises a RagError."""
+        rows = self.claimed("rag_claim_jobs", {"wanted": wanted, "lease_seconds": LEASE_SECONDS})
+        return [
+            Job(row["job_id"], row["org_id"], row["user_id"], row["lease"], row["attempts"], row["as_admin"])
+            for row in rows
+        ]
+
+    def claimed(self, function: str, arguments: Row) -> list[Row]:
+        """What the worker's role claims of this or another kind. Raises a RagError."""
+        return list(self._database.call(the_worker(self._signer), function, arguments))
+
+    def call(self, job: Job, function: str, arguments: Row) -> Any:
+        """A call in the name of who brought the document, with the lease."""
+        return self._database.call(self.caller(job, lease=job.lease), function, arguments, patient=True)
+
+    def caller(self, job: Job, **more: str) -> Principal:
+        """Who brought the document, with leave to write documents, and to do what `more` claims."""
+        scopes = ["documents:read", "documents:write", *(["admin"] if job.as_admin else [])]
+        claims = {"org": job.org_id, "scopes": scopes, **more}
+        return Principal(job.user_id, self._signer.token(sub=job.user_id, rag=claims))
+
+    def report(self, job: Job, step: str) -> None:
+        """What the job is at; its lease lasts from now."""
+        self.call(job, "rag_report_job", {"step": step, "lease_seconds": LEASE_SECONDS})
+
+    def give_up(self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True) -> None:
+        """Write why the job was not done, and after how many seconds it is due again; never, for None.
+        Without `is_attempt` the attempt does not count."""
+        arguments = {"code": code, "message": message[:500], "retry_seconds": pause, "is_attempt": is_attempt}
+        try:
+            self.call(job, "rag_fail_job", arguments)
+        except RagError as error:
+            # Then the lease runs out.
+            log.warning("job %s: its end could not be written (%s)", job.id, error.because)
+
+
+class Leases:
+    """Those of one round, which last as long as somebody renews them now and then."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._renewed = time.monotonic()
+
+    def keep(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
+        """Renew them if it is time to; which could not be, and why."""
+        return self.renew(jobs, step) if time.monotonic() - self._renewed > RENEWED_AFTER else {}
+
+    def renew(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
+        self._renewed = time.monotonic()
+        lost: dict[str, RagError] = {}
+        for job in jobs:
+            try:
+                self._jobs.report(job, step)
+            except RagError as error:
+                lost[job.id] = error
+        return lost
+
+
+class GivesUp(Protocol):
+    """Writes why a job was not done."""
+
+    def give_up(
+        self, job: Job, code: str, message: str, pause: int | None, is_attempt: bool = True
+    ) -> None: ...
+
+
+class Outcome:
+    """What is raised while a job is done ends that job, or puts it off, and nothing else."""
+
+    def __init__(self, jobs: GivesUp, job: Job) -> None:
+        self._jobs = jobs
+        self._job = job
+        self.became = Done()
+
+    def __enter__(self) -> "Outcome":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None, _: object) -> bool:
+        if raised is None or not isinstance(raised, Exception):
+            return False
+        error = raised if isinstance(raised, RagError) else RagError(because=type(raised).__name__)
+        log.warning("job %s: %s (%s)", self._job.id, error.code, error.because)
+        if isinstance(error, Conflict) and error.code == "lease_lost":
+            # Somebody else does it, or nobody needs it.
+            return True
+        is_attempt = not isinstance(error, DatabaseBusy)
+        # A fault of the document stays; a fault of a service, or of the settings in the database, may pass.
+        may_pass = error.status >= 500 or error.code == "unknown_embedding_model"
+        pause = BUSY_PAUSE if not is_attempt else self._job.pause if may_pass else None
+        self.became = Done(failed=1) if pause is None else Done(postponed=1)
+        self._jobs.give_up(self._job, error.code, str(error), pause, is_attempt)
+        return True

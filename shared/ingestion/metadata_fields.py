@@ -1,0 +1,84 @@
+"""The fields that searches filter by, as a document's metadata say them: so every API's filters work on
+documents that came through another."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.text.normalize import hides_something
+
+MAX_LABELS, MAX_LABEL = 100, 100
+# Which metadata values may fill a field: those that the columns take.
+_FIELDS = {
+    "source_type": re.compile(r"[A-Za-z0-9_-]{1,64}"),
+    "lang": re.compile(r"(?=.{2,35}$)[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*"),
+    "uri": re.compile(r"https?://\S{1,1990}"),
+    "url": re.compile(r"https?://\S{1,1990}"),
+    "date": re.compile(r".{10,40}"),
+    "source": re.compile(r".{1,200}"),
+    "author": re.compile(r".{1,200}"),
+    "state": re.compile(r".{1,200}"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What searches filter by besides metadata themselves."""
+
+    source_type: str | None = None
+    lang: str | None = None
+    uri: str | None = None
+    occurred_at: datetime | None = None
+    origin: str | None = None
+    author: str | None = None
+    state: str | None = None
+    labels: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> "Fields":
+        """What metadata say under the fields' names, so that every API's filters work on documents that came
+        through another. A date that cannot be read stays metadata."""
+        said = {
+            name: value
+            for name, value in metadata.items()
+            if isinstance(value, str)
+            and (field := _FIELDS.get(name))
+            and field.fullmatch(value)
+            and not hides_something(value)
+        }
+        return cls(
+            source_type=said.get("source_type"),
+            lang=said.get("lang"),
+            uri=said.get("uri") or said.get("url"),
+            occurred_at=_moment(said.get("date")),
+            origin=said.get("source"),
+            author=said.get("author"),
+            state=said.get("state"),
+            labels=_labels(metadata.get("labels")),
+        )
+
+    def named(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def _moment(date: str | None) -> datetime | None:
+    """An ISO 8601 date or timestamp, in UTC unless it says otherwise; None when it is neither."""
+    try:
+        moment = datetime.fromisoformat(date or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _labels(said: object) -> tuple[str, ...]:
+    """The labels, when all of them can be some; else they stay metadata."""
+    if not isinstance(said, list) or len(said) > MAX_LABELS:
+        return ()
+    labels = tuple(
+        label
+        for label in said
+        if isinstance(label, str) and 0 < len(label) <= MAX_LABEL and not hides_something(label)
+    )
+    return labels if len(labels) == len(said) else ()

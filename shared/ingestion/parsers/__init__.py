@@ -1,0 +1,3 @@
+"""Parsers: files to Markdown, one module for each format. Files are untrusted, so ingestion/sandbox.py
+runs parsers in a process of their own.
+"""

@@ -1,0 +1,144 @@
+"""Code: where functions, classes and blocks begin and end, by tree-sitter's grammars, which come as packages:
+nothing is fetched at run time. Of broken code, too, as far as it is whole.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from importlib import import_module
+
+from tree_sitter import Language, Node, Parser
+
+from shared.ingestion.parsers.base import Reading
+
+# The module of each grammar, and its function there.
+GRAMMARS = {
+    "bash": ("tree_sitter_bash", "language"),
+    "c": ("tree_sitter_c", "language"),
+    "cpp": ("tree_sitter_cpp", "language"),
+    "csharp": ("tree_sitter_c_sharp", "language"),
+    "css": ("tree_sitter_css", "language"),
+    "go": ("tree_sitter_go", "language"),
+    "html": ("tree_sitter_html", "language"),
+    "java": ("tree_sitter_java", "language"),
+    "javascript": ("tree_sitter_javascript", "language"),
+    "json": ("tree_sitter_json", "language"),
+    "php": ("tree_sitter_php", "language_php"),
+    "python": ("tree_sitter_python", "language"),
+    "ruby": ("tree_sitter_ruby", "language"),
+    "rust": ("tree_sitter_rust", "language"),
+    "tsx": ("tree_sitter_typescript", "language_tsx"),
+    "typescript": ("tree_sitter_typescript", "language_typescript"),
+}
+# A line of more bytes is cut between the nodes of its code as well; into a shorter node nobody looks.
+LONG_LINE = 400
+LONG_NODE = 100
+# What belongs to the next line as comments do; and what ends with a definition, to which the lines before it
+# belong.
+LEADS = {"attribute_item", "decorator"}
+WRAPPERS = {"decorated_definition", "template_declaration"}
+# What a function or class is to the end: it is not kept whole without what heads it.
+_BODY = re.compile(r"block|body|compound_statement|_list$")
+
+
+def code(data: bytes) -> Reading:
+    """Of a language's name, a line end and code in it, as JSON: "cuts" and "wholes" (grammars.Code), and
+    whether it is "broken"."""
+    name, _, source = data.partition(b"\n")
+    module, function = GRAMMARS[name.decode()]
+    language = Language(getattr(import_module(module), function)())
+    root = Parser(language).parse(source).root_node
+    wholes, cuts = _walk(root, _Rows(source))
+    places = _characters(source, [place for whole in wholes for place in whole] + cuts)
+    said = {
+        "cuts": [places[cut] for cut in cuts],
+        "wholes": [(places[start], places[end]) for start, end in wholes],
+        "broken": root.has_error,
+    }
+    return Reading([(None, json.dumps(said))])
+
+
+class _Rows:
+    """The lines of UTF-8 text, in bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.lines = data.split(b"\n")
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line) + 1)
+        self.leads: set[int] = set()
+
+    def begins(self, node: Node) -> bool:
+        """It is the first on its line."""
+        row, column = node.start_point
+        return column <= LONG_LINE and not self.lines[row][:column].strip()
+
+    def first(self, row: int) -> int:
+        """The first of the comments and the like that stand directly before the row, or the row."""
+        while row - 1 in self.leads:
+            row -= 1
+        return row
+
+    def start(self, row: int) -> int:
+        return self.starts[row]
+
+    def end(self, row: int) -> int:
+        return self.starts[row] + len(self.lines[row])
+
+    def long(self, row: int) -> bool:
+        return len(self.lines[row]) > LONG_LINE
+
+
+def _walk(root: Node, rows: _Rows) -> tuple[list[tuple[int, int]], list[int]]:
+    """Wholes and cuts in bytes. A whole begins and ends with a line, unless it stands in a long one."""
+    spans: list[tuple[int, int]] = []
+    # Of each span, the one around it; and where the first within it ends.
+    outers: list[int | None] = []
+    heads: dict[int, int] = {}
+    within: list[tuple[int, int]] = []
+    cuts: list[int] = []
+    waiting: list[tuple[Node, int | None]] = [(child, None) for child in reversed(root.children)]
+    while waiting:
+        node, outer = waiting.pop()
+        row, last = node.start_point[0], _last_row(node)
+        if ("comment" in node.type or node.type in LEADS) and rows.begins(node):
+            rows.leads.update(range(row, last + 1))
+        elif node.type in WRAPPERS:
+            rows.leads.update(range(row, node.children[-1].start_point[0]))
+        if rows.long(row) and (not cuts or node.start_byte - cuts[-1] > LONG_NODE):
+            cuts.append(node.start_byte)
+            within.append((node.start_byte, node.end_byte))
+        body = outer is not None and last >= spans[outer][1] - 1 and _BODY.search(node.type)
+        if last > row and rows.begins(node) and not body:
+            above = outer
+            while above is not None and above not in heads and last < spans[above][1]:
+                heads[above] = last
+                above = outers[above]
+            outers.append(outer)
+            outer = len(spans)
+            spans.append((row, last))
+        if last > row or node.end_byte - node.start_byte > LONG_NODE:
+            waiting += [(child, outer) for child in reversed(node.children)]
+    # What heads a class or function that is too long stays with the first thing in it, or its first line.
+    spans += [(spans[outer][0], last) for outer, last in heads.items()]
+    spans += [(row, row + 1) for row, _ in spans]
+    return within + [(rows.start(rows.first(row)), rows.end(last)) for row, last in spans], cuts
+
+
+def _last_row(node: Node) -> int:
+    """Some nodes end with the line end behind them."""
+    row, column = node.end_point
+    return max(node.start_point[0], row - (column == 0))
+
+
+def _characters(data: bytes, places: Sequence[int]) -> dict[int, int]:
+    """Of places in UTF-8 text, which character begins there."""
+    found: dict[int, int] = {}
+    if data.isascii():
+        return {place: place for place in places}
+    done = characters = 0
+    for place in sorted(set(places)):
+        characters += len(data[done:place].decode(errors="replace"))
+        done = place
+        found[place] = characters
+    return found

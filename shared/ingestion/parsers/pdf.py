@@ -1,0 +1,106 @@
+"""PDF: the text of each page, its lines joined to paragraphs again, large letters taken for headings."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from statistics import quantiles
+from typing import Any
+
+import pypdfium2
+from pypdfium2 import raw
+
+from shared.errors import UnreadableDocument
+from shared.ingestion.parsers.base import Reading, locked, own_title
+from shared.ingestion.parsers.ocr import is_readable, pages_of
+
+# A line this much larger than most of the text is a heading, if it is short.
+HEADING_SIZE, HEADING_LENGTH = 1.15, 150
+# A line at least so long, compared with the page's long lines, goes on in the next.
+FULL_LINE = 0.75
+# How pdfium marks a hyphen that only the end of the line brought.
+_SOFT_BREAK = re.compile("[\ufffe\u0002]")
+_HYPHEN = re.compile(r"(?<=[a-z])-$")
+_ITEM = re.compile(r"([-*•–▪◦‣]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,4})[.)]) ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    # Of its letters, in points; None where it cannot be told.
+    size: float | None
+
+
+def pdf(data: bytes) -> Reading:
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as refused:
+        has_password = "password" in str(refused).lower()
+        raise locked() if has_password else UnreadableDocument("This is not a whole PDF.") from None
+    pages = [_lines(page) for page in document]
+    if not any(pages):
+        if not is_readable():
+            raise UnreadableDocument(
+                "The PDF has no text, only pictures of it, which are read where tesseract is installed.",
+                code="no_text",
+            )
+        pages = [
+            [_Line(line, None) for line in text.splitlines() if line.strip()] for text in pages_of(document)
+        ]
+    levels = _heading_levels(chain.from_iterable(pages))
+    title = own_title(document.get_metadata_dict().get("Title") or "")
+    parts: list[tuple[int | None, str]] = [
+        (number, _paragraphs(lines, levels)) for number, lines in enumerate(pages, 1)
+    ]
+    return Reading(parts, title)
+
+
+def _lines(page: Any) -> list[_Line]:
+    textpage = page.get_textpage()
+    text = textpage.get_text_range()
+    # Only where every character has its place is the n-th of the text the n-th of the page.
+    told = len(text) == textpage.count_chars()
+    lines, start = [], 0
+    for line in text.split("\r\n"):
+        if line.strip():
+            first = start + len(line) - len(line.lstrip())
+            size = raw.FPDFText_GetFontSize(textpage.raw, first) if told else None
+            lines.append(_Line(line.strip(), size and round(size, 1)))
+        start += len(line) + 2
+    textpage.close()
+    page.close()
+    return lines
+
+
+def _heading_levels(lines: Iterable[_Line]) -> dict[float, int]:
+    """How deep a heading in letters of that size is: the largest is the first."""
+    letters: Counter[float] = Counter()
+    for line in lines:
+        if line.size:
+            letters[line.size] += len(line.text)
+    if not letters:
+        return {}
+    usual = letters.most_common(1)[0][0]
+    larger = sorted((size for size in letters if size >= HEADING_SIZE * usual), reverse=True)
+    return {size: min(place, 6) for place, size in enumerate(larger, 1)}
+
+
+def _paragraphs(lines: list[_Line], levels: dict[float, int]) -> str:
+    """Lines that the page's width had broken are one again."""
+    lengths = [len(line.text) for line in lines]
+    full = FULL_LINE * (quantiles(lengths, n=10)[-1] if len(lengths) > 1 else sum(lengths))
+    made: list[str] = []
+    goes_on = False
+    for line in lines:
+        text = _SOFT_BREAK.sub("", line.text)
+        level = levels.get(line.size or 0) if len(text) <= HEADING_LENGTH else None
+        if level:
+            made.append(f"\n{'#' * level} {text}\n")
+        elif goes_on and not _ITEM.match(text):
+            hyphen = _HYPHEN.search(made[-1]) and text[:1].islower()
+            made[-1] = f"{made[-1][:-1]}{text}" if hyphen else f"{made[-1]} {text}"
+        else:
+            made.append(text)
+        goes_on = not level and len(line.text) >= full
+    return "\n".join(made)

@@ -1,0 +1,55 @@
+"""Removal of what no document uses: objects of Storage, and collections that members deleted.
+
+An object (sql/29_removals.sql) is deleted by a token that names it and nothing else: its user may have left.
+A collection that a member deleted stays as long as private documents are in it (sql/21_documents.sql).
+"""
+
+import logging
+import time
+
+from shared.access.token_signer import CALL_SECONDS, Signer, the_worker
+from shared.clients.postgrest import Database
+from shared.clients.supabase_storage import Storage
+from shared.errors import RagError
+from shared.types import Principal
+
+log = logging.getLogger("rag")
+AT_ONCE = 20
+# After which the rest is the next call's: so long, or so many in a row that could not be deleted.
+SECONDS, FAILURES = 15.0, 3
+
+
+def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
+    """How many went. What could not be deleted or claimed is due again later, and the log says so."""
+    removed, failed, until = 0, 0, time.monotonic() + SECONDS
+    try:
+        while rows := database.call(the_worker(signer), "rag_claim_removals", {"wanted": AT_ONCE}):
+            for row in rows:
+                if failed == FAILURES or time.monotonic() > until:
+                    return removed
+                if _is_removed(database, signer, storage, row["org_id"], row["path"]):
+                    removed, failed = removed + 1, 0
+                else:
+                    failed += 1
+    except RagError as error:
+        log.warning("nothing was removed: %s (%s)", error.code, error.because)
+    return removed
+
+
+def remove_deleted_collections(database: Database, signer: Signer) -> None:
+    """Remove the deleted collections that have no document. A failure is logged; the next call repeats."""
+    try:
+        database.call(the_worker(signer), "rag_remove_deleted_collections", {}, again=True)
+    except RagError as error:
+        log.warning("deleted collections were not removed: %s (%s)", error.code, error.because)
+
+
+def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: str, path: str) -> bool:
+    token = signer.token(CALL_SECONDS, rag={"object": path})
+    try:
+        storage.remove(Principal("", token), path)
+        database.call(the_worker(signer), "rag_end_removal", {"org_id": org_id, "path": path}, again=True)
+    except RagError as error:
+        log.warning("an object could not be removed: %s (%s)", error.code, error.because)
+        return False
+    return True

@@ -1,0 +1,99 @@
+"""The worker: documents that were brought become chunks that are found.
+
+    claim (job_queue.py) -> open, fetch, convert, cut (prepare.py) -> embed -> store
+
+The passages of several documents are embedded together.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from shared.clients.ssrf_guard import Networks
+from shared.clients.supabase_storage import Storage
+from shared.errors import RagError
+from shared.ingestion.chunking.passages import rows_of
+from shared.ingestion.job_queue import Done, Job, Jobs, Leases, Outcome
+from shared.ingestion.prepare import Prepared, Preparer
+from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
+from shared.models.transcription import Transcriber
+
+# After which the rest of a round's documents is left for another: slow ones must not cost the others theirs.
+READING_SECONDS = 60
+
+
+class Worker:
+    """Holds nothing between rounds. Several at once never do a document twice."""
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        embedder: Embedder,
+        networks: Networks | None = None,
+        transcriber: Transcriber | None = None,
+        storage: Storage | None = None,
+    ) -> None:
+        self._jobs = jobs
+        self._embedder = embedder
+        self._preparer = Preparer(jobs, embedder, networks or Networks(), transcriber, storage)
+
+    def work(self, wanted: int = 8) -> Done:
+        """One round: at most so many jobs, each done, or failed with a reason, or put off. Raises a RagError
+        when nothing can be claimed."""
+        jobs = self._jobs.claim(wanted)
+        done = Done(claimed=len(jobs))
+        ready: list[Prepared] = []
+        leases = Leases(self._jobs)
+        until = time.monotonic() + READING_SECONDS
+        for place, job in enumerate(jobs):
+            if place and time.monotonic() > until:
+                done += Done(postponed=self._leave(jobs[place:]))
+                break
+            # One that is lost is noticed when its turn comes.
+            leases.keep([*(item.job for item in ready), *jobs[place:]], "converting")
+            with Outcome(self._jobs, job) as outcome:
+                ready.append(self._preparer.prepare(job))
+            done += outcome.became
+        for place, (item, vectors) in enumerate(self._embedded(ready, leases)):
+            leases.keep([later.job for later in ready[place:]], "storing")
+            with Outcome(self._jobs, item.job) as outcome:
+                if isinstance(vectors, RagError):
+                    raise vectors
+                self._store(item, vectors)
+                done += Done(completed=1)
+            done += outcome.became
+        return done
+
+    def _leave(self, jobs: Sequence[Job]) -> int:
+        """Jobs that nobody has begun are for the next round; how many."""
+        for job in jobs:
+            self._jobs.give_up(job, "left_for_later", "Other documents took too long. It is next.", 0)
+        return len(jobs)
+
+    def _embedded(
+        self, ready: Sequence[Prepared], leases: Leases
+    ) -> Iterator[tuple[Prepared, list[list[float]] | RagError]]:
+        """Each with its vectors, or with why there are none. Documents share the embedder's batches."""
+        waiting = [(item.job.id, passage) for item in ready for passage in item.passages]
+        vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in ready}
+        failed = leases.renew([item.job for item in ready], "embedding")
+        for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
+            # All of them: those whose turn comes later must not lose their leases meanwhile.
+            failed |= leases.keep([item.job for item in ready if item.job.id not in failed], "embedding")
+            turn = waiting[start : start + EMBEDDED_AT_ONCE]
+            part = [(job_id, passage) for job_id, passage in turn if job_id not in failed]
+            try:
+                found = embed(self._embedder, [passage for _, passage in part])
+            except RagError as error:
+                failed |= {job_id: error for job_id, _ in part}
+                continue
+            for (job_id, _), vector in zip(part, found, strict=True):
+                vectors[job_id].append(vector)
+        for item in ready:
+            yield item, failed.get(item.job.id) or vectors[item.job.id]
+
+    def _store(self, item: Prepared, vectors: list[list[float]]) -> None:
+        self._jobs.report(item.job, "storing")
+        took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
+        document = {**item.document, "processing_info": {**item.document["processing_info"], **took}}
+        rows = rows_of(item.chunks, vectors, item.outline, item.named)
+        self._jobs.call(item.job, "rag_complete_job", {"document": document, "chunks": rows})

@@ -1,0 +1,3 @@
+"""Models: embeddings, rerankers, chat gateway, moderation, transcription. Imports text, clients,
+observability and access.
+"""

@@ -1,0 +1,192 @@
+"""Step three: text to vectors, by whichever embedder the settings select.
+
+All vectors leave here with 1536 dimensions: shorter ones are padded with zeros, which leaves every cosine
+as it was. A wrong key is an error, never a silent fallback to the local model.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+from shared.clients.http import openai_client, pause_again, within
+from shared.config import LOCAL_MODEL, Settings
+from shared.errors import ConfigurationError, EmbeddingFailed
+from shared.models.chunk_limits import MINILM, OPENAI, Reads
+from shared.text.token_count import count_tokens
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+    from openai.types import CreateEmbeddingResponse
+
+    from shared.models.minilm import MiniLM
+
+DIMENSIONS = 1536
+# How many passages of an ingestion are embedded before its lease or client is checked again: a few seconds of
+# the local model.
+EMBEDDED_AT_ONCE = 64
+# Only these models can be asked for so many; others have their own.
+SIZED = "text-embedding-3"
+# Before a busy or broken endpoint is tried again, in seconds, unless it says how long.
+PAUSES = (0.25, 1.0)
+AGAIN = {408, 409, 429, *range(500, 600)}
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Safe to use from many threads."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def remote(self) -> bool:
+        """Whether embedding is a call to a service, which takes its time and may cost money."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """How many tokens of a text it reads at most."""
+        ...
+
+    @property
+    def passage_tokens(self) -> int:
+        """How many tokens a stored passage should have at most."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """A vector a text, in order. Raises EmbeddingFailed."""
+        ...
+
+    def count_tokens(self, text: str) -> int: ...
+
+
+class OpenAIEmbedder:
+    """Any OpenAI-compatible embeddings endpoint."""
+
+    remote = True
+    window = OPENAI.window
+    passage_tokens = OPENAI.passage_tokens
+    batch = 128
+
+    def __init__(self, client: "OpenAI", model: str, timeout_seconds: float) -> None:
+        self._client = client
+        self._seconds = timeout_seconds
+        self.model = model
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Batches of 128, each within the time-out of the settings, further tries included."""
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), self.batch):
+            with within(self._seconds):
+                vectors += self._batch(list(texts[start : start + self.batch]))
+        return vectors
+
+    def _batch(self, texts: list[str]) -> list[list[float]]:
+        from openai import OpenAIError
+
+        try:
+            answer = self._ask(texts)
+        except (OpenAIError, ValueError) as failed:
+            raise EmbeddingFailed from failed
+        try:
+            vectors = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+        except (AttributeError, TypeError) as malformed:
+            # The client hands on whatever came with a 200.
+            raise EmbeddingFailed from malformed
+        if len(vectors) != len(texts):
+            raise EmbeddingFailed
+        return vectors
+
+    def _ask(self, texts: list[str]) -> "CreateEmbeddingResponse":
+        """Busy and broken endpoints are tried twice more, as far as the time lasts. The client's own
+        retries would wait a minute where a Retry-After says so."""
+        from openai import APIConnectionError, APIStatusError, APITimeoutError
+
+        size = {"dimensions": DIMENSIONS} if self.model.startswith(SIZED) else {}
+        pauses = iter(PAUSES)
+        while True:
+            try:
+                return self._client.embeddings.create(
+                    model=self.model,
+                    input=texts,
+                    encoding_format="float",
+                    **size,  # type: ignore[arg-type]
+                )
+            except APITimeoutError:
+                raise
+            except APIConnectionError:
+                if not pause_again(pauses):
+                    raise
+            except APIStatusError as refused:
+                asked = refused.response.headers.get("retry-after", "")
+                wait = float(asked) if asked.isdecimal() else 0
+                if refused.status_code not in AGAIN or not pause_again(pauses, wait):
+                    raise
+
+    def count_tokens(self, text: str) -> int:
+        return count_tokens(text)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@cache
+def local_model() -> "MiniLM":
+    """The local model, loaded once a process, for whatever needs it. Raises ImportError or FileNotFoundError,
+    which say what is missing, where it is not installed."""
+    from shared.models.minilm import MiniLM
+
+    return MiniLM()
+
+
+def local_embedder() -> Embedder:
+    """The local model as embedder. Raises ConfigurationError where it is not installed."""
+    try:
+        return local_model()
+    except (ImportError, FileNotFoundError) as missing:
+        raise ConfigurationError(
+            f"OPENAI_API_KEY: not set, and the local embedding model is not installed ({missing})"
+        ) from missing
+
+
+def model_of(settings: Settings) -> str:
+    """The model that embeds here, told without making its embedder."""
+    return LOCAL_MODEL if settings.openai_api_key is None else settings.rag_embedding_model
+
+
+def reads_of(settings: Settings) -> Reads:
+    """How much what embeds here reads, told without making it."""
+    return MINILM if settings.openai_api_key is None else OPENAI
+
+
+def embedder_for(settings: Settings) -> Embedder:
+    """The embedder that the settings select. Raises ConfigurationError when there is none."""
+    if settings.openai_api_key is None:
+        if settings.model_fields_set & {"rag_embedding_url", "rag_embedding_model"}:
+            raise ConfigurationError(
+                "OPENAI_API_KEY: not set, but RAG_EMBEDDING_URL or RAG_EMBEDDING_MODEL is; "
+                "an endpoint that wants no key takes any"
+            )
+        return local_embedder()
+    seconds = settings.rag_embedding_timeout_seconds
+    key = settings.openai_api_key.get_secret_value()
+    client = openai_client(key, settings.rag_embedding_url, seconds)
+    return OpenAIEmbedder(client, settings.rag_embedding_model, seconds)
+
+
+def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+    """Vectors of exactly 1536 finite numbers, a vector a text. Raises EmbeddingFailed."""
+    return [padded(vector) for vector in embedder.embed(texts)]
+
+
+def padded(vector: list[float]) -> list[float]:
+    """A vector of any embedder's, or whatever came in its place, with 1536 dimensions. Raises
+    EmbeddingFailed for more of them, for what is not finite and for what has no direction."""
+    try:
+        # One pass over all of them: NaN and infinity survive a sum, and words have no size.
+        size = math.fsum(map(abs, vector))
+    except (TypeError, OverflowError):
+        raise EmbeddingFailed from None
+    if not isinstance(vector, list) or len(vector) > DIMENSIONS or not math.isfinite(size) or size == 0:
+        raise EmbeddingFailed
+    return vector + [0.0] * (DIMENSIONS - len(vector))

@@ -1,0 +1,74 @@
+"""FlashRank's cross-encoders, read from files on this machine.
+
+The package flashrank itself is not needed: it downloads models at run time and sets up logging for the whole
+process. A model is a folder as it unpacks one: an .onnx file, tokenizer.json and tokenizer_config.json.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnxruntime import InferenceSession, SessionOptions
+from tokenizers import Encoding, Tokenizer
+
+from shared.clients.http import seconds_left, within
+from shared.errors import RerankFailed
+
+# As much of a question and a passage as these models were trained on.
+WINDOW = 512
+BATCH = 8
+FILES = ("tokenizer.json", "tokenizer_config.json", "*.onnx")
+
+
+class CrossEncoder:
+    """Reads question and passage together. One serves a whole process and several threads at once."""
+
+    def __init__(self, folder: Path, timeout_seconds: float) -> None:
+        """Raises FileNotFoundError, which says what is missing and where."""
+        for name in FILES:
+            if not any(folder.glob(name)):
+                raise FileNotFoundError(f"no {name} in {folder}")
+        self.model = folder.name
+        self._seconds = timeout_seconds
+        said = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(min(WINDOW, said.get("model_max_length", WINDOW)))
+        options = SessionOptions()
+        # As with the embedder: threads that spin take processor time from everything else.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        (file, *_) = sorted(folder.glob("*.onnx"))
+        self._session = InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        self._inputs = [given.name for given in self._session.get_inputs()]
+
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        """The probability that each passage is relevant. Raises RerankFailed when the time is over."""
+        pairs = self._tokenizer.encode_batch([(query, passage) for passage in passages])
+        # Those of like length together: short ones are then not padded to the longest.
+        order = sorted(range(len(pairs)), key=lambda index: len(pairs[index].ids))
+        scores = np.zeros(len(pairs))
+        with within(self._seconds):
+            for start in range(0, len(order), BATCH):
+                if seconds_left() <= 0:
+                    raise RerankFailed(because="time-out")
+                batch = order[start : start + BATCH]
+                scores[batch] = self._run([pairs[index] for index in batch])
+        found: list[float] = scores.tolist()
+        return found
+
+    def _run(self, pairs: Sequence[Encoding]) -> npt.NDArray[Any]:
+        ids, types, mask = np.zeros((3, len(pairs), max(len(pair.ids) for pair in pairs)), np.int64)
+        for index, pair in enumerate(pairs):
+            ids[index, : len(pair.ids)] = pair.ids
+            types[index, : len(pair.ids)] = pair.type_ids
+            mask[index, : len(pair.ids)] = 1
+        made = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
+        logits: npt.NDArray[Any] = self._session.run(None, {name: made[name] for name in self._inputs})[0]
+        # One number is the log odds of relevance; of two, the second against the first is.
+        odds = logits[:, -1] - (logits[:, 0] if logits.shape[1] == 2 else 0)
+        # The logistic function, by tanh since exp overflows.
+        relevance: npt.NDArray[Any] = np.tanh(odds / 2) / 2 + 0.5
+        return relevance

@@ -1,0 +1,144 @@
+"""The same matches in a better order, by whichever reranker the settings select, for searches that want it.
+
+A reranker that fails at a request costs nobody an answer: the order stays, and the response says so. One that
+cannot work at all (a wrong setting, a model that is not there) stops the start.
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from shared.config import Settings
+from shared.errors import ConfigurationError, RerankFailed
+from shared.models.embeddings import local_model
+from shared.models.hosted_rerankers import APIS, HostedReranker
+from shared.types import Match
+
+log = logging.getLogger("rag")
+
+FLASHRANK_MODEL = "ms-marco-MiniLM-L-12-v2"
+# Where FlashRank keeps its models. Others may write there too, hence the setting takes a folder as well.
+FLASHRANK_FOLDER = Path("/tmp")  # noqa: S108
+
+
+class Reranker(Protocol):
+    """Tells how relevant passages are to a question. Safe to use from many threads.
+
+    It is given texts alone: the first stage's scores were tried beside them and improved nothing.
+    """
+
+    @property
+    def model(self) -> str:
+        """What responses name."""
+        ...
+
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        """A relevance each, 0..1, in order. Raises RerankFailed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reranked:
+    """Matches, best first, and the model that ordered them; where it failed, as they were, and None."""
+
+    matches: tuple[Match, ...]
+    model: str | None
+    failed: bool
+
+
+def rerank(reranker: Reranker, query_text: str, matches: Sequence[Match]) -> Reranked:
+    """The matches by relevance, which becomes their score; equal ones stay in order. Raises nothing."""
+    if not matches:
+        return Reranked((), reranker.model, failed=False)
+    try:
+        # With its title, as passages are embedded: alone they often do not say what they are about.
+        scores = reranker.score(query_text, [f"{match.title}\n{match.text}" for match in matches])
+        if len(scores) != len(matches) or not all(map(math.isfinite, scores)):
+            raise RerankFailed(because="not a number for each")
+    except Exception as failed:  # a model's files may be wrong in more ways than can be named
+        because = failed.because if isinstance(failed, RerankFailed) else type(failed).__name__
+        log.warning("reranking failed (%s): the order stays as it was", because)
+        return Reranked(tuple(matches), None, failed=True)
+    order = sorted(range(len(matches)), key=scores.__getitem__, reverse=True)
+    # Clamped after ordering: a model may leave 0..1, and passages beyond must not become equal by that.
+    ordered = tuple(replace(matches[place], score=min(1.0, max(0.0, scores[place]))) for place in order)
+    return Reranked(ordered, reranker.model, failed=False)
+
+
+def reranker_for(settings: Settings) -> Reranker | None:
+    """The reranker that the settings select; None where nobody chose one and there is no local model.
+
+    Raises ConfigurationError for one that cannot work.
+    """
+    provider, key = settings.rerank_provider, settings.rerank_api_key
+    if provider in APIS:
+        if key is None:
+            raise ConfigurationError(
+                f"RERANK_API_KEY: not set, but RERANK_PROVIDER is {provider}; "
+                "an endpoint that wants no key takes any"
+            )
+        api, seconds = APIS[provider], settings.rag_rerank_timeout_seconds
+        url, model = settings.rerank_url or api.url, settings.rerank_model or api.model
+        return HostedReranker(api, url, key.get_secret_value(), model, seconds)
+    for name in ("rerank_api_key", "rerank_url"):
+        if getattr(settings, name) is not None:
+            raise ConfigurationError(
+                f"{name.upper()}: set, but RERANK_PROVIDER is {provider}, which runs here"
+            )
+    return _flashrank(settings) if provider == "flashrank" else _local(settings)
+
+
+def described(settings: Settings) -> dict[str, str | None]:
+    """Provider, model and host of the reranker, for health, which holds no key; all None where there is none.
+
+    Raises ConfigurationError as reranker_for does, but for a key.
+    """
+    provider = settings.rerank_provider
+    if provider in APIS:
+        api = APIS[provider]
+        host = urlsplit(settings.rerank_url or api.url).hostname
+        return {"provider": provider, "model": settings.rerank_model or api.model, "source": host}
+    if (reranker := reranker_for(settings)) is None:
+        return dict.fromkeys(("provider", "model", "source"))
+    return {"provider": provider, "model": reranker.model, "source": "local"}
+
+
+def _flashrank(settings: Settings) -> Reranker:
+    """By a folder, or by FlashRank's name for the model."""
+    name = settings.rerank_model or FLASHRANK_MODEL
+    try:
+        return _cross_encoder(FLASHRANK_FOLDER / name, settings.rag_rerank_timeout_seconds)
+    except Exception as missing:  # of half a dozen kinds, for files that are no model
+        raise ConfigurationError(
+            f"RERANK_MODEL: FlashRank's model {name} cannot be read ({missing})"
+        ) from missing
+
+
+@cache
+def _cross_encoder(folder: Path, timeout_seconds: float) -> Reranker:
+    from shared.models.flashrank import CrossEncoder
+
+    return CrossEncoder(folder, timeout_seconds)
+
+
+def _local(settings: Settings) -> Reranker | None:
+    try:
+        from shared.models.local_reranker import LocalReranker
+
+        reranker = LocalReranker(local_model(), settings.rag_rerank_timeout_seconds)
+    except (ImportError, FileNotFoundError) as missing:
+        if settings.rerank_enabled or "rerank_provider" in settings.model_fields_set:
+            raise ConfigurationError(
+                f"RERANK_PROVIDER: local, but the local model is not installed ({missing})"
+            ) from missing
+        return None
+    if settings.rerank_model not in (None, reranker.model):
+        raise ConfigurationError(
+            f"RERANK_MODEL: RERANK_PROVIDER is local, whose only model is {reranker.model}"
+        )
+    return reranker

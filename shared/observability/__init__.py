@@ -1,0 +1,1 @@
+"""Request tracing, structured logs, OpenTelemetry export, usage counters. Imports text and clients."""

@@ -1,0 +1,77 @@
+"""What the index and knowledge APIs did, counted and timed in the database, where every instance can see it;
+metrics.py shows the sums."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from shared.clients.postgrest import Database
+from shared.errors import RagError
+from shared.types import Acting
+
+log = logging.getLogger("rag")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One value of a metric. `label`: success or failure of a request, prompt or completion of tokens."""
+
+    name: str
+    value: float
+    label: str = ""
+
+
+def add(database: Database, caller: Acting, *measures: Measure) -> None:
+    """Count them in one call. What was done is done: no request fails because it could not be counted."""
+    try:
+        database.call(caller, "rag_measure", {"measures": [asdict(measure) for measure in measures]})
+    except RagError as error:
+        log.warning("measures were lost: %s", error.because)
+
+
+def note(
+    database: Database,
+    caller: Acting,
+    event: str,
+    namespace: str,
+    *measures: Measure,
+    documents: int = 0,
+    chunks: int = 0,
+    top_score: float | None = None,
+) -> None:
+    """Note what the caller did in a namespace for those who audit it, and count it, in one call. As add, it
+    never fails a request."""
+    arguments = {
+        "event": event,
+        "namespace": namespace,
+        "documents": documents,
+        "chunks": chunks,
+        "top_score": top_score,
+        "measures": [asdict(measure) for measure in measures],
+    }
+    try:
+        database.call(caller, "rag_record_event", arguments)
+    except RagError as error:
+        log.warning("an event was lost: %s: %s", event, error.because)
+
+
+@contextmanager
+def measured(database: Database, caller: Acting, operation: str) -> Iterator[None]:
+    """Count and time what is done in here, and whether it raised."""
+    started = time.perf_counter()
+    outcome = "failure"
+    try:
+        yield
+        outcome = "success"
+    finally:
+        add(database, caller, *of_request(operation, outcome, time.perf_counter() - started))
+
+
+def of_request(operation: str, outcome: str, seconds: float) -> tuple[Measure, Measure]:
+    """What there is to say of every request of the index API."""
+    return (
+        Measure(f"rag_{operation}_requests_total", 1, outcome),
+        Measure(f"rag_{operation}_latency_seconds", seconds, outcome),
+    )

@@ -1,0 +1,37 @@
+"""Matches as one text for a caller's own prompt: by document, in its order, nothing twice."""
+
+from collections.abc import Sequence
+
+from shared.text.citations import GAP, escape_headings, under_heading
+from shared.text.token_count import count_tokens, fit
+from shared.types import Match
+
+
+def concatenated(matches: Sequence[Match], budget: int) -> str:
+    """The best matches that fit so many tokens, document by document, the best one's first; in each, in the
+    order of its text, with what overlaps joined and gaps shown."""
+    chosen = fit(matches, budget, lambda match: count_tokens(_block([match])))
+    # Not even the best fits: it goes alone, and its reader decides.
+    chosen = chosen or tuple(matches[:1])
+    by_document: dict[str, list[Match]] = {}
+    for match in chosen:
+        by_document.setdefault(match.document_id, []).append(match)
+    return "\n\n".join(map(_block, by_document.values()))
+
+
+def _block(matches: Sequence[Match]) -> str:
+    first = matches[0]
+    # Passages of a document in a row, and between them gaps.
+    runs, end = [""], None
+    for match in sorted(matches, key=lambda match: match.span):
+        start = match.span[0]
+        if end is None:
+            runs = [match.text]
+        elif match.span[1] <= end:
+            continue
+        elif start <= end:
+            runs[-1] += match.text[end - start :]
+        else:
+            runs.append(match.text)
+        end = match.span[1]
+    return under_heading(first.title, first.uri, f"\n{GAP}\n".join(map(escape_headings, runs)))

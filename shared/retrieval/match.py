@@ -1,0 +1,154 @@
+"""Step four: which chunks, in which order. SQL decides; this module only asks and reads."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from shared.clients.postgrest import Database
+from shared.clients.row_validation import object_of, readable
+from shared.errors import about
+from shared.graph.query_relations import relations_asked
+from shared.graph.query_result import graph_of
+from shared.types import Match, Mode, Page, Principal, Query, Result, Subject
+
+
+def match(
+    database: Database, caller: Principal, vector: list[float] | None, model: str, query: Query
+) -> Page:
+    """The caller's top_k chunks of that embedding model, best first.
+
+    `vector` has 1536 dimensions; None will do where words alone decide. Raises a RagError, NotFound for a
+    collection by a name that means none.
+    """
+    arguments: dict[str, Any] = {
+        "query_vector": vector,
+        "top_k": query.top_k,
+        "filters": {**_filters(query), "model": model},
+    }
+    text = query.words or query.text
+    more = {
+        "query_text": text,
+        "mode": query.mode,
+        "expand_context": query.neighbours,
+        "half_life_days": query.half_life_days,
+        "prefer": query.prefer,
+    }
+    plain = query.mode is Mode.SEMANTIC and query.half_life_days is None
+    with about(name=query.filters.collection):
+        if query.asks_the_graph:
+            more["relation_types"] = relations_asked(text) or None
+            return _with_graph(database.call(caller, "rag_graph_search", arguments | more, again=True))
+        if not plain or query.neighbours or query.prefer:
+            return _page(database.call(caller, "rag_search", arguments | more, again=True))
+        return _page(database.call(caller, "rag_match", arguments, again=True))
+
+
+def similar(
+    database: Database,
+    caller: Principal,
+    subject: Subject,
+    vector: list[float] | None,
+    model: str,
+    query: Query,
+    result: Result = Result.CHUNKS,
+) -> Page:
+    """What is most like the subject and not the subject, at most top_k, by meaning, by word or by both.
+
+    A text needs its `vector`, unless words alone decide; chunks and documents are compared by their own, of
+    their own model. Of the query the filters, the mode, top_k, words and prefer count. Raises a RagError,
+    NotFound for a chunk or a document that the caller does not see.
+    """
+    arguments: dict[str, Any] = {
+        "result": result,
+        "top_k": query.top_k,
+        "filters": {**_filters(query), "model": model},
+        "mode": query.mode,
+        "prefer": query.prefer,
+    }
+    if subject.kind == "text":
+        arguments |= {"query_text": query.words or subject.value, "query_vector": vector}
+    else:
+        arguments[f"{subject.kind}_id"] = subject.value
+    with about(name=query.filters.collection):
+        return _page(database.call(caller, "rag_similar", arguments, again=True))
+
+
+def widen(
+    database: Database, caller: Principal, matches: Sequence[Match], neighbours: int
+) -> tuple[Match, ...]:
+    """The matches, each text with its neighbours' before and after it. Raises a RagError."""
+    if not matches:
+        return ()
+    arguments = {"chunk_ids": [found.chunk_id for found in matches], "neighbours": neighbours}
+    rows = {row["chunk_id"]: row for row in database.call(caller, "rag_widen", arguments, again=True)}
+    # What was deleted in the meantime is no longer shown.
+    return tuple(
+        replace(found, text=row["content"], span=(row["span_start"], row["span_end"]))
+        for found in matches
+        if (row := rows.get(found.chunk_id))
+    )
+
+
+def holds(found: Match, identifier: str) -> bool:
+    """Whether the match has that identifier in its text or title, in whatever case, and not only as the
+    beginning or end of a longer one."""
+    whole = rf"(?<!\w){re.escape(identifier.casefold())}(?!\w)"
+    return re.search(whole, f"{found.title}\n{found.text}".casefold()) is not None
+
+
+def _filters(query: Query) -> dict[str, Any]:
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in asdict(query.filters).items()
+        if value
+    }
+
+
+def _page(rows: Sequence[dict[str, Any]]) -> Page:
+    if not rows:
+        # No row tells: then everything that might be found was looked at.
+        return Page((), exact=True, considered=0)
+    first = rows[0]
+    return Page(
+        matches=readable(rows, _match),
+        exact=first["exact"],
+        considered=first["considered"],
+        vector_ms=first["vector_ms"] or 0,
+        lexical_ms=first["lexical_ms"] or 0,
+    )
+
+
+def _with_graph(found: dict[str, Any]) -> Page:
+    return replace(_page(found["matches"]), graph=graph_of(found), graph_ms=found["graph_ms"])
+
+
+def _match(row: dict[str, Any]) -> Match:
+    return Match(
+        chunk_id=row["chunk_id"],
+        document_id=row["document_id"],
+        org_id=row["org_id"],
+        ordinal=row["ordinal"],
+        text=row["content"],
+        span=(row["span_start"], row["span_end"]),
+        similarity=row["similarity"],
+        score=row["score"],
+        source_type=row["source_type"],
+        title=row["title"],
+        uri=row["uri"],
+        lang=row["lang"],
+        occurred_at=datetime.fromisoformat(row["occurred_at"]) if row["occurred_at"] else None,
+        metadata=object_of(row["metadata"]),
+        collection_id=row["collection_id"],
+        origin=row["origin"],
+        author=row["author"],
+        state=row["state"],
+        labels=tuple(row["labels"]),
+        document_name=row["external_id"] or row["document_id"],
+        place=object_of(row["place"]),
+        created_by=row["created_by"],
+        graph_sourced=row.get("graph_sourced", False),
+        filename=row.get("filename"),
+        owner_id=row.get("owner_id"),
+    )

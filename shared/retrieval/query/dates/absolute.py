@@ -1,0 +1,188 @@
+"""Dates as English names them: 3 March 2025, Q3, the first half of 2024, 2025-03-04, on Friday.
+
+A form is a pattern and what it means at a moment. One without a year is the latest that has begun by then.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from shared.retrieval.query.dates.calendar import Period, Unit, containing, day, latest, latest_weekday, part
+
+Resolve = Callable[[re.Match[str], datetime], Period]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A way to say when, and what it means now."""
+
+    pattern: str
+    resolve: Resolve
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4}
+
+WEEKDAY = rf"(?P<weekday>{'|'.join(WEEKDAYS)})"
+_MONTH = (
+    r"(?P<month>(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b)\.?"
+)
+# Months whose names, alone and with a number, are verbs, or Sundays' and octal's neighbours.
+_SURE_MONTH = _MONTH.replace("mar(?:ch)?|", "").replace("may|", "").replace("dec(?:ember)?", "december")
+_DAY = r"(?P<day>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
+_LAST = r"(?P<last>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
+_TO = r"(?:\s*[-–—]\s*|\s+(?:to|until|through)\s+)"
+_YEAR = r"(?P<year>(?:19|20)\d\d|(?:last|previous|this)\s+year)"
+_OF_YEAR = rf"(?:\s*,\s*|\s+of\s+|\s+in\s+|\s+){_YEAR}"
+_SHORT_YEAR = r"\s?['’](?P<short>\d\d)"
+# After a number that might be a year: what is counted, not when.
+_NO_COUNT = (
+    r"(?!\s*(?:%|(?:ms|s|milliseconds?|seconds?|minutes?|hours?|days?|lines?|tokens?|rows?|users?|requests?|items?"
+    r"|files?|words?|characters?|chars?|bytes?|[kmg]i?b|dollars?|euros?|usd|eur|percent|px|pixels?|dimensions?"
+    r"|chunks?|documents?|errors?|times|connections?|records?|pages?|people|employees|customers|steps?"
+    r"|iterations?|retries|attempts?|entries|messages|queries)\b))"
+)
+# After "may" that might be a verb.
+_NO_VERB = (
+    r"(?!(?<=\bmay)\s+(?:be|have|not|also|only|never|well|i|we|you|they|he|she|it|need|want|contain|cause|lead|get"
+    r"|use|help|require|include|go|take|make|fail|happen|change|differ|occur|result|become|still|or)\b)"
+)
+
+
+def _year(found: re.Match[str], now: datetime) -> int | None:
+    groups = found.groupdict()
+    if said := groups.get("year"):
+        if said.isdigit():
+            return int(said)
+        return now.year - (not said.lower().startswith("this"))
+    short = groups.get("short")
+    return 2000 + int(short) if short else None
+
+
+def _of(found: re.Match[str], now: datetime, of_year: Callable[[int], Period]) -> Period:
+    year = _year(found, now)
+    return latest(of_year, now) if year is None else of_year(year)
+
+
+def month_number(name: str) -> int:
+    return _MONTHS.index(name[:3].lower()) + 1
+
+
+def _month(found: re.Match[str], now: datetime) -> Period:
+    return _of(found, now, lambda year: part(year, Unit.MONTH, month_number(found["month"])))
+
+
+def _day(found: re.Match[str], now: datetime) -> Period:
+    return _of(found, now, lambda year: day(year, month_number(found["month"]), int(found["day"])))
+
+
+def _days(found: re.Match[str], now: datetime) -> Period:
+    def of_year(year: int) -> Period:
+        month = month_number(found["month"])
+        return Period(day(year, month, int(found["day"])).begin, day(year, month, int(found["last"])).end)
+
+    return _of(found, now, of_year)
+
+
+def _quarter(found: re.Match[str], now: datetime) -> Period:
+    return _of(found, now, lambda year: part(year, Unit.QUARTER, int(found["quarter"])))
+
+
+def _half(found: re.Match[str], now: datetime) -> Period:
+    return _of(found, now, lambda year: part(year, Unit.HALF, int(found["half"])))
+
+
+def _ordinal(found: re.Match[str], now: datetime) -> Period:
+    unit = Unit(found["part"].lower())
+    number = _ORDINALS.get(found["ordinal"].lower(), 4 if unit is Unit.QUARTER else 2)
+    if unit is Unit.HALF and number > 2:
+        raise ValueError("a year has two halves")
+    return _of(found, now, lambda year: part(year, unit, number))
+
+
+def _iso(found: re.Match[str], now: datetime) -> Period:
+    said = found["iso"].replace("/", "-")
+    moment = datetime.fromisoformat(said)
+    moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    if "time" not in found.groupdict() or not found["time"]:
+        return containing(moment, Unit.DAY)
+    return Period(moment, moment + timedelta(seconds=1 if found["time"].count(":") > 1 else 60))
+
+
+def _iso_month(found: re.Match[str], now: datetime) -> Period:
+    return part(int(found["year"]), Unit.MONTH, int(found["number"]))
+
+
+def _slashes(found: re.Match[str], now: datetime) -> Period:
+    """03/14/2025 and 14/03/2025 say which is the month; 03/04/2025 does not."""
+    one, other, year = int(found["one"]), int(found["other"]), int(found["year"])
+    if one != other and max(one, other) <= 12:
+        raise ValueError("a day or a month")
+    return day(year, min(one, other), max(one, other))
+
+
+def _dots(found: re.Match[str], now: datetime) -> Period:
+    return day(int(found["year"]), int(found["number"]), int(found["day"]))
+
+
+def _week_of(found: re.Match[str], now: datetime) -> Period:
+    return containing(_day(found, now).begin, Unit.WEEK)
+
+
+def _bare_year(found: re.Match[str], now: datetime) -> Period:
+    return containing(datetime(int(found["year"]), 1, 1, tzinfo=UTC), Unit.YEAR)
+
+
+def _bare_weekday(found: re.Match[str], now: datetime) -> Period:
+    return latest_weekday(WEEKDAYS.index(found["weekday"].lower()), now)
+
+
+_TIME = r"(?P<time>[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)"
+# Dates that are nothing else, with nothing before them. Those that are longer come first.
+DATES = (
+    Form(rf"(?P<iso>(?:19|20)\d\d-\d\d-\d\d{_TIME}?)", _iso),
+    Form(r"(?P<iso>(?:19|20)\d\d/\d\d/\d\d)", _iso),
+    Form(r"(?P<one>\d\d?)/(?P<other>\d\d?)/(?P<year>(?:19|20)\d\d)", _slashes),
+    Form(rf"week\s+(?:of|starting)\s+(?:the\s+)?{_DAY}(?:\s+of)?\s+{_MONTH}(?:{_OF_YEAR})?", _week_of),
+    Form(rf"week\s+(?:of|starting)\s+{_MONTH}\s+(?:the\s+)?{_DAY}(?:{_OF_YEAR})?", _week_of),
+    Form(rf"{_DAY}{_TO}{_LAST}(?:\s+of)?\s+{_MONTH}(?:{_OF_YEAR})?", _days),
+    Form(rf"{_MONTH}\s+{_DAY}{_TO}{_LAST}{_OF_YEAR}", _days),
+    Form(rf"{_SURE_MONTH}\s+{_DAY}{_TO}{_LAST}", _days),
+    Form(rf"{_DAY}-{_MONTH}-(?P<year>(?:19|20)\d\d)", _day),
+    Form(rf"{_DAY}(?:\s+of)?\s+{_MONTH}{_OF_YEAR}", _day),
+    Form(rf"{_MONTH}\s+(?:the\s+)?{_DAY}{_OF_YEAR}", _day),
+    Form(rf"{_DAY}\s+of\s+{_MONTH}", _day),
+    Form(rf"{_DAY}\s+{_SURE_MONTH}", _day),
+    Form(rf"{_SURE_MONTH}\s+(?:the\s+)?{_DAY}", _day),
+    Form(rf"{_MONTH}{_OF_YEAR}", _month),
+    Form(rf"month\s+of\s+{_MONTH}(?:{_OF_YEAR})?", _month),
+    Form(r"year\s+(?P<year>(?:19|20)\d\d)", _bare_year),
+    Form(rf"{_MONTH}{_SHORT_YEAR}", _month),
+    Form(r"(?P<year>(?:19|20)\d\d)[\s-]?Q(?P<quarter>[1-4])", _quarter),
+    Form(r"Q(?P<quarter>[1-4])[-/\s]?(?P<year>(?:19|20)\d\d)", _quarter),
+    Form(rf"Q(?P<quarter>[1-4]){_SHORT_YEAR}", _quarter),
+    Form(rf"Q(?P<quarter>[1-4])(?:{_OF_YEAR})?", _quarter),
+    Form(r"(?P<year>(?:19|20)\d\d)[\s-]?H(?P<half>[12])", _half),
+    Form(r"H(?P<half>[12])[-/\s]?(?P<year>(?:19|20)\d\d)", _half),
+    Form(rf"H(?P<half>[12]){_SHORT_YEAR}", _half),
+    Form(rf"H(?P<half>[12]){_OF_YEAR}", _half),
+    Form(
+        rf"(?P<ordinal>{'|'.join(_ORDINALS)}|last)\s+(?P<part>quarter|half)(?:\s+of)?\s+(?:the\s+)?{_YEAR}",
+        _ordinal,
+    ),
+)  # fmt: skip
+# Dates that may be something else, unless a word like "since" or "in" stands before them.
+BARE = (
+    Form(rf"{_DAY}\s+{_MONTH}", _day),
+    Form(rf"{_MONTH}\s+(?:the\s+)?{_DAY}", _day),
+    Form(r"(?P<day>\d\d?)\.\s?(?P<number>\d\d?)\.\s?(?P<year>(?:19|20)\d\d)", _dots),
+    Form(r"(?P<year>(?:19|20)\d\d)-(?P<number>0[1-9]|1[0-2])", _iso_month),
+    Form(rf"(?P<year>(?:19|20)\d\d){_NO_COUNT}", _bare_year),
+    Form(r"H(?P<half>[12])(?!\s+(?:tags?|headings?|headers?|elements?|titles?)\b)", _half),
+    Form(_MONTH.replace("mar(?:ch)?", "march").replace("dec(?:ember)?", "december")
+         .replace("oct(?:ober)?", "october") + _NO_VERB, _month),
+    Form(WEEKDAY, _bare_weekday),
+)  # fmt: skip

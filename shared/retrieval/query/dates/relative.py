@@ -1,0 +1,159 @@
+"""Times that count from now, as English says them: yesterday, last week, the last three days, a year ago."""
+
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from shared.retrieval.query.dates.absolute import WEEKDAY, WEEKDAYS, Form, month_number
+from shared.retrieval.query.dates.calendar import (
+    Period,
+    Unit,
+    containing,
+    latest,
+    latest_weekday,
+    moved,
+    part,
+)
+
+# A few are taken to be many rather than none: what a filter leaves out nobody sees.
+_NUMBERS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "few": 5, "several": 7,
+}  # fmt: skip
+_NUMBER = (
+    r"(?P<number>\d{1,4}|a\s+few|few|several|(?:a\s+)?couple(?:\s+of)?|an?|one|two|three|four|five|six|seven|eight"
+    r"|nine|ten|eleven|twelve)"
+)
+_LAST = r"(?:last|past|previous|prior|preceding)"
+_COUNTED = (
+    rf"(?:{_NUMBER}[\s-]+(?P<unit>hour|day|week|month|quarter|year)s?|(?P<digits>\d{{1,4}})(?P<letter>[hdw]))"
+)
+# How old something is.
+COUNT = r"(?:an?|one|two|three|four|five|six|\d{1,4})\s+(?:hour|day|week|month|quarter|year)s?"
+# "the last week of the trial", "this week day parser": another week, or none.
+_NOT_ANOTHER = r"(?!\s+of\b|\s*-?days?\b)"
+_HOURS = {"morning": (0, 12), "afternoon": (12, 18), "evening": (18, 24), "night": (18, 24)}
+_LETTERS = {"h": Unit.HOUR, "d": Unit.DAY, "w": Unit.WEEK}
+
+
+def _amount(found: re.Match[str]) -> tuple[int, Unit]:
+    if found["digits"]:
+        return int(found["digits"]), _LETTERS[found["letter"].lower()]
+    said = found["number"].lower()
+    count = int(said) if said.isdigit() else _NUMBERS[said.removesuffix(" of").split()[-1]]
+    return count, Unit(found["unit"].lower())
+
+
+def _today(now: datetime) -> Period:
+    return containing(now, Unit.DAY)
+
+
+def _yesterday(now: datetime) -> Period:
+    return containing(now - timedelta(days=1), Unit.DAY)
+
+
+def _hours(period: Period, said: str | None) -> Period:
+    if said is None:
+        return period
+    begin, end = _HOURS[said.lower()]
+    return Period(period.begin + timedelta(hours=begin), period.begin + timedelta(hours=end))
+
+
+def _last_night(found: re.Match[str], now: datetime) -> Period:
+    today = _today(now).begin
+    return Period(today - timedelta(hours=6), today + timedelta(hours=6))
+
+
+def _rolling(found: re.Match[str], now: datetime) -> Period:
+    return since_so_long(*_amount(found), now)
+
+
+def since_so_long(count: int, unit: Unit, now: datetime) -> Period:
+    """From so long ago, by whole days unless it is hours, to the end of today."""
+    begin = moved(now, unit, -count)
+    if unit is Unit.HOUR:
+        return Period(begin, now + timedelta(microseconds=1))
+    return Period(containing(begin, Unit.DAY).begin, _today(now).end)
+
+
+def _past(found: re.Match[str], now: datetime) -> Period:
+    return since_so_long(1, Unit(found["unit"].lower()), now)
+
+
+def _previous(found: re.Match[str], now: datetime) -> Period:
+    unit = Unit(found["unit"].lower())
+    return containing(moved(containing(now, unit).begin, unit, -1), unit)
+
+
+def _current(found: re.Match[str], now: datetime) -> Period:
+    return containing(now, Unit(found["unit"].lower()))
+
+
+def _ago(found: re.Match[str], now: datetime) -> Period:
+    count, unit = _amount(found)
+    then = moved(now, unit, -count)
+    if unit is Unit.HOUR:
+        return Period(then - timedelta(minutes=30), then + timedelta(minutes=30))
+    return containing(then, unit)
+
+
+def _weekend(found: re.Match[str], now: datetime) -> Period:
+    week = containing(now, Unit.WEEK)
+    monday = week.begin if found["which"].lower() == "this" else moved(week.begin, Unit.WEEK, -1)
+    return Period(monday + timedelta(days=5), monday + timedelta(days=7))
+
+
+def _last_weekday(found: re.Match[str], now: datetime) -> Period:
+    return replace(
+        latest_weekday(WEEKDAYS.index(found["weekday"].lower()), _yesterday(now).begin), cycle=None
+    )
+
+
+def _weekday_of(found: re.Match[str], now: datetime) -> Period:
+    weeks = 0 if (found.groupdict().get("which") or "this").lower() == "this" else -1
+    monday = moved(containing(now, Unit.WEEK).begin, Unit.WEEK, weeks)
+    return containing(monday + timedelta(days=WEEKDAYS.index(found["weekday"].lower())), Unit.DAY)
+
+
+def _last_month_named(found: re.Match[str], now: datetime) -> Period:
+    """Last March is the latest that is over; this March is this year's."""
+    if found["which"].lower() == "this":
+        return part(now.year, Unit.MONTH, month_number(found["month"]))
+    ended = moved(containing(now, Unit.MONTH).begin, Unit.MONTH, -1)
+    return replace(
+        latest(lambda year: part(year, Unit.MONTH, month_number(found["month"])), ended), cycle=None
+    )
+
+
+RELATIVE = (
+    Form(r"(?:the\s+)?day\s+before\s+yesterday", lambda found, now: _yesterday(_yesterday(now).begin)),
+    Form(
+        r"yesterday(?:\s+(?P<hours>morning|afternoon|evening|night))?",
+        lambda found, now: _hours(_yesterday(now), found["hours"]),
+    ),
+    Form(
+        r"(?:this\s+(?P<hours>morning|afternoon|evening)|today)",
+        lambda found, now: _hours(_today(now), found["hours"]),
+    ),
+    Form(r"tonight", lambda found, now: _hours(_today(now), "night")),
+    Form(r"last\s+night", _last_night),
+    Form(rf"(?:{_LAST}|trailing)\s+{_COUNTED}{_NOT_ANOTHER}", _rolling),
+    Form(rf"{_COUNTED}\s+ago", _ago),
+    Form(rf"{WEEKDAY}\s+(?:of\s+)?(?P<which>last|this|previous)\s+week", _weekday_of),
+    Form(rf"(?P<which>last|this|previous)\s+week(?:['’]s)?\s+{WEEKDAY}", _weekday_of),
+    Form(rf"{_LAST}\s+{WEEKDAY}", _last_weekday),
+    Form(rf"this\s+{WEEKDAY}", _weekday_of),
+    Form(r"(?P<which>last|past|previous|this)\s+weekend", _weekend),
+    Form(
+        r"(?P<which>last|this)\s+(?P<month>january|february|march|april|may|june|july|august|september|october"
+        r"|november|december)(?!\s+be\b)",
+        _last_month_named,
+    ),
+    Form(rf"(?:last|past)\s+(?P<unit>hour){_NOT_ANOTHER}", _past),
+    Form(rf"past\s+(?P<unit>day|week|month|quarter|year){_NOT_ANOTHER}", _past),
+    Form(rf"(?:last|previous|prior|preceding)\s+(?P<unit>week|month|quarter|year){_NOT_ANOTHER}", _previous),
+    Form(rf"(?:this|current)\s+(?P<unit>week|month|quarter|year){_NOT_ANOTHER}", _current),
+    Form(r"(?P<unit>week|month|quarter|year)[\s-]to[\s-]date", _current),
+)  # fmt: skip
+# Only within "the end of the year".
+WHOLE = Form(r"the\s+(?P<unit>week|month|quarter|year)", _current)

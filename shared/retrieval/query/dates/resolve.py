@@ -1,0 +1,53 @@
+"""Where in a text English names a time, and which period that is at a given moment."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from shared.retrieval.query.dates.absolute import BARE, DATES, Form
+from shared.retrieval.query.dates.calendar import Period, Unit, moved
+from shared.retrieval.query.dates.relative import RELATIVE, WHOLE
+
+
+def _any(forms: Sequence[Form]) -> str:
+    return "|".join(re.sub(r"\?P<\w+>", "?:", form.pattern) for form in forms)
+
+
+# "early March", "the end of 2024": a third of it.
+_THIRDS = {"early": 1, "beginning": 1, "start": 1, "mid": 2, "middle": 2, "late": 3, "end": 3}
+_PART = r"(?:early|mid|late)[\s-]+|(?:beginning|start|middle|end)\s+of\s+"
+_SURE = (*DATES, *RELATIVE)
+# A name of a time: `sure` or part `of` one where it is nothing else, `bare` where it may be something else.
+WHEN = re.compile(
+    rf"(?<![\w./:@#&+$%=])(?:(?P<part>{_PART})(?P<whole>{_any([WHOLE])})"
+    rf"|(?P<of>(?:{_PART})(?:the\s+)?)?(?:(?P<sure>{_any(_SURE)})|(?P<bare>{_any(BARE)})))"
+    r"(?![\w@#%=])(?![./:+&]\w)",
+    re.IGNORECASE,
+)
+_FORMS = [(re.compile(form.pattern, re.IGNORECASE), form.resolve) for form in (*_SURE, *BARE, WHOLE)]
+
+
+def period(said: str, now: datetime) -> Period:
+    """What a text that matched WHEN means. Raises ValueError or OverflowError for what no calendar has."""
+    part = re.match(_PART, said, re.IGNORECASE)
+    if part:
+        whole = re.sub(
+            r"^the\s+(?!(?:week|month|quarter|year)\b)", "", said[part.end() :], flags=re.IGNORECASE
+        )
+        return period(whole, now).third(_THIRDS[re.split(r"[\s-]", part.group().lower())[0]])
+    for pattern, resolve in _FORMS:
+        if found := pattern.fullmatch(said):
+            return resolve(found, now)
+    raise ValueError("no time")
+
+
+def ends(one: str, other: str, now: datetime) -> tuple[Period, Period]:
+    """Both, in order. One of which nobody said which is meant is the nearest to the other on its side."""
+    first, last = period(one, now), period(other, now)
+    if first.cycle and not last.cycle:
+        first = period(one, last.begin)
+    elif last.cycle and last.begin < first.begin:
+        last = period(other, first.begin)
+        if last.begin < first.begin:
+            last = period(other, moved(first.begin, last.cycle or Unit.YEAR, 1))
+    return (first, last) if first.begin <= last.begin else (last, first)

@@ -1,0 +1,210 @@
+"""The router: which way a question goes, how far, in which words and over which time, and why.
+
+Pure and deterministic: the same question at the same moment takes the same route, and every rule that had a
+say stands in it, in the order in which they were asked.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from shared.graph.query_relations import connects, relations_asked
+from shared.retrieval.query import MAX_LENGTH
+from shared.retrieval.query.dates.calendar import TimeRange
+from shared.retrieval.query.dates.extract import time_range, without
+from shared.retrieval.query.document_kinds import KINDS, Family, family_of
+from shared.retrieval.query.expansion import RULES, Expanded, expand
+from shared.retrieval.query.intents import fresh, org_level, timeless
+from shared.retrieval.query.types import Asked, Reach, Route, Rule, Way
+from shared.text.identifiers import is_identifier
+from shared.types import Match, Mode
+
+__all__ = ["Asked", "Reach", "Route", "Rule", "Way", "low_recall", "route"]
+
+MODES = {
+    Way.KNOWLEDGE: Mode.HYBRID,
+    Way.GRAPH: Mode.GRAPH,
+    Way.HYBRID: Mode.HYBRID,
+    Way.KEYWORD: Mode.KEYWORD,
+    Way.NEURAL: Mode.SEMANTIC,
+    Way.FAST: Mode.KEYWORD,
+}
+# What is around a name that is asked for.
+_AROUND = " \t\r\n\"'`“”„‘’«»‹›"
+_BEHIND = "?.!" + _AROUND
+_JOINT = re.compile(r"[./:@#_-]")
+_LETTER = re.compile(r"[^\W\d_]")
+# Numbers with more than one joint: a version, an address.
+_VERSION = re.compile(r"\d+(?:\.\d+){2,}")
+_PERIOD = re.compile(r"(?:(?:19|20)\d\d[-/])?[QH][1-4](?:[-/](?:19|20)\d\d)?", re.IGNORECASE)
+# What is written in them holds until it is written anew, however long ago that was.
+TIMELESS = frozenset({Family.DOCS, Family.CODE})
+
+
+def route(
+    asked: Asked,
+    now: datetime,
+    half_life_days: float | None,
+    expand: Callable[[str], Expanded] = expand,
+) -> Route:
+    """The question's route; `now` is aware. With a rewriter's `expand` it is as deterministic as that."""
+    rules: list[Rule] = []
+    name = name_in(asked.text) if asked.way in (Way.AUTO, Way.FAST) else None
+    named = name is not None
+    way, mode = _way(asked, named, rules)
+    reach, falls_back = _reach(asked, rules)
+    fast = named or way is Way.FAST
+    graph = _graph(asked, rules) if asked.way is Way.AUTO and asked.questions and not named else False
+    may_infer = asked.way is Way.AUTO and asked.questions and not fast
+    infers = may_infer and not asked.narrowed
+    if may_infer and asked.narrowed:
+        rules.append(Rule("narrowed", "The request has its own filters: kind and time are not inferred."))
+    family = _family(asked.text, rules) if infers else None
+    said = _time(asked.text, now, rules) if infers else None
+    decay = _decay(asked, family, said, half_life_days, rules) if infers else None
+    found = _expanded(asked.text, said, expand, rules) if asked.expands and not fast else None
+    return Route(
+        way=way,
+        mode=mode,
+        reach=reach,
+        falls_back=falls_back,
+        text=found.meaning if found else name or asked.text,
+        words=found.words if found else name or asked.text,
+        family=family,
+        prefer=KINDS[family] if family else (),
+        time_range=said,
+        half_life_days=decay,
+        rerank=False if fast else asked.reranks,
+        rules=tuple(rules),
+        expanded=found,
+        graph=graph or way is Way.GRAPH,
+    )
+
+
+def name_in(text: str) -> str | None:
+    """The one name that the text is, without quotation marks and an end around it; None where it is none, or
+    one that may be a word or a number: 401k, 24/7, Q3."""
+    name = text.strip(_AROUND).rstrip(_BEHIND).strip(_AROUND)
+    joined = _JOINT.search(name) and _LETTER.search(name) and not _PERIOD.fullmatch(name)
+    return name if (joined or _VERSION.fullmatch(name)) and is_identifier(name) else None
+
+
+def _way(asked: Asked, named: bool, rules: list[Rule]) -> tuple[Way, Mode]:
+    if named:
+        rules.append(Rule("identifier", "The question is one name: it is looked for by word, as it is."))
+        return Way.KEYWORD, Mode.KEYWORD
+    if asked.way is Way.AUTO:
+        rules.append(Rule("hybrid", "The question is not a name: it is looked for by meaning and by word."))
+        return Way.HYBRID, Mode.HYBRID
+    rules.append(Rule("mode_given", f"The request asks for {asked.way}."))
+    return asked.way, MODES[asked.way]
+
+
+def _graph(asked: Asked, rules: list[Rule]) -> bool:
+    """Whether it is asked how things are connected. (Which of its words are names is the database's to say:
+    it knows them, in whatever case.)"""
+    types = relations_asked(asked.text)
+    if not types and not connects(asked.text):
+        return False
+    which = f" ({', '.join(types)})" if types else ""
+    because = f"The question asks how things are related{which}: what is known of its names counts as well."
+    rules.append(Rule("graph", because))
+    return True
+
+
+def _reach(asked: Asked, rules: list[Rule]) -> tuple[Reach, bool]:
+    if asked.reach is not Reach.AUTO:
+        rules.append(Rule("scope_given", f"The request asks for {asked.reach}."))
+        return asked.reach, False
+    if not asked.has_workspace:
+        rules.append(Rule("no_workspace", "The request names no workspace: the whole org is searched."))
+        return Reach.ORG, False
+    if asked.way is Way.FAST:
+        rules.append(Rule("workspace", "The workspace is searched, and nothing else: fast looks once."))
+        return Reach.WORKSPACE, False
+    if asked.narrowed:
+        # Filters say what is wanted: who gives them is not shown what lies beyond.
+        rules.append(Rule("workspace", "The workspace is searched, and nothing else: the filters hold."))
+        return Reach.WORKSPACE, False
+    if asked.questions and (of_org := org_level(asked.text)):
+        what, word = of_org
+        rules.append(
+            Rule("org_level", f"“{word}” asks about {what}, which is the org's: all of it is searched.")
+        )
+        return Reach.ORG, False
+    rules.append(Rule("workspace", "The workspace is searched; the whole org, if it has too little."))
+    return Reach.WORKSPACE, True
+
+
+def _family(text: str, rules: list[Rule]) -> Family | None:
+    found = family_of(text)
+    if found is None:
+        return None
+    rules.append(Rule("family", f"“{found[1]}” asks for {found[0]}: they come first."))
+    return found[0]
+
+
+def _time(text: str, now: datetime, rules: list[Rule]) -> TimeRange | None:
+    found = time_range(text, now)
+    if found:
+        begin, end = (moment.isoformat() if moment else "any time" for moment in (found.after, found.before))
+        rules.append(Rule("time_range", f"“{found.said}” is from {begin} to {end}."))
+    return found
+
+
+def _decay(
+    asked: Asked,
+    family: Family | None,
+    said: TimeRange | None,
+    half_life_days: float | None,
+    rules: list[Rule],
+) -> float | None:
+    if half_life_days is None or said:
+        return None
+    if asked.reranks:
+        rules.append(Rule("no_decay", "A reranker makes the order, and knows no dates."))
+        return None
+    newest = fresh(asked.text)
+    if not newest and (word := timeless(asked.text)):
+        rules.append(Rule("no_decay", f"“{word}” asks for what does not age."))
+        return None
+    if not newest and family in TIMELESS:
+        rules.append(Rule("no_decay", f"What is in {family} does not age."))
+        return None
+    because = f"“{newest}” asks for what is new" if newest else "Nothing is said of time"
+    held = f"at {half_life_days:g} days a score keeps three quarters"
+    rules.append(Rule("decay", f"{because}: older documents are held back, {held}."))
+    return half_life_days
+
+
+def _expanded(
+    text: str, said: TimeRange | None, expand: Callable[[str], Expanded], rules: list[Rule]
+) -> Expanded:
+    rest = without(text, said) if said else text
+    found = expand(rest)
+    if found.by != RULES:
+        rules.append(Rule("rewritten", f"{found.by} rewrote the question."))
+    elif found.meaning != text:
+        rules.append(Rule("rephrased", "What is not looked for was left out of the question."))
+    if found.added:
+        rules.append(Rule("expanded", f"Looked for as well: {', '.join(found.added)}."))
+    # By word a document may be found that has no date and says "last week".
+    if rest != text and said and said.said.lower() not in found.words.lower():
+        found = replace(found, words=f"{found.words} {said.said}"[:MAX_LENGTH])
+    return found
+
+
+def low_recall(matches: Sequence[Match], wanted: int, medium: float) -> str | None:
+    """Why the matches, of which the caller sees so many, are too little; None where they are enough.
+
+    `medium` is the similarity from which on confidence is medium; where nothing was compared, by word alone,
+    whatever was found is enough.
+    """
+    shown = matches[:wanted]
+    if not shown:
+        return "nothing was found"
+    known = [match.similarity for match in shown if match.similarity is not None]
+    if known and max(known) < medium:
+        return f"the nearest is {max(known):.2f} similar, and {medium:.2f} is expected"
+    return None

@@ -1,1 +1,0 @@
-"""Indexes kept in a store elsewhere, and brought back from there."""

@@ -1,0 +1,3 @@
+"""Functions on text alone: normalization, sentences, stems, token counts, citation marks. Imports no
+other package of shared.
+"""

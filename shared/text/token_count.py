@@ -1,0 +1,84 @@
+"""How many tokens a text costs at most, for models whose vocabulary we do not carry.
+
+tiktoken fetches its vocabularies at run time, and Gemini publishes none that can be bundled, so hosted
+models are counted by an upper bound: split the text as byte-pair encoders do before they merge, and charge
+each piece what it can cost. The tests hold it against o200k and cl100k, on the demo corpus (where it is
+about 45 % above) and on odd texts: never below the true count.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import groupby
+
+from shared.types import Match
+
+# As in the byte-pair encoders: a word with the space before it, digits, a run of punctuation, line ends.
+_PIECES = re.compile(r" ?[^\W\d_]+|\d| ?[^\w\s]+|_+|\s+")
+
+# In characters: longer than most words.
+_SHORT = 24
+
+# The scripts of India and South-East Asia; kana, Chinese, Korean.
+_WIDELY_USED = re.compile("[\u0900-\u0eff\u3040-\ud7af]+")
+
+
+def count_tokens(text: str) -> int:
+    """An upper bound of the text's tokens in any of the usual hosted models."""
+    return sum(
+        _cost_of_short(piece) if len(piece) <= _SHORT else _cost(piece) for piece in _PIECES.findall(text)
+    )
+
+
+# Words come again and again: known ones take a fifth of the time. Long ones seldom do, and are not kept.
+@lru_cache(maxsize=2**14)
+def _cost_of_short(piece: str) -> int:
+    return _cost(piece)
+
+
+def _cost(piece: str) -> int:
+    if piece.isspace():
+        return _cost_of_space(piece)
+    word = piece.strip(" ")
+    size = len(word.encode(errors="replace"))
+    if not word.isascii():
+        return _cost_beyond_ascii(word, size)
+    if not word.isalpha():
+        # Digits come one by one; of punctuation only repeated characters merge for sure.
+        return sum(math.ceil(len(list(run)) / 2) for _, run in groupby(word))
+    if word.islower():
+        return math.ceil(size / 4)
+    # A capital first is common in vocabularies, capitals inside are not.
+    return math.ceil(size / 2.5) if word[1:].islower() else math.ceil(size * 0.75)
+
+
+def _cost_of_space(piece: str) -> int:
+    """Runs of the same ASCII space merge; every other one costs its bytes."""
+    wide = sum(len(character.encode()) for character in piece if not character.isascii())
+    runs = groupby(character for character in piece if character.isascii())
+    return wide + sum(1 + len(list(run)) // 16 for _, run in runs)
+
+
+def _cost_beyond_ascii(word: str, size: int) -> int:
+    """Latin, Greek and Cyrillic cost half their bytes, scripts in wide use most of them, others all."""
+    if not word.isalpha():
+        return size
+    if size < 2.5 * len(word):
+        return math.ceil(size / 2) + 1
+    return math.ceil(size * 0.8) if _WIDELY_USED.fullmatch(word) else size + 1
+
+
+def fit(matches: Sequence[Match], budget: int, cost: Callable[[Match], int]) -> tuple[Match, ...]:
+    """The matches, best first, whose costs in tokens add up to at most `budget`.
+
+    One that is too long is passed over, since a shorter one after it may still fit.
+    """
+    chosen: list[Match] = []
+    left = budget
+    for match in matches:
+        price = cost(match)
+        if price <= left:
+            chosen.append(match)
+            left -= price
+    return tuple(chosen)

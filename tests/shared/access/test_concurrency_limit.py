@@ -1,0 +1,71 @@
+"""The limit of one user's ingestions that run at the same time."""
+
+import asyncio
+
+import pytest
+
+from shared.access.concurrency_limit import IngestionLimit
+from shared.errors import ClientLeft, IngestionBusy
+
+
+async def nothing() -> None:
+    """A check that passes."""
+
+
+def test_a_user_waits_for_a_slot_and_other_users_do_not():
+    async def scenario() -> list[str]:
+        limit, events = IngestionLimit(2), []
+
+        async def ingest(user: str, number: int) -> None:
+            async with limit.slot(user, 5, nothing):
+                events.append(f"{user}{number} begins")
+                await asyncio.sleep(0.3)
+                events.append(f"{user}{number} ends")
+
+        await asyncio.gather(*(ingest("a", number) for number in range(3)), ingest("b", 0))
+        return events
+
+    events = asyncio.run(scenario())
+    assert set(events[:3]) == {"a0 begins", "a1 begins", "b0 begins"}
+    assert events.index("a2 begins") > min(events.index("a0 ends"), events.index("a1 ends"))
+
+
+def test_a_user_without_a_slot_is_refused_after_the_wait():
+    async def scenario() -> None:
+        limit = IngestionLimit(1)
+        async with limit.slot("a", 0, nothing):
+            with pytest.raises(IngestionBusy):
+                async with limit.slot("a", 0.2, nothing):
+                    pass
+        async with limit.slot("a", 0, nothing):
+            pass
+
+    asyncio.run(scenario())
+
+
+def test_a_waiting_client_that_leaves_takes_no_slot():
+    async def leave() -> None:
+        raise ClientLeft
+
+    async def scenario() -> None:
+        limit = IngestionLimit(1)
+        async with limit.slot("a", 0, nothing):
+            with pytest.raises(ClientLeft):
+                async with limit.slot("a", 5, leave):
+                    pass
+        async with limit.slot("a", 0, nothing):
+            pass
+
+    asyncio.run(scenario())
+
+
+def test_an_ingestion_that_fails_returns_its_slot():
+    async def scenario() -> None:
+        limit = IngestionLimit(1)
+        with pytest.raises(ZeroDivisionError):
+            async with limit.slot("a", 0, nothing):
+                raise ZeroDivisionError
+        async with limit.slot("a", 0, nothing):
+            pass
+
+    asyncio.run(scenario())

@@ -1,0 +1,130 @@
+"""What a link carries, and that nobody else makes one."""
+
+import base64
+import json
+import time
+from typing import Any
+
+import pytest
+from jose import jwt
+
+from shared.access.download_links import LIFETIME_SECONDS, Link, link_to, new_link, principal_of, public_url
+from shared.access.token_signer import Signer
+from shared.config import Settings
+from shared.errors import PublicUrlUnset, Unauthorized
+from shared.types import Principal, Scope
+
+DOCUMENT = "0b8e7c1e-6f0d-4a3c-9a55-2f6f0d9c1a11"
+SIGNER = Signer("a secret of at least thirty-two characters", "https://x.example/auth/v1", "authenticated")
+
+
+def link(**changed: Any) -> Link:
+    fields = {
+        "document_id": DOCUMENT,
+        "org_id": "org",
+        "user_id": "user",
+        "as_admin": False,
+        "expires": int(time.time()) + LIFETIME_SECONDS,
+    }
+    return Link(**{**fields, **changed})
+
+
+def claims(token: str) -> dict[str, Any]:
+    found: dict[str, Any] = jwt.get_unverified_claims(token)
+    return found
+
+
+def test_a_link_is_exchanged_for_a_token_that_only_reads():
+    caller = principal_of(SIGNER, link_to(SIGNER, link()), DOCUMENT)
+    assert caller.user_id == "user"
+    said = claims(caller.token)
+    assert (said["sub"], said["rag"]) == ("user", {"org": "org", "scopes": ["documents:read"]})
+    assert said["exp"] <= time.time() + 10
+    assert caller.scopes == frozenset([Scope.DOCUMENTS_READ])
+
+
+def test_an_admin_s_link_reads_as_an_admin():
+    caller = principal_of(SIGNER, link_to(SIGNER, link(as_admin=True)), DOCUMENT)
+    assert claims(caller.token)["rag"] == {"org": "org", "scopes": ["documents:read", "admin"]}
+
+
+def test_a_link_works_until_it_expires():
+    row = {"id": DOCUMENT, "org_id": "org", "owner_id": None}
+    made = new_link(Principal("user", "token"), row)
+    assert made.expires - time.time() == pytest.approx(LIFETIME_SECONDS, abs=2)
+    principal_of(SIGNER, link_to(SIGNER, link(expires=int(time.time()) + 5)), DOCUMENT)
+    with pytest.raises(Unauthorized, match="expired"):
+        principal_of(SIGNER, link_to(SIGNER, link(expires=int(time.time()) - 1)), DOCUMENT)
+
+
+def forged(**changed: Any) -> str:
+    """Another payload under the seal of a right one."""
+    payload, _, seal = link_to(SIGNER, link()).partition(".")
+    said = json.loads(base64.urlsafe_b64decode(payload + "=="))
+    fields = dict(zip(("document_id", "org_id", "user_id", "as_admin", "expires"), said, strict=True))
+    other = json.dumps([*{**fields, **changed}.values()], separators=(",", ":")).encode()
+    return f"{base64.urlsafe_b64encode(other).decode().rstrip('=')}.{seal}"
+
+
+OTHER = Signer("another secret of thirty-two characters", "https://x.example/auth/v1", "authenticated")
+
+
+MADE_BY_OTHERS = {
+    "nothing": lambda: "",
+    "a dot": lambda: ".",
+    "no seal": lambda: "x",
+    "another seal": lambda: "x.y",
+    "letters of no alphabet": lambda: "\u00e9.\u00e9",
+    "no letters": lambda: "=.=",
+    "a part": lambda: link_to(SIGNER, link())[:-1],
+    "more": lambda: link_to(SIGNER, link()) + "A",
+    "by another key": lambda: link_to(OTHER, link()),
+    "a token": lambda: SIGNER.token(sub="user"),
+    "another user": lambda: forged(user_id="ada"),
+    "an admin": lambda: forged(as_admin=True),
+    "for ever": lambda: forged(expires=4_000_000_000),
+    "another org": lambda: forged(org_id="other"),
+    "to another document": lambda: link_to(SIGNER, link(document_id="another")),
+}
+
+
+def test_nobody_else_makes_one(subtests: pytest.Subtests):
+    for forgery, make in MADE_BY_OTHERS.items():
+        with subtests.test(forgery), pytest.raises(Unauthorized, match="not valid"):
+            principal_of(SIGNER, make(), DOCUMENT)
+
+
+def test_a_seal_is_no_other_purpose_s_and_no_other_key_s():
+    seals = {signer.seal(purpose, b"data") for signer in (SIGNER, OTHER) for purpose in ("a", "b")}
+    assert len(seals) == 4
+    assert SIGNER.seal("a", b"data") != SIGNER.seal("a", b"other")
+
+
+PROJECT: dict[str, Any] = {"supabase_url": "https://Project.example:8443", "supabase_anon_key": "x"}
+BY_HOST = {
+    "localhost": "http://localhost",
+    "LOCALHOST:8080": "http://localhost:8080",
+    "127.0.0.1:54321": "http://127.0.0.1:54321",
+    "[::1]:80": "http://[::1]:80",
+    "project.example:8443": "https://Project.example:8443",
+}
+FORGED = [
+    "", "evil.example", "evil.example:8443", "project.example", "project.example:8444",
+    "project.example:8443.evil", "evil@localhost", "localhost@evil.example", "localhost.evil.example",
+    "localhost:80.evil.example", "localhost:x", "localhost:", "localhost/", "localhost\n",
+    "127.0.0.1.evil.example", "127.0.0.2", "[::2]", "::1", "testserver",
+]  # fmt: skip
+
+
+def test_links_begin_with_an_address_that_no_request_chooses(subtests: pytest.Subtests):
+    unset, configured = Settings(**PROJECT), Settings(**PROJECT, rag_public_url="https://rag.example/base")
+    for host, address in BY_HOST.items():
+        with subtests.test(host):
+            assert public_url(unset, "http", host) == address
+    for host in FORGED:
+        with subtests.test(host), pytest.raises(PublicUrlUnset, match="RAG_PUBLIC_URL"):
+            public_url(unset, "https", host)
+    for host in [*BY_HOST, *FORGED]:
+        assert public_url(configured, "http", host) == "https://rag.example/base"
+        assert public_url(configured, "http", host, "x.on.aws") == "https://rag.example/base"
+        assert public_url(unset, "http", host, "x.on.aws") == "https://x.on.aws"

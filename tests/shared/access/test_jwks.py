@@ -1,0 +1,468 @@
+"""A project's public keys over real HTTP: rotation, storms, outages, and everything that is no key."""
+
+import asyncio
+import gzip
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.access.jwks import KeySet, is_key_id
+from shared.errors import KeysUnavailable
+from tests.key_pairs import es256, public, rs256
+from tests.stand_in import Reply, StandIn
+
+FIRST, SECOND = public(es256("first")), public(es256("second"))
+RSA = public(rs256("rsa"))
+PATH = "/auth/v1/.well-known/jwks.json"
+
+
+class Clock:
+    """The time in seconds, as these tests say it."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def api() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def keys(api: StandIn, clock: Clock) -> KeySet:
+    return key_set(api, clock)
+
+
+def key_set(api: StandIn, clock: Clock, timeout_seconds: float = 1) -> KeySet:
+    return KeySet(f"{api.url}{PATH}", timeout_seconds=timeout_seconds, clock=clock)
+
+
+def listing(*entries: Any) -> Reply:
+    return Reply(json={"keys": list(entries)})
+
+
+def unavailable(keys: KeySet, kid: str = "first") -> None:
+    with pytest.raises(KeysUnavailable) as raised:
+        keys.key(kid, "ES256")
+    assert (raised.value.status, raised.value.code) == (500, "keys_unavailable")
+    assert "127.0.0.1" not in f"{raised.value} {raised.value.because}"
+
+
+# -- what is known, and when it is asked for ------------------------------------------------------------
+
+
+def test_nothing_is_asked_for_before_a_token_needs_it(api: StandIn, keys: KeySet):
+    assert api.requests == []
+
+
+def test_keys_are_asked_for_once_and_then_known(api: StandIn, keys: KeySet):
+    api.replies(listing(FIRST, SECOND, RSA))
+    for _ in range(3):
+        assert keys.key("first", "ES256") is keys.key("first", "ES256")
+        assert keys.key("second", "ES256") is not None
+        assert keys.key("rsa", "RS256") is not None
+    (request,) = api.requests
+    assert (request.method, request.path) == ("GET", PATH)
+    assert "authorization" not in request.headers
+    assert "cookie" not in request.headers
+
+
+def test_a_known_key_of_another_algorithm_is_none_and_asks_for_nothing(
+    api: StandIn, keys: KeySet, clock: Clock
+):
+    api.replies(listing(FIRST, RSA))
+    assert keys.key("first", "ES256")
+    clock.now += 61
+    for kid, algorithm in (("first", "RS256"), ("rsa", "ES256"), ("first", "HS256"), ("first", "none")):
+        assert keys.key(kid, algorithm) is None
+    assert len(api.requests) == 1
+
+
+def test_a_new_key_is_known_after_one_refresh(api: StandIn, keys: KeySet, clock: Clock):
+    api.replies(listing(FIRST), listing(SECOND, FIRST))
+    assert keys.key("first", "ES256")
+    clock.now += 61
+    assert keys.key("second", "ES256")
+    assert keys.key("first", "ES256")
+    assert len(api.requests) == 2
+
+
+def test_a_key_that_appears_within_the_minute_is_known_after_it(api: StandIn, keys: KeySet, clock: Clock):
+    api.replies(listing(FIRST), listing(SECOND, FIRST))
+    assert keys.key("first", "ES256")
+    clock.now += 59
+    assert keys.key("second", "ES256") is None
+    clock.now += 2
+    assert keys.key("second", "ES256")
+
+
+def test_a_removed_key_is_refused_after_ten_minutes(api: StandIn, keys: KeySet, clock: Clock):
+    api.replies(listing(FIRST, SECOND), listing(SECOND))
+    assert keys.key("first", "ES256")
+    clock.now += 599
+    assert keys.key("first", "ES256")
+    assert len(api.requests) == 1
+    clock.now += 2
+    assert keys.key("first", "ES256") is None
+    assert keys.key("second", "ES256")
+    assert len(api.requests) == 2
+
+
+def test_a_refresh_for_another_key_removes_a_removed_one_at_once(api: StandIn, keys: KeySet, clock: Clock):
+    api.replies(listing(FIRST), listing(SECOND))
+    assert keys.key("first", "ES256")
+    clock.now += 61
+    assert keys.key("second", "ES256")
+    assert keys.key("first", "ES256") is None
+    assert len(api.requests) == 2
+
+
+def test_a_project_without_keys_is_asked_once_a_minute(api: StandIn, keys: KeySet, clock: Clock):
+    api.replies(listing())
+    for _ in range(3):
+        assert [keys.key(kid, "ES256") for kid in ("first", "second")] == [None, None]
+        clock.now += 61
+    assert len(api.requests) == 3
+
+
+def test_while_one_refreshes_the_others_use_what_is_known(api: StandIn, keys: KeySet, clock: Clock):
+    api.replies(listing(FIRST), Reply(json={"keys": [SECOND]}, delay=0.8))
+    assert keys.key("first", "ES256")
+    clock.now += 601
+    with ThreadPoolExecutor(1) as pool:
+        refreshing = pool.submit(keys.key, "first", "ES256")
+        while len(api.requests) < 2:
+            time.sleep(0.01)
+        started = time.monotonic()
+        assert keys.key("first", "ES256")
+        assert time.monotonic() - started < 0.4
+        assert not refreshing.done()
+        assert refreshing.result() is None
+
+
+def test_a_clock_that_is_set_back_makes_keys_old_and_not_young(api: StandIn, keys: KeySet, clock: Clock):
+    api.replies(listing(FIRST), listing(SECOND))
+    assert keys.key("first", "ES256")
+    clock.now -= 86_400
+    assert keys.key("first", "ES256") is None
+    assert keys.key("second", "ES256")
+    assert len(api.requests) == 2
+
+
+# -- storms ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def patient_keys(api: StandIn, clock: Clock) -> KeySet:
+    """A time-out that sixteen threads on a busy machine do not reach."""
+    return key_set(api, clock, timeout_seconds=20)
+
+
+def test_a_storm_of_unknown_key_ids_makes_one_request(api: StandIn, patient_keys: KeySet, clock: Clock):
+    api.replies(listing(FIRST), Reply(json={"keys": [FIRST]}, delay=0.1))
+    assert patient_keys.key("first", "ES256")
+    clock.now += 61
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(lambda number: patient_keys.key(f"made-up-{number}", "ES256"), range(500)))
+        assert found == [None] * 500
+    assert len(api.requests) == 2
+    assert patient_keys.key("first", "ES256")
+
+
+def test_a_storm_at_the_very_first_makes_one_request_and_loses_nobody(api: StandIn, patient_keys: KeySet):
+    api.replies(Reply(json={"keys": [FIRST]}, delay=0.1))
+    with ThreadPoolExecutor(16) as pool:
+        found = list(
+            pool.map(lambda number: patient_keys.key(["first", "other"][number % 2], "ES256"), range(100))
+        )
+    assert [key is not None for key in found] == [True, False] * 50
+    assert len(api.requests) == 1
+
+
+def test_a_storm_while_the_endpoint_is_down_makes_one_request(
+    api: StandIn, patient_keys: KeySet, clock: Clock
+):
+    api.replies(listing(FIRST), Reply(status=503, delay=0.1))
+    assert patient_keys.key("first", "ES256")
+    clock.now += 61
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda number: unavailable(patient_keys, f"made-up-{number}"), range(200)))
+    assert len(api.requests) == 2
+    assert patient_keys.key("first", "ES256"), "users of a known key notice nothing"
+
+
+def test_waiting_for_an_endpoint_that_hangs_ends_for_everybody(api: StandIn, keys: KeySet):
+    api.replies(Reply(json={"keys": [FIRST]}, delay=20))
+    started = time.monotonic()
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda number: unavailable(keys, f"made-up-{number}"), range(64)))
+    assert time.monotonic() - started < 4
+    assert len(api.requests) == 1
+
+
+# -- outages --------------------------------------------------------------------------------------------
+
+BROKEN = {
+    "an error": Reply(status=500, json={"keys": [FIRST]}),
+    "not found": Reply(status=404, json={"keys": [FIRST]}),
+    "created": Reply(status=201, json={"keys": [FIRST]}),
+    "a dropped connection": Reply(drop=True),
+    "not JSON": Reply(body=b"<html>"),
+    "no bytes": Reply(body=b""),
+    "not UTF-8": Reply(body=b"\xff\xfe\xfd"),
+    "a list": Reply(json=[FIRST]),
+    "a text": Reply(json="keys"),
+    "null": Reply(json=None),
+    "no keys": Reply(json={"key": [FIRST]}),
+    "keys by name": Reply(json={"keys": {"first": FIRST}}),
+    "keys as text": Reply(json={"keys": "first"}),
+    "a bottomless list": Reply(body=b"[" * 60_000),
+    "too much": Reply(json={"keys": [FIRST], "padding": "x" * 70_000}),
+    "a compressed flood": Reply(
+        body=gzip.compress(json.dumps({"keys": [FIRST], "padding": "x" * 20_000_000}).encode()),
+        headers={"Content-Encoding": "gzip"},
+    ),
+    "a late answer": Reply(json={"keys": [FIRST]}, delay=5),
+    "a drip of the head": Reply(json={"keys": [FIRST]}, drip=0.1, drip_head=True),
+    "a drip of the body": Reply(json={"keys": [FIRST], "padding": "x" * 60_000}, drip=0.001),
+}
+
+
+def test_an_answer_that_is_no_key_set_is_our_failure_and_bounded_in_time(subtests: pytest.Subtests):
+    for name, reply in BROKEN.items():
+        with subtests.test(name), StandIn() as api:
+            clock = Clock()
+            keys = key_set(api, clock)
+            api.replies(reply, listing(FIRST))
+            started = time.monotonic()
+            unavailable(keys)
+            assert time.monotonic() - started < 2
+            unavailable(keys)
+            assert len(api.requests) == 1, "a failure counts as a refresh"
+            clock.now += 61
+            assert keys.key("first", "ES256"), "it recovers"
+
+
+def test_a_first_fetch_that_fails_is_repeated_after_five_seconds(api: StandIn, keys: KeySet, clock: Clock):
+    """Until then no key is known, so no user can sign in."""
+    api.replies(Reply(status=503), listing(FIRST))
+    unavailable(keys)
+    clock.now += 4
+    unavailable(keys)
+    assert len(api.requests) == 1
+    clock.now += 2
+    assert keys.key("first", "ES256")
+
+
+def test_a_redirect_is_not_followed(api: StandIn, keys: KeySet):
+    with StandIn() as elsewhere:
+        elsewhere.replies(listing(FIRST))
+        for status in (301, 302, 303, 307, 308):
+            api.replies(Reply(status=status, headers={"Location": f"{elsewhere.url}{PATH}"}))
+        unavailable(keys)
+        assert elsewhere.requests == []
+
+
+def test_an_endpoint_that_nobody_serves_is_our_failure(clock: Clock):
+    with StandIn() as gone:
+        url = gone.url
+    unavailable(KeySet(f"{url}{PATH}", clock=clock))
+
+
+def test_a_name_that_does_not_exist_is_our_failure(clock: Clock):
+    unavailable(KeySet("http://keys.invalid/jwks.json", clock=clock))
+
+
+def test_known_keys_outlive_an_outage_by_an_hour_and_no_more(api: StandIn, keys: KeySet, clock: Clock):
+    api.replies(listing(FIRST), Reply(status=500))
+    assert keys.key("first", "ES256")
+    for _ in range(5):
+        clock.now += 601
+        assert keys.key("first", "ES256")
+        assert keys.key("first", "RS256") is None
+    assert len(api.requests) == 6
+    clock.now += 600
+    unavailable(keys)
+    api.replies(listing(FIRST))
+    unavailable(keys)
+    clock.now += 61
+    unavailable(keys)
+    clock.now += 61
+    assert keys.key("first", "ES256")
+
+
+def test_while_it_is_down_a_known_key_waits_once_a_minute_at_most(api: StandIn, keys: KeySet, clock: Clock):
+    api.replies(listing(FIRST), Reply(delay=20))
+    assert keys.key("first", "ES256")
+    clock.now += 601
+    assert keys.key("first", "ES256")
+    started = time.monotonic()
+    for _ in range(100):
+        assert keys.key("first", "ES256")
+    assert time.monotonic() - started < 0.5
+    assert len(api.requests) == 2
+
+
+def test_an_answer_that_was_overtaken_brings_no_old_key_back(api: StandIn, keys: KeySet, clock: Clock):
+    api.replies(Reply(json={"keys": [FIRST]}, delay=0.5), listing(SECOND))
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(keys.key, "first", "ES256")
+        while not api.requests:
+            time.sleep(0.01)
+        clock.now += 61
+        assert keys.key("second", "ES256")
+        assert first.result() is None
+    assert keys.key("second", "ES256")
+    assert keys.key("first", "ES256") is None
+
+
+def test_a_failure_is_logged_by_its_kind_alone(api: StandIn, keys: KeySet, caplog: pytest.LogCaptureFixture):
+    api.replies(Reply(body=b'{"hunter2"'))
+    with caplog.at_level(logging.DEBUG, logger="rag"):
+        unavailable(keys)
+    (record,) = [record for record in caplog.records if record.name == "rag"]
+    assert record.getMessage() == "the project's public keys could not be fetched (JSONDecodeError)"
+
+
+def test_it_may_be_asked_from_within_an_event_loop(api: StandIn, keys: KeySet):
+    async def ask() -> bool:
+        return keys.key("first", "ES256") is not None
+
+    api.replies(listing(FIRST))
+    # In a thread, whose loop is nobody else's.
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(asyncio.run, ask()).result()
+
+
+def test_no_thread_stays_behind(api: StandIn, keys: KeySet):
+    api.replies(listing(FIRST))
+    assert keys.key("first", "ES256")
+    deadline = time.monotonic() + 5
+    while any(thread.name == "jwks" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+# -- what is a key, and what is none ----------------------------------------------------------------------
+
+OTHER_CURVE = {**public(es256("first", ec.SECP384R1())), "alg": "ES256"}
+NO_KEYS: dict[str, Any] = {
+    "null": None,
+    "a number": 7,
+    "a text": "first",
+    "a list": [FIRST],
+    "nothing": {},
+    "a shared secret": {"kty": "oct", "k": "c2VjcmV0", "kid": "first", "alg": "HS256"},
+    "a shared secret that says ES256": {"kty": "oct", "k": "c2VjcmV0", "kid": "first", "alg": "ES256"},
+    "Ed25519": {"kty": "OKP", "crv": "Ed25519", "x": FIRST["x"], "kid": "first", "alg": "EdDSA"},
+    "P-384": OTHER_CURVE,
+    "P-384 that says P-256": {**OTHER_CURVE, "crv": "P-256"},
+    "secp256k1": {**FIRST, "crv": "secp256k1"},
+    "a point off the curve": {**FIRST, "y": FIRST["x"]},
+    "the point zero": {**FIRST, "x": "AA", "y": "AA"},
+    "no x": {name: value for name, value in FIRST.items() if name != "x"},
+    "no y": {name: value for name, value in FIRST.items() if name != "y"},
+    "an x that is a number": {**FIRST, "x": 7},
+    "an x that is no base64": {**FIRST, "x": "é" * 43},
+    "an x without an end": {**FIRST, "x": "A" * 20_000},
+    "no kid": {name: value for name, value in FIRST.items() if name != "kid"},
+    "a kid that is a number": {**FIRST, "kid": 1},
+    "a kid that is null": {**FIRST, "kid": None},
+    "another alg": {**FIRST, "alg": "RS256"},
+    "alg HS256": {**FIRST, "alg": "HS256"},
+    "alg null": {**FIRST, "alg": None},
+    "for encryption": {**FIRST, "use": "enc"},
+    "only for signing": {**FIRST, "key_ops": ["sign"]},
+    "for no operation": {**FIRST, "key_ops": []},
+    "operations as text": {**FIRST, "key_ops": "verify"},
+    "operations as number": {**FIRST, "key_ops": 1},
+    "a private key": {**es256("first"), "key_ops": ["verify"]},
+    "a private RSA key": {**rs256("first"), "key_ops": ["verify"]},
+    "RSA of 1024 bits": public(rs256("first", 1024)),
+    "RSA without e": {"kty": "RSA", "n": RSA["n"], "kid": "first"},
+    "RSA with e 1": {**RSA, "kid": "first", "e": "AQ"},
+    "RSA with an even e": {**RSA, "kid": "first", "e": "Ag"},
+    "RSA of far too many bits": {**RSA, "kid": "first", "n": "_" * 2_000},
+    "RSA for ES256": {**RSA, "kid": "first", "alg": "ES256"},
+    "RSA for PS256": {**RSA, "kid": "first", "alg": "PS256"},
+}
+
+
+def test_what_is_no_key_is_passed_over_and_its_neighbours_work(subtests: pytest.Subtests):
+    for name, entry in NO_KEYS.items():
+        with subtests.test(name), StandIn() as api:
+            api.replies(listing(entry, SECOND, entry, RSA))
+            keys = key_set(api, Clock())
+            assert keys.key("first", "ES256") is None
+            assert keys.key("first", "RS256") is None
+            assert keys.key("second", "ES256")
+            assert keys.key("rsa", "RS256")
+
+
+def test_what_a_key_need_not_say(subtests: pytest.Subtests):
+    for absent in ("use", "alg", "key_ops", "ext"):
+        with subtests.test(absent=absent), StandIn() as api:
+            entries = [{name: key[name] for name in key if name != absent} for key in (FIRST, RSA)]
+            api.replies(listing(*entries))
+            keys = key_set(api, Clock())
+            assert keys.key("first", "ES256")
+            assert keys.key("rsa", "RS256")
+
+
+def test_of_two_keys_of_one_name_the_first_counts(api: StandIn, keys: KeySet):
+    api.replies(listing(FIRST, {**SECOND, "kid": "first"}, {**RSA, "kid": "first"}))
+    key = keys.key("first", "ES256")
+    assert key is not None
+    assert key.to_dict()["x"] == FIRST["x"]
+    assert keys.key("first", "RS256") is None
+
+
+def test_a_key_id_is_a_plain_name(subtests: pytest.Subtests):
+    cases: list[str] = ["a", "A-b_c.d", "6506fa84-6b75-4db8-9b70-26274cd3e329", "x" * 128, ".", "-", "1"]
+    for kid in cases:
+        with subtests.test(kid=kid):
+            assert is_key_id(kid)
+
+
+def test_whatever_else_is_no_key_id(subtests: pytest.Subtests):
+    cases: list[object] = [
+        "", "x" * 129, "..", "a..b", "a/b", "/", "\\", "../first", "http://a", "a:b", "a b", " first",
+        "first ", "first\n", "\nfirst", "first\x00", "fir\tst", "é", "１", "a'b", 'a"b', "a%2fb", "a?b",
+        "a#b", "a;b", "$a", None, 1, 1.5, True, [], ["first"], {}, {"first": 1}, b"first",
+    ]  # fmt: skip
+    for kid in cases:
+        with subtests.test(kid=kid):
+            assert not is_key_id(kid)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([FIRST, RSA]), st.sampled_from(sorted({*FIRST, *RSA})), JSON)
+def test_a_key_with_any_member_of_any_kind_spoils_no_other(entry: dict[str, Any], member: str, value: object):
+    with StandIn() as api:
+        api.replies(listing({**entry, member: value}, SECOND))
+        assert KeySet(api.url).key("second", "ES256")

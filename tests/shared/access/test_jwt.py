@@ -1,0 +1,294 @@
+"""From an Authorization header to a principal: every token that is not a signed-in user's own is refused."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from hypothesis import given
+from hypothesis import strategies as st
+from jose import jwt
+
+from local import tokens
+from shared.access.jwt import Verifier
+from shared.errors import Unauthorized
+
+SECRET = "a secret of the project, forty characters"
+URL = "http://127.0.0.1:54321"
+USER = "0f8b2c1e-7d44-4b6a-9a51-2f3c4d5e6f70"
+VERIFIER = Verifier(SECRET, None, tokens.issuer(URL), tokens.AUDIENCE, leeway_seconds=5)
+
+
+def token(**claims: Any) -> str:
+    return tokens.user_token(SECRET, URL, USER, **claims)
+
+
+def part(value: Any) -> str:
+    content = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def signed(header: dict[str, Any], payload: Any, secret: str = SECRET) -> str:
+    """A token with any header and payload, and an HMAC-SHA256 signature that is right for them."""
+    message = f"{part(header)}.{part(payload)}"
+    signature = hmac.new(secret.encode(), message.encode(), hashlib.sha256).digest()
+    return f"{message}.{part(signature)}"
+
+
+def claims() -> dict[str, Any]:
+    good: dict[str, Any] = jwt.get_unverified_claims(token())
+    return good
+
+
+def refusal(authorization: str | None) -> str:
+    """Why it is refused; whatever the reason, the message repeats nothing of the header."""
+    with pytest.raises(Unauthorized) as raised:
+        VERIFIER.principal(authorization)
+    error = raised.value
+    assert error.status == 401
+    assert error.headers == {"WWW-Authenticate": "Bearer"}
+    assert error.__cause__ is None
+    for piece in (authorization or "").replace(".", " ").split():
+        # Random text may happen to be a word of the message that everybody gets.
+        assert len(piece) < 8 or piece in str(Unauthorized()) or piece not in str(error)
+    return str(error)
+
+
+def test_a_user_s_own_token_is_accepted_and_travels_on_unchanged():
+    good = token()
+    principal = VERIFIER.principal(f"Bearer {good}")
+    assert principal.user_id == USER
+    assert principal.token == good
+    assert good not in repr(principal)
+
+
+def test_the_scheme_may_be_written_in_any_case_and_spaced(subtests: pytest.Subtests):
+    for scheme in ("bearer", "BEARER", "Bearer ", " Bearer"):
+        with subtests.test(scheme=scheme):
+            assert VERIFIER.principal(f"{scheme} {token()}").user_id == USER
+
+
+def test_no_token_is_refused(subtests: pytest.Subtests):
+    for header in (None, "", " ", "Bearer", "Bearer ", "Bearer   "):
+        with subtests.test(header=header):
+            assert refusal(header) == "A valid user token is required: Authorization: Bearer <JWT>."
+
+
+def test_another_scheme_is_refused(subtests: pytest.Subtests):
+    for scheme in ("Basic", "Token", "JWT", "Bearer:", ""):
+        with subtests.test(scheme=scheme):
+            refusal(f"{scheme} {token()}".strip())
+
+
+def test_an_expired_token_is_refused():
+    assert refusal(f"Bearer {token(exp=int(time.time()) - 60)}") == "The token has expired."
+
+
+def test_a_token_that_expired_within_the_leeway_is_accepted():
+    assert VERIFIER.principal(f"Bearer {token(exp=int(time.time()) - 1)}").user_id == USER
+
+
+def test_a_token_that_is_not_yet_valid_is_refused():
+    refusal(f"Bearer {token(nbf=int(time.time()) + 60)}")
+    assert VERIFIER.principal(f"Bearer {token(nbf=int(time.time()))}").user_id == USER
+
+
+def test_another_audience_is_refused(subtests: pytest.Subtests):
+    for audience in ("anon", "", "authenticated ", ["other"], []):
+        with subtests.test(audience=audience):
+            refusal(f"Bearer {token(aud=audience)}")
+
+
+def test_one_audience_among_several_is_enough():
+    assert VERIFIER.principal(f"Bearer {token(aud=['other', 'authenticated'])}").user_id == USER
+
+
+def test_another_issuer_is_refused(subtests: pytest.Subtests):
+    for issuer in ("supabase", "", f"{URL}/auth/v1/", "http://127.0.0.1:54322/auth/v1"):
+        with subtests.test(issuer=issuer):
+            refusal(f"Bearer {token(iss=issuer)}")
+
+
+def test_a_token_without_one_of_the_claims_is_refused(subtests: pytest.Subtests):
+    for claim in ("exp", "aud", "iss", "sub", "role"):
+        with subtests.test(claim=claim):
+            refusal(f"Bearer {token(**{claim: None})}")
+
+
+def test_an_expiry_that_is_no_time_is_refused(subtests: pytest.Subtests):
+    cases: list[object] = ["never", "", [], {}, True]
+    for expiry in cases:
+        with subtests.test(expiry=expiry):
+            refusal(f"Bearer {token(exp=expiry)}")
+
+
+def test_a_subject_that_is_no_uuid_is_refused(subtests: pytest.Subtests):
+    cases: list[object] = ["", "1", "admin", "0f8b2c1e-7d44-4b6a-9a51", 7, ["x"], {"id": USER}, f"{USER}'--"]
+    for subject in cases:
+        with subtests.test(subject=subject):
+            refusal(f"Bearer {token(sub=subject)}")
+
+
+def test_a_role_other_than_authenticated_is_refused(subtests: pytest.Subtests):
+    for role in ("anon", "service_role", "Authenticated", "", ["authenticated"], 1):
+        with subtests.test(role=role):
+            refusal(f"Bearer {token(role=role)}")
+
+
+def test_the_anon_key_alone_is_no_user():
+    refusal(f"Bearer {tokens.anon_key(SECRET)}")
+
+
+def test_the_anon_key_with_every_other_claim_is_no_user():
+    assert refusal(f"Bearer {token(role='anon')}") == "The token is not a signed-in user's."
+
+
+def test_the_service_key_is_no_user():
+    key = jwt.encode(
+        {"iss": "supabase", "role": "service_role", "iat": 1, "exp": 2_000_000_000}, SECRET, "HS256"
+    )
+    refusal(f"Bearer {key}")
+
+
+def test_alg_none_is_refused_signed_or_not(subtests: pytest.Subtests):
+    for algorithm in ("none", "None", "NONE", "nOnE", ""):
+        with subtests.test(algorithm=algorithm):
+            header = {"alg": algorithm, "typ": "JWT"}
+            refusal(f"Bearer {part(header)}.{part(claims())}.")
+            refusal(f"Bearer {part(header)}.{part(claims())}")
+            refusal(f"Bearer {signed(header, claims())}")
+
+
+def test_hs256_with_another_secret_is_refused(subtests: pytest.Subtests):
+    for secret in ("another secret", "", SECRET[:-1], SECRET.upper()):
+        with subtests.test(secret=secret):
+            refusal(f"Bearer {signed({'alg': 'HS256', 'typ': 'JWT'}, claims(), secret)}")
+
+
+def test_the_hand_made_token_of_these_tests_is_good_with_the_right_secret():
+    assert VERIFIER.principal(f"Bearer {signed({'alg': 'HS256', 'typ': 'JWT'}, claims())}").user_id == USER
+
+
+def test_another_alg_over_bytes_signed_with_hs256_is_refused(subtests: pytest.Subtests):
+    for algorithm in ("RS256", "ES256", "PS256", "EdDSA", "HS384", "HS512", "hs256", "A128KW"):
+        with subtests.test(algorithm=algorithm):
+            refusal(f"Bearer {signed({'alg': algorithm, 'typ': 'JWT'}, claims())}")
+
+
+def test_an_alg_that_is_no_name_is_refused(subtests: pytest.Subtests):
+    for algorithm in (None, 1, True, ["HS256"], {"HS256": 1}):
+        with subtests.test(algorithm=algorithm):
+            refusal(f"Bearer {signed({'alg': algorithm}, claims())}")
+    refusal(f"Bearer {signed({}, claims())}")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "key"),
+    [("RS256", rsa.generate_private_key(65537, 2048)), ("ES256", ec.generate_private_key(ec.SECP256R1()))],
+    ids=["RS256", "ES256"],
+)
+def test_a_stranger_s_own_key_pair_is_refused(
+    algorithm: str, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+):
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    refusal(f"Bearer {jwt.encode(claims(), private.decode(), algorithm)}")
+    refusal(f"Bearer {jwt.encode(claims(), private.decode(), algorithm, headers={'jku': URL, 'kid': '1'})}")
+
+
+def test_a_payload_that_is_no_set_of_claims_is_refused(subtests: pytest.Subtests):
+    cases: list[object] = [[], "text", 7, None, b"", b"{", b"\xff\xfe", b'{"sub": "a", "sub": "b"}']
+    for payload in cases:
+        with subtests.test(payload=payload):
+            refusal(f"Bearer {signed({'alg': 'HS256'}, payload)}")
+
+
+GARBAGE = (
+    ".", "..", "...", "a.b.c", "eyJhbGciOiJIUzI1NiJ9", "eyJhbGciOiJIUzI1NiJ9..", "\x00.\x00.\x00",
+    "é.è.ê", "👩.👩.👩",
+    f"{part([])}.{part({})}.x", f"{part('HS256')}.{part({})}.x", f"{part(None)}.{part({})}.x",
+    part(b"[" * 40_000) + ".a.b", part(b'{"a":' * 9_000) + ".a.b", part(b"1" * 9_000) + ".a.b",
+)  # fmt: skip
+
+
+def test_garbage_is_refused(subtests: pytest.Subtests):
+    for garbage in GARBAGE:
+        with subtests.test(garbage=garbage):
+            refusal(f"Bearer {garbage}")
+
+
+def test_a_token_with_a_segment_more_or_less_is_refused():
+    header, payload, signature = token().split(".")
+    for segments in (
+        [header, payload],
+        [header, signature],
+        [header, payload, signature, ""],
+        [header, payload, signature, signature],
+        [header, payload, payload, signature],
+        ["", header, payload, signature],
+        [header, payload, "", signature],
+    ):
+        refusal("Bearer " + ".".join(segments))
+
+
+def test_two_tokens_at_once_are_refused():
+    refusal(f"Bearer {token()} {token()}")
+    refusal(f"Bearer {token()}, Bearer {token()}")
+    refusal(f"Bearer Bearer {token()}")
+
+
+def test_a_good_token_with_a_character_that_no_token_has_is_refused(subtests: pytest.Subtests):
+    """Lenient base64 skips them: one token under many spellings, some of which no header can carry on."""
+    good = token()
+    for stray in ("é", "ÿ", "👩", "!", "%", "\x00"):
+        for place in (0, len(good) - 5, len(good)):
+            with subtests.test(stray=stray, place=place):
+                refusal(f"Bearer {good[:place]}{stray}{good[place:]}")
+
+
+@given(st.text(max_size=60), st.sampled_from(["", "Bearer ", "bearer ", "Basic "]))
+def test_random_text_is_only_ever_unauthorized(text: str, scheme: str):
+    refusal(scheme + text)
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=40))
+def test_random_segments_are_only_ever_unauthorized(header: bytes, payload: bytes, signature: bytes):
+    refusal(f"Bearer {part(header)}.{part(payload)}.{part(signature)}")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(["alg", "typ", "kid", "crit", "cty", "zip", "b64", "jku", "x5u"]), JSON)
+def test_no_header_makes_a_token_of_another_secret_good(name: str, value: object):
+    refusal(f"Bearer {signed({'alg': 'HS256', name: value}, claims(), 'another secret')}")
+
+
+@given(st.sampled_from(["exp", "nbf", "iat", "aud", "iss", "sub", "role", "jti", "at_hash"]), JSON)
+def test_no_claim_of_a_wrong_kind_is_more_than_unauthorized(name: str, value: object):
+    """Signed rightly: it is accepted for this user, or refused; nothing else comes out."""
+    try:
+        principal = VERIFIER.principal(f"Bearer {signed({'alg': 'HS256'}, {**claims(), name: value})}")
+    except Unauthorized as refused:
+        assert refused.status == 401  # noqa: PT017  # either end is right
+    else:
+        assert principal.user_id == USER
+
+
+def test_a_forged_claim_breaks_the_signature(subtests: pytest.Subtests):
+    for at in ("sub", "role", "iss", "aud", "exp"):
+        with subtests.test(claim=at):
+            header, _, signature = token().split(".")
+            forged = {**claims(), at: str(uuid4())}
+            refusal(f"Bearer {header}.{part(forged)}.{signature}")

@@ -1,0 +1,373 @@
+"""Tokens of a project that signs with key pairs, and every confusion of one way of signing with another."""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jose import jwk, jwt
+
+from local import tokens
+from shared.access.jwks import KeySet
+from shared.access.jwt import Verifier
+from shared.errors import KeysUnavailable, Unauthorized
+from tests.key_pairs import es256, pem, public, rs256, shared_secrets_of
+from tests.shared.access.test_jwt import SECRET, URL, USER, part, signed
+from tests.stand_in import Reply, StandIn
+
+EC, RSA = es256("an-ec-key"), rs256("an-rsa-key")
+PAIRS = {"ES256": EC, "RS256": RSA}
+NEITHER_NOR = "The token's signing key is not one of this project."
+
+
+@dataclass(frozen=True)
+class Project:
+    """A verifier that accepts the secret's tokens and both pairs', and the endpoint of the pairs."""
+
+    api: StandIn
+    verifier: Verifier
+
+    def user(self, token: str) -> str:
+        return self.verifier.principal(f"Bearer {token}").user_id
+
+    def refuses(self, token: str) -> str:
+        """Why; the message repeats nothing of the token."""
+        with pytest.raises(Unauthorized) as raised:
+            self.user(token)
+        assert raised.value.status == 401
+        assert raised.value.__cause__ is None
+        assert not [piece for piece in token.split(".") if len(piece) >= 8 and piece in str(raised.value)]
+        return str(raised.value)
+
+    @property
+    def fetches(self) -> int:
+        return len(self.api.requests)
+
+
+def verifier(secret: str | None, keys: KeySet | None) -> Verifier:
+    return Verifier(secret, keys, tokens.issuer(URL), tokens.AUDIENCE, leeway_seconds=5)
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[Project]:
+    """A project in the midst of its migration: the old secret and new keys are good."""
+    with StandIn() as api:
+        api.replies(Reply(json={"keys": [public(EC), public(RSA)]}))
+        yield Project(api, verifier(SECRET, KeySet(api.url)))
+
+
+def token(key: tokens.SigningKey, **claims: Any) -> str:
+    return tokens.user_token(key, URL, USER, **claims)
+
+
+def claims() -> dict[str, Any]:
+    good: dict[str, Any] = jwt.get_unverified_claims(token(SECRET))
+    return good
+
+
+def under(key: dict[str, Any], header: dict[str, Any], payload: Any = None) -> str:
+    """A token with any header, signed rightly by that private key."""
+    message = f"{part(header)}.{part(claims() if payload is None else payload)}"
+    signature: bytes = signer(json.dumps(key)).sign(message.encode())
+    return f"{message}.{part(signature)}"
+
+
+@cache
+def signer(key: str) -> Any:
+    """The private key, read once, since each reading checks the primes of an RSA key for 50 ms."""
+    fields = json.loads(key)
+    return jwk.construct(fields, fields["alg"])
+
+
+def header_of(key: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"alg": key["alg"], "kid": key["kid"], "typ": "JWT", **more}
+
+
+# -- what is good ---------------------------------------------------------------------------------------
+
+
+def test_a_token_of_a_published_key_is_accepted(subtests: pytest.Subtests, both: Project):
+    for key in PAIRS.values():
+        with subtests.test(key["alg"]):
+            good = token(key)
+            principal = both.verifier.principal(f"Bearer {good}")
+            assert (principal.user_id, principal.token) == (USER, good)
+            assert both.user(under(key, header_of(key))) == USER, "the hand-made one of these tests too"
+
+
+def test_a_token_of_the_secret_is_accepted_beside_them(both: Project):
+    assert both.user(token(SECRET)) == USER
+
+
+def test_a_key_id_as_hosted_projects_give_to_their_secret_is_accepted(
+    subtests: pytest.Subtests, both: Project
+):
+    for kid in ("Ab3/dEf+gH1jKlMn", "zYx+WvU9tSrQ/pON", "a-name", "1"):
+        with subtests.test(kid=kid):
+            assert both.user(signed({"alg": "HS256", "kid": kid}, claims())) == USER
+
+
+def test_the_claims_are_checked_as_those_of_the_secret(subtests: pytest.Subtests, both: Project):
+    for key in PAIRS.values():
+        with subtests.test(key["alg"]):
+            for wrong in (
+                {"exp": int(time.time()) - 60},
+                {"exp": None},
+                {"nbf": int(time.time()) + 60},
+                {"aud": "anon"},
+                {"aud": None},
+                {"iss": "supabase"},
+                {"iss": None},
+                {"sub": "admin"},
+                {"sub": None},
+                {"role": "anon"},
+                {"role": "service_role"},
+                {"role": None},
+            ):
+                both.refuses(token(key, **wrong))
+            both.refuses(tokens.anon_key(key))
+            assert both.user(token(key, exp=int(time.time()) - 1)) == USER, "within the leeway"
+
+
+def test_a_forged_claim_breaks_the_signature(subtests: pytest.Subtests, both: Project):
+    for key in PAIRS.values():
+        with subtests.test(key["alg"]):
+            header, _, signature = token(key).split(".")
+            forged = part({**claims(), "sub": "11111111-1111-4111-8111-111111111111"})
+            both.refuses(f"{header}.{forged}.{signature}")
+            both.refuses(f"{header}.{part(claims())}.")
+            both.refuses(f"{header}.{part(claims())}.{part(bytes(64))}")
+            both.refuses(f"{header}.{part(claims())}.{part(bytes(256))}")
+
+
+# -- one way of signing taken for another -------------------------------------------------------------------
+
+
+def test_hs256_with_a_public_key_as_the_secret_is_refused(subtests: pytest.Subtests, both: Project):
+    digests = {"HS384": hashlib.sha384, "HS512": hashlib.sha512}
+    secrets = [(key, *form) for key in PAIRS.values() for form in shared_secrets_of(key).items()]
+    for key, form, secret in secrets:
+        for algorithm in ("HS256", "ES256", "RS256", "HS384", "HS512"):
+            with subtests.test(key["alg"], form=form, algorithm=algorithm):
+                digest = digests.get(algorithm, hashlib.sha256)
+                for header in ({"alg": algorithm, "kid": key["kid"]}, {"alg": algorithm}):
+                    message = f"{part(header)}.{part(claims())}"
+                    signature = hmac.new(secret, message.encode(), digest).digest()
+                    both.refuses(f"{message}.{part(signature)}")
+
+
+def test_hs256_by_the_kid_of_a_published_key_is_the_secret_s_or_nothing(
+    subtests: pytest.Subtests, both: Project
+):
+    for key in PAIRS.values():
+        with subtests.test(key["alg"]):
+            assert both.user(signed(header_of(key, alg="HS256"), claims())) == USER
+            both.refuses(signed(header_of(key, alg="HS256"), claims(), "another secret"))
+
+
+def test_a_key_of_the_other_family_is_refused(both: Project):
+    for key, other in ((EC, RSA), (RSA, EC)):
+        assert both.refuses(under(key, header_of(key, kid=other["kid"]))) == NEITHER_NOR
+        assert both.refuses(under(key, header_of(other, kid=key["kid"]))) == NEITHER_NOR
+        both.refuses(under(key, header_of(other)))
+    assert both.fetches == 1, "both are known"
+
+
+def test_another_alg_over_a_right_signature_is_refused(subtests: pytest.Subtests, both: Project):
+    algorithms = (
+        "none", "None", "", "HS256", "ES384", "ES512", "RS384", "RS512", "PS256", "EdDSA", "es256",
+    )  # fmt: skip
+    for key in PAIRS.values():
+        for algorithm in algorithms:
+            with subtests.test(key["alg"], algorithm=algorithm):
+                both.refuses(under(key, header_of(key, alg=algorithm)))
+
+
+def test_an_alg_that_is_no_name_is_refused(subtests: pytest.Subtests, both: Project):
+    for key in PAIRS.values():
+        for algorithm in (None, 1, True, ["ES256", "RS256"], {"ES256": 1}):
+            with subtests.test(key["alg"], algorithm=algorithm):
+                both.refuses(under(key, header_of(key, alg=algorithm)))
+
+
+def test_without_a_secret_hs256_is_refused_whatever_it_is_signed_with(both: Project):
+    for secret in (None, ""):
+        without = Project(both.api, verifier(secret, KeySet(both.api.url)))
+        for tried in (SECRET, "", "None"):
+            assert "not accepted here" in without.refuses(signed({"alg": "HS256"}, claims(), tried))
+        assert without.user(token(EC)) == USER
+
+
+def test_without_published_keys_es256_and_rs256_are_refused():
+    for key in PAIRS.values():
+        with pytest.raises(Unauthorized):
+            verifier(SECRET, None).principal(f"Bearer {token(key)}")
+
+
+# -- a header that points elsewhere ------------------------------------------------------------------------
+
+ELSEWHERE: list[Any] = [
+    "../../../../dev/null", "/dev/null", "/etc/passwd", "..", "a/../b", "\\\\host\\share", "file:///dev/null",
+    "http://127.0.0.1/keys", "https://evil.example/jwks.json", "//evil.example", "evil.example/keys",
+    "an-ec-key/../an-ec-key", "an-ec-key\x00", "an-ec-key\n", " an-ec-key", "an-ec-key ", "an-ec-key'--",
+    "' or '1'='1", '"', "`id`", "$(id)", "%2e%2e", "*", "", " ", "é", "x" * 129,
+    None, 0, 1, 1.5, True, False, [], ["an-ec-key"], {}, {"kid": "an-ec-key"},
+]  # fmt: skip
+
+
+def test_a_kid_that_is_no_plain_name_is_refused_before_any_look_up(subtests: pytest.Subtests):
+    for key in PAIRS.values():
+        for kid in ELSEWHERE:
+            with subtests.test(key["alg"], kid=kid), StandIn() as api:
+                api.replies(Reply(json={"keys": [public(key), {**public(key), "kid": kid}]}))
+                project = Project(api, verifier(SECRET, KeySet(api.url)))
+                assert project.refuses(under(key, header_of(key, kid=kid))) == NEITHER_NOR
+                assert project.refuses(signed({"alg": "HS256", "kid": kid}, claims())) == NEITHER_NOR
+                assert project.fetches == 0
+
+
+def test_a_token_without_a_kid_is_refused_before_any_look_up(subtests: pytest.Subtests):
+    for key in PAIRS.values():
+        with subtests.test(key["alg"]), StandIn() as api:
+            api.replies(Reply(json={"keys": [public(key)]}))
+            project = Project(api, verifier(SECRET, KeySet(api.url)))
+            project.refuses(under(key, {"alg": key["alg"], "typ": "JWT"}))
+            assert project.fetches == 0
+
+
+def test_a_stranger_s_key_that_the_token_brings_along_or_points_to_is_never_looked_at(both: Project):
+    with StandIn() as evil:
+        for stranger in (es256("an-ec-key"), rs256("an-rsa-key"), es256("new"), rs256("new")):
+            evil.replies(Reply(json={"keys": [public(stranger)]}))
+            for more in (
+                {"jwk": public(stranger)},
+                {"jku": evil.url},
+                {"x5u": evil.url},
+                {"x5c": [base64.b64encode(pem(stranger)).decode()]},
+                {"jku": evil.url, "jwk": public(stranger), "x5u": evil.url, "x5t": "x"},
+            ):
+                both.refuses(under(stranger, header_of(stranger, **more)))
+        assert evil.requests == []
+    assert both.user(under(EC, header_of(EC, jku="https://evil.example", jwk={}))) == USER
+
+
+def test_a_critical_extension_is_refused(subtests: pytest.Subtests, both: Project):
+    cases: list[object] = [["exp"], ["b64"], ["http://example.invalid/UNDEFINED"], [], None, "exp", 1]
+    for crit in cases:
+        with subtests.test(crit=crit):
+            for key in PAIRS.values():
+                assert "extension" in both.refuses(under(key, header_of(key, crit=crit)))
+            assert "extension" in both.refuses(signed({"alg": "HS256", "crit": crit}, claims()))
+            both.refuses(signed({"alg": "HS256", "crit": crit, "b64": False}, claims()))
+
+
+# -- bounds ------------------------------------------------------------------------------------------------
+
+
+def test_a_token_over_eight_kib_is_refused_before_it_is_parsed(subtests: pytest.Subtests):
+    for name in ("HS256", *PAIRS):
+        with subtests.test(name=name):
+            key = PAIRS.get(name, SECRET)
+            with StandIn() as api:
+                api.replies(Reply(json={"keys": [public(EC), public(RSA)]}))
+                project = Project(api, verifier(SECRET, KeySet(api.url)))
+                assert project.refuses(token(key, user_metadata="x" * 6_500)) == "The token is too long."
+                assert project.fetches == 0
+                assert project.user(token(key, user_metadata="x" * 4_500)) == USER
+
+
+def test_when_the_keys_cannot_be_had_it_is_our_failure_and_only_for_their_tokens():
+    with StandIn() as api:
+        api.replies(Reply(status=503))
+        project = Project(api, verifier(SECRET, KeySet(api.url)))
+        for key in PAIRS.values():
+            with pytest.raises(KeysUnavailable):
+                project.user(token(key))
+        assert project.user(token(SECRET)) == USER
+        assert project.fetches == 1
+
+
+# -- fuzz --------------------------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+with_the_project = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+pairs = st.sampled_from(list(PAIRS.values()))
+
+
+@with_the_project
+@given(pairs, st.binary(max_size=40), st.binary(max_size=300))
+def test_random_payloads_and_signatures_are_only_ever_unauthorized(
+    both: Project, key: dict[str, Any], payload: bytes, signature: bytes
+):
+    both.refuses(f"{part(header_of(key))}.{part(payload)}.{part(signature)}")
+    both.refuses(f"{part(header_of(key))}.{part(claims())}.{part(signature)}")
+
+
+@with_the_project
+@given(
+    pairs, st.dictionaries(st.sampled_from(["alg", "typ", "kid", "crit", "jku", "jwk", "x5c", "zip"]), JSON)
+)
+def test_a_random_header_over_a_right_signature_is_only_ever_unauthorized(
+    both: Project, key: dict[str, Any], header: dict[str, Any]
+):
+    both.refuses(under(key, header))
+
+
+@with_the_project
+@given(pairs, st.sampled_from(["typ", "jku", "jwk", "x5c", "x5u", "zip", "cty", "b64"]), JSON)
+def test_a_header_s_other_members_change_nothing(
+    both: Project, key: dict[str, Any], name: str, value: object
+):
+    assert both.user(under(key, header_of(key, **{name: value}))) == USER
+
+
+@with_the_project
+@given(pairs, st.sampled_from(["exp", "nbf", "iat", "aud", "iss", "sub", "role", "jti", "at_hash"]), JSON)
+def test_no_claim_of_a_wrong_kind_is_more_than_unauthorized(
+    both: Project, key: dict[str, Any], name: str, value: object
+):
+    try:
+        assert both.user(under(key, header_of(key), {**claims(), name: value})) == USER
+    except Unauthorized as refused:
+        assert refused.status == 401  # noqa: PT017  # either end is right
+
+
+@cache
+def token_of(algorithm: str) -> str:
+    return token(PAIRS[algorithm])
+
+
+@with_the_project
+@given(pairs, st.data())
+def test_a_token_with_one_character_changed_is_this_user_s_or_refused(
+    both: Project, key: dict[str, Any], data: st.DataObject
+):
+    """The last bits of base64 mean nothing, so a few spellings stay good: never as somebody else."""
+    good = token_of(key["alg"])
+    place = data.draw(st.integers(0, len(good) - 1))
+    changed = good[:place] + data.draw(st.characters()) + good[place + 1 :]
+    try:
+        assert both.user(changed) == USER
+    except Unauthorized as refused:
+        assert refused.status == 401  # noqa: PT017  # either end is right
+
+
+def test_a_claim_that_may_be_deeper_than_python_goes_is_no_crash(both: Project):
+    deep = json.dumps(claims()).rstrip("}") + ', "a": ' + "[" * 1_500 + "]" * 1_500 + "}"
+    for key in PAIRS.values():
+        try:
+            assert both.user(under(key, header_of(key), deep.encode())) == USER
+        except Unauthorized as refused:
+            assert refused.status == 401  # noqa: PT017  # either end is right

@@ -1,0 +1,180 @@
+"""What slowapi would read behind our back has no effect, and what it lets through is what the database says,
+however many processes ask."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.tools import ROOT
+from shared.clients.postgrest import Database
+from shared.errors import DatabaseFailed, RagError
+from shared.types import Principal
+from tests.actors import Actor, World, hit_arguments
+from tests.conftest import People
+from tests.shared.examples import opened
+from tests.shared.spending import attempt
+from tests.stand_in import Reply, StandIn
+
+SHOW = "from shared.access.rate_limit import _limiter; print(_limiter.enabled, _limiter._swallow_errors)"
+
+
+def test_no_variable_and_no_env_file_switches_the_limits_off(tmp_path: Path):
+    (tmp_path / ".env").write_text("RATELIMIT_ENABLED=false\nRATELIMIT_SWALLOW_ERRORS=true\n")
+    environment = {"PYTHONPATH": str(ROOT), "RATELIMIT_ENABLED": "false", "RATELIMIT_SWALLOW_ERRORS": "true"}
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "True False"
+
+
+PROCESSES, THREADS, ATTEMPTS = 2, 8, 100
+
+
+def in_processes(actor: Actor, rate: str) -> tuple[int, int]:
+    """The number of admitted and of refused attempts, of 200 by eight threads in each of two processes. All
+    threads start together."""
+    environment = {
+        "PYTHONPATH": str(ROOT),
+        "USER_ID": actor.id,
+        "USER_TOKEN": actor.token(),
+        "SUPABASE_URL": actor.stack.url,
+        "SUPABASE_ANON_KEY": actor.stack.anon_key,
+        "RAG_FUNCTIONS_SECRET": actor.stack.state.functions_secret,
+    }
+    command = [sys.executable, "-m", "tests.shared.spending", str(THREADS), str(ATTEMPTS), rate]
+    workers = [
+        subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        for _ in range(PROCESSES)
+    ]
+    try:
+        for worker in workers:
+            assert worker.stdout
+            assert worker.stdout.readline() == "ready\n"
+        for worker in workers:
+            assert worker.stdin
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        told = [worker.communicate(timeout=120)[0].split() for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
+    return sum(int(admitted) for admitted, _ in told), sum(int(refused) for _, refused in told)
+
+
+def counted(world: World, actor: Actor) -> dict[str, int]:
+    return dict(world.sql("select bucket, hits from rag.rate_limits where caller_id = %s", actor.id))
+
+
+def test_sixteen_threads_in_two_processes_are_admitted_exactly_as_often_as_the_limit_allows(
+    people: People, world: World
+):
+    assert in_processes(people.ann, "100/hour") == (100, 100)
+    assert counted(world, people.ann) == {"rag": 100}
+
+
+def test_sixteen_threads_in_two_processes_are_admitted_exactly_as_often_as_the_day_allows(
+    people: People, world: World
+):
+    """The tier's day is less than the limit of the hour, and the hour is charged for no more."""
+    world.tier(people.acme, day=70)
+    assert in_processes(people.ann, "100/hour") == (70, 130)
+    assert counted(world, people.ann) == {"rag": 70, "day": 70}
+
+
+def database_of(actor: Actor) -> Database:
+    stack = actor.stack
+    return opened(Database(stack.url, stack.anon_key, 10, stack.state.functions_secret))
+
+
+def through(actor: Actor, times: int, rate: str, bucket: str = "rag") -> list[bool]:
+    database = database_of(actor)
+    return [attempt(database, actor.principal, rate, bucket) is not None for _ in range(times)]
+
+
+def test_the_day_decides_where_the_minute_has_room_and_the_other_way_round(people: People, world: World):
+    world.tier(people.acme, day=3)
+    assert through(people.ann, 5, "60/minute") == [True] * 3 + [False] * 2
+    assert through(people.alf, 5, "2/minute") == [True] * 2 + [False] * 3
+
+
+# A limit of the deployment's by day has the same length as the tier's day. Of two windows of one
+# length only one is kept, and where both have nothing left it is the first, which let the request through:
+# from there on nothing is refused, since the day's refusal gives the other its count back each time.
+def test_a_deployments_limit_by_day_does_not_hide_the_tiers(people: People, world: World):
+    world.tier(people.acme, day=5)
+    assert through(people.ann, 1, "600/minute", "api") == [True]
+    assert through(people.ann, 9, "5/day") == [True] * 4 + [False] * 5
+
+
+def test_the_headers_tell_of_the_window_with_the_least_room(people: People, world: World):
+    world.tier(people.acme, day=3)
+    database = database_of(people.ann)
+    told = []
+    for _ in range(3):
+        spending = attempt(database, people.ann.principal, "60/minute")
+        assert spending
+        told.append((spending.tightest.allowed, spending.headers()["X-RateLimit-Remaining"]))
+    assert told == [(3, "2"), (3, "1"), (3, "0")]
+
+
+WINDOW = {
+    "allowed": 60,
+    "seconds": 60,
+    "hits": 1,
+    "resets_at": "2999-01-01T00:00:00+00:00",
+    "admitted": True,
+}
+
+
+def test_an_answer_without_a_readable_window_admits_no_request(subtests: pytest.Subtests):
+    answers: list[Any] = [
+        [], None, "", "not what was asked", {}, [{}], [[]], [None], 7, True,
+        [{**WINDOW, "resets_at": None}], [{**WINDOW, "hits": None}],
+        # Slowapi logs a ValueError that the limit raises, and goes on without the limit.
+        [{**WINDOW, "resets_at": "soon"}], [{**WINDOW, "resets_at": "infinity"}],
+        [{**WINDOW, "allowed": None}], [{**WINDOW, "allowed": "many"}], [{**WINDOW, "allowed": 0.5}],
+        [{**WINDOW, "seconds": "minute"}],
+    ]  # fmt: skip
+    for answer in answers:
+        with subtests.test(answer=answer):
+            assert not lets_through(answer)
+
+
+def lets_through(answer: Any) -> bool:
+    """Whether the request is admitted when the database says this."""
+    with StandIn() as stand_in:
+        stand_in.replies(Reply(json=answer))
+        try:
+            attempt(opened(Database(stand_in.url, "key", 5)), Principal("a user", "a token"), "60/minute")
+        except Exception:
+            return False
+    return True
+
+
+def test_a_window_as_the_database_tells_it_lets_through():
+    """The stand-in above is no wall: the same answer, unspoiled, is let through."""
+    assert lets_through([WINDOW])
+
+
+def test_a_database_that_does_not_answer_lets_nobody_through():
+    with pytest.raises(DatabaseFailed):
+        attempt(
+            opened(Database("http://127.0.0.1:9", "key", 0.05)), Principal("a user", "a token"), "60/minute"
+        )
+
+
+def test_a_token_that_the_database_refuses_lets_nobody_through(people: People):
+    with pytest.raises(RagError):
+        attempt(database_of(people.ann), Principal(people.ann.id, "a.b.c"), "60/minute")
+    assert people.ann.rpc("rag_hit", hit_arguments()).json()[0]["hits"] == 1

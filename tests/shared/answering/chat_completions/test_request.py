@@ -1,0 +1,143 @@
+"""Conversations: what is asked of documents, what passes them by, what a model is told, what it costs."""
+
+from typing import Any
+
+import pytest
+
+from shared.answering.chat_completions import request as chat
+from shared.answering.chat_completions import response
+from shared.answering.chat_completions.request import Asked, grounded, text_of
+from shared.errors import InvalidRequest
+from shared.text.token_count import count_tokens
+from shared.types import Usage
+from tests.shared.examples import match
+
+KETTLE = match("The kettle switches off at 100 degrees.", "Kettle manual")
+SYSTEM = {"role": "system", "content": "Speak French."}
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content}
+
+
+def asked(*messages: dict[str, Any], index: str | None = "kettles", **more: Any) -> Asked:
+    return Asked({"messages": list(messages), **more}, index, 5)
+
+
+def test_what_is_not_for_documents_bypasses_them(subtests: pytest.Subtests):
+    cases: list[tuple[Asked, bool]] = [
+        (asked(user("Hello")), False),
+        (asked(user("Hello"), index=None), True),
+        (asked(user("Hello"), tools=[{}]), True),
+        (asked(user("Hello"), functions=[{}]), True),
+        (asked(user("Hello"), tools=[], functions=None), False),
+        (asked(SYSTEM, {"role": "developer", "content": "x"}, assistant(None), user("Hello")), False),
+        (asked({"role": "tool", "content": "x"}, user("Hello")), True),
+        (asked(user([{"type": "text", "text": "Hello"}, "there"])), False),
+        (asked(user([{"type": "text", "text": "Hello"}, {"type": "image_url"}])), True),
+        (asked(user([{"type": "text"}])), True),
+        (asked(user([{"type": "image_url"}]), assistant("A cat."), user("Hello")), True),
+        (asked(assistant([{"type": "refusal", "refusal": "No."}]), user("Hello")), False),
+    ]
+    for conversation, bypasses in cases:
+        with subtests.test(conversation=conversation):
+            assert conversation.bypasses is bypasses
+
+
+def test_the_question_is_what_the_user_said_last(subtests: pytest.Subtests):
+    cases: list[tuple[list[dict[str, Any]], str]] = [
+        ([user("One?")], "One?"),
+        ([user("One?"), assistant("1"), user("Two?"), user("Three?")], "Two?\n\nThree?"),
+        ([user("One?"), assistant("1"), user("Two?"), SYSTEM], "Two?"),
+        ([user([{"type": "text", "text": "One"}, {"type": "text", "text": "two?"}])], "One\ntwo?"),
+        ([user("a\0b\ud800c")], "ab?c"),
+    ]
+    for messages, question in cases:
+        with subtests.test(question=question):
+            assert asked(*messages).question() == question
+
+
+def test_no_question_is_no_request(subtests: pytest.Subtests):
+    for messages in ([SYSTEM], [user("One?"), assistant("1")], [user(" ")], [user("\0")]):
+        refused = pytest.raises(InvalidRequest, match="There must be a user prompt")
+        with subtests.test(messages=messages), refused:
+            asked(*messages).question()
+
+
+def test_a_model_reads_its_orders_the_history_and_the_question_after_its_documents():
+    conversation = asked(
+        SYSTEM, user("Hello"), assistant("Hi."), {**user("When off?"), "name": "ann"}, seed=7
+    )
+    request = grounded(conversation, [KETTLE], 3000, 8000)
+    first, *rest, last = request["messages"]
+    assert first["role"] == "system"
+    assert rest == [SYSTEM, user("Hello"), assistant("Hi.")]
+    assert (last["role"], last["name"], request["seed"]) == ("user", "ann", 7)
+    assert last["content"].startswith("Context:\n<<source-")
+    assert KETTLE.text in last["content"]
+    assert "\n\nQuestion: When off?\n\nInstructions: Answer" in last["content"]
+    assert conversation.messages[-1]["content"] == "When off?", "what was asked stays as it was"
+
+
+def test_orders_given_since_the_last_answer_stay():
+    request = grounded(asked(user("a"), assistant("b"), SYSTEM, user("c")), [KETTLE], 3000, 8000)
+    assert request["messages"][1:-1] == [user("a"), assistant("b"), SYSTEM]
+
+
+def test_older_turns_are_left_out_before_newer_ones_and_orders_never():
+    old, new = "old " * 200, "new " * 200
+    turns = [SYSTEM, user(old), assistant(old), user(new), assistant(new), user("Now?")]
+    room = 2 * (count_tokens(new) + chat.FRAME_TOKENS)
+    for budget, kept in ((4 * room, turns[1:5]), (room, turns[3:5]), (room // 2, []), (0, [])):
+        request = grounded(asked(*turns), [KETTLE], 3000, budget)
+        assert request["messages"][1:-1] == [SYSTEM, *kept], budget
+
+
+def test_the_history_that_is_kept_is_within_its_budget_whatever_was_said():
+    turns = [message for number in range(50) for message in (user(f"{number} " * 9), assistant("yes " * 30))]
+    for budget in range(0, 3000, 250):
+        kept = grounded(asked(*turns, user("Now?")), [], 3000, budget)["messages"][1:-1]
+        assert sum(map(chat.cost, kept)) <= budget
+        assert kept == turns[len(turns) - len(kept) :]
+        assert not kept or kept[0]["role"] == "user"
+
+
+def test_text_is_only_what_is_text_alone():
+    assert text_of(None) == ""
+    assert text_of("a") == "a"
+    assert text_of([]) == ""
+    assert text_of(["a", {"type": "text", "text": "b"}]) == "a\nb"
+    assert text_of([{"type": "text", "text": 7}]) is None
+    assert text_of([{"type": "image_url", "text": "b"}]) is None
+
+
+def test_usage_is_counted_where_it_is_not_said(subtests: pytest.Subtests):
+    cases: list[Any] = [None, {}, 7, {"prompt_tokens": 1}, {"prompt_tokens": -1, "completion_tokens": 1}]
+    for said in cases:
+        with subtests.test(said=said):
+            answer = {"choices": [{"message": assistant("Yes.")}], "usage": said}
+            usage = response.with_usage(answer, {"messages": [user("Hello")]})["usage"]
+            read = chat.FRAME_TOKENS + count_tokens("Hello")
+            assert usage == response.usage_body(Usage(read, count_tokens("Yes.")))
+
+
+def test_answers_of_any_form_can_be_counted(subtests: pytest.Subtests):
+    cases: list[Any] = [None, 7, [], [7], [{"message": 7}], [{"message": {"content": []}}]]
+    for choices in cases:
+        with subtests.test(choices=choices):
+            usage = response.with_usage({"choices": choices}, {"messages": [user("Hello")]})["usage"]
+            assert usage["completion_tokens"] == 0
+
+
+def test_an_answer_in_parts_is_the_answer():
+    whole = response.completion("One.\n\nTwo. ", "extractive", Usage(3, 4))
+    parts = list(response.parts(whole))
+    assert {part["id"] for part in parts} == {whole["id"]}
+    deltas = [part["choices"][0]["delta"] for part in parts]
+    assert deltas[0] == {"role": "assistant", "content": ""}
+    assert "".join(delta.get("content", "") for delta in deltas) == "One.\n\nTwo. "
+    assert [response.ends(part) for part in parts] == [False] * (len(parts) - 1) + [True]

@@ -1,0 +1,101 @@
+"""Answers put together from checked sentences: numbers, spaces and what was left out."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.answering.cited.composer import Composer
+from shared.generation.grounding.types import Backing, Checked, Verdict
+from tests.shared.examples import match
+
+MATCHES = [match("The kettle is hot.", chunk_id=f"c{number}") for number in range(3)]
+
+
+def held(text: str, *places: int, before: str = "") -> Checked:
+    return Checked(
+        text, Verdict.SUPPORTED, tuple(Backing(place, 0, len(text)) for place in places), before=before
+    )
+
+
+def lost(text: str, before: str = "") -> Checked:
+    return Checked(text, Verdict.UNSUPPORTED, reasons=("number_not_found",), before=before)
+
+
+def test_citations_are_numbered_by_first_use():
+    composer = Composer(MATCHES)
+    composer.add(held("Two.", 2))
+    composer.add(held("Both.", 0, 2, before=" "))
+    composer.add(held("One.", 0, before=" "))
+    assert composer.text == "Two. [1] Both. [2] [1] One. [2]"
+    assert [(cited.number, cited.match.chunk_id) for cited in composer.citations] == [(1, "c2"), (2, "c0")]
+
+
+def test_without_numbers_the_references_are_there_all_the_same():
+    composer = Composer(MATCHES, cites=False)
+    composer.add(held("Two.", 2))
+    assert composer.text == "Two."
+    assert [reference.number for reference in composer.sentences[0].references] == [1]
+
+
+def test_what_is_left_out_leaves_its_paragraph_to_the_next():
+    composer = Composer(MATCHES, cites=False)
+    composer.add(held("First.", 0))
+    assert composer.add(lost("4 million.", before="\n\n")) == ""
+    composer.add(held("Second.", 0, before=" "))
+    assert composer.text == "First.\n\nSecond."
+    assert composer.dropped == [("number_not_found",)]
+
+
+def test_an_answer_never_begins_with_the_space_of_what_was_left_out():
+    composer = Composer(MATCHES)
+    composer.add(lost("4 million."))
+    composer.add(held("Second.", 1, before=" "))
+    assert composer.text == "Second. [1]"
+
+
+def test_frames_alone_ground_nothing():
+    composer = Composer(MATCHES)
+    assert composer.add(Checked("Here is what I found:", Verdict.FRAME)) == ""
+    assert (composer.is_grounded, composer.text) == (False, "")
+    assert composer.add(held("It is hot.", 0, before="\n")) == "Here is what I found:\nIt is hot. [1]"
+    assert composer.is_grounded
+    assert composer.add(Checked("Shall I say more?", Verdict.FRAME, before=" ")) == " Shall I say more?"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("| Free | 10 |", "| Free | 10 [1] |"),
+        ("```\nmake test\n```", "```\nmake test\n```\n[1]"),
+        ("It is hot.", "It is hot. [1]"),
+    ],
+)
+def test_numbers_break_no_table_and_no_code(text: str, shown: str):
+    composer = Composer(MATCHES)
+    assert composer.add(held(text, 0)) == shown
+    (sentence,) = composer.sentences
+    assert text.startswith(composer.text[sentence.start : sentence.end])
+
+
+sentences = st.lists(
+    st.builds(
+        lambda text, places, before, keeps: (
+            held(text, *places, before=before) if keeps else lost(text, before)
+        ),
+        st.text("ab. ", min_size=1),
+        st.lists(st.integers(0, 2), min_size=1, max_size=3),
+        st.sampled_from(["", " ", "\n", "\n\n", "\n- "]),
+        st.booleans(),
+    )
+)
+
+
+@given(sentences, st.booleans())
+def test_what_was_told_is_the_text_and_sentences_lie_where_they_say(told: list[Checked], cites: bool):
+    composer = Composer(MATCHES, cites)
+    assert "".join(map(composer.add, told)) == composer.text
+    kept = [checked for checked in told if checked.verdict is Verdict.SUPPORTED]
+    assert [composer.text[found.start : found.end] for found in composer.sentences] == [
+        checked.text for checked in kept
+    ]
+    assert [cited.number for cited in composer.citations] == list(range(1, len(composer.citations) + 1))

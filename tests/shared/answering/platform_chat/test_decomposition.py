@@ -1,0 +1,147 @@
+"""Deep reasoning without a service: how a question is taken apart by rules, and what a model that loops,
+fails or says nonsense can do."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from shared.answering.platform_chat.budgeted_model import Thinking
+from shared.answering.platform_chat.decomposition import ROUNDS, Bounds, Findings, parts_by_rules, reason
+from shared.answering.platform_chat.types import Sources, Step, SubQuery
+from shared.models.chat_gateway import ChatGateway
+from shared.types import Found
+from tests.stand_in import Reply, StandIn
+
+QUESTION = "Why did billing fail and who fixed it?"
+BOUNDS = Bounds(6, 60)
+NOTHING = Found((), None, 0, milliseconds=0)
+
+
+PARTS = [
+    ("Who owns billing?", ["Who owns billing?"]),
+    (QUESTION, [QUESTION, "Why did billing fail", "who fixed it?"]),
+    ("What is A? What is B?", ["What is A? What is B?", "What is A?", "What is B?"]),
+    (
+        "Compare the kettle and the toaster",
+        ["Compare the kettle and the toaster", "the kettle", "the toaster"],
+    ),
+    (
+        "What is the difference between plan A and plan B for teams?",
+        ["What is the difference between plan A and plan B for teams?", "plan A", "plan B"],
+    ),
+    ("Salt and pepper", ["Salt and pepper"]),
+    ("", []),
+]
+
+
+def test_without_a_model_a_question_is_taken_apart_by_rules(subtests: pytest.Subtests):
+    for question, parts in PARTS:
+        with subtests.test(question=question):
+            wanted = parts or [question]
+            assert [part.query for part in parts_by_rules(question)] == wanted
+
+
+def test_a_long_question_is_taken_apart_at_once(subtests: pytest.Subtests):
+    for question in ["a" + " " * 9_990 + "b", "compare " + "x " * 4_900, "and who " * 1_200, "? " * 4_900]:
+        with subtests.test(question=question[:10]):
+            assert len(parts_by_rules(question)) >= 1
+
+
+def plan(*queries: str) -> dict[str, Any]:
+    steps = [{"description": f"Finding {query}", "query": query} for query in queries]
+    return says(json.dumps({"steps": steps}))
+
+
+def says(text: str, tokens: int = 10) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
+    return {"choices": [{"message": message}], "usage": {"prompt_tokens": tokens, "completion_tokens": 5}}
+
+
+def run(
+    gateway: StandIn, bounds: Bounds = BOUNDS, tokens: int = 20_000, seconds: float = 20
+) -> tuple[list[Any], list[str], Thinking]:
+    looked: list[str] = []
+
+    async def look(text: str) -> Found:
+        looked.append(text)
+        return NOTHING
+
+    async def reasoned() -> tuple[list[Any], Thinking]:
+        thinking = Thinking(ChatGateway("key", gateway.url, "m", 5, 5), "m", tokens, seconds)
+        found = reason(QUESTION, look, thinking, bounds, Findings())
+        return [happened async for happened in found], thinking
+
+    # In a thread of its own: this one's event loop is others'.
+    with ThreadPoolExecutor(1) as pool:
+        events, thinking = pool.submit(asyncio.run, reasoned()).result()
+    return events, looked, thinking
+
+
+def test_each_part_is_told_looked_for_and_shown_and_what_is_missing_is_asked_for_again(gateway: StandIn):
+    gateway.replies(Reply(json=plan("one", "two")), Reply(json=plan("three")), Reply(json=plan()))
+    events, looked, thinking = run(gateway)
+    assert looked == ["one", "two", "three"]
+    told = [
+        (Step(number, f"Finding {query}"), SubQuery(query)) for number, query in enumerate(looked, start=1)
+    ]
+    assert [event for event in events if not isinstance(event, Sources)] == [
+        *(event for pair in told for event in pair),
+        Step(4, "Putting together what was found"),
+    ]
+    assert sum(isinstance(event, Sources) for event in events) == 3
+    assert "LOOKED FOR: two" in gateway.requests[1].json["messages"][1]["content"]
+    assert thinking.usage.prompt_tokens == 30
+
+
+FAILURES: dict[str, tuple[Callable[[], Reply], list[str] | None]] = {
+    # The same again and again, in other words only by its letters.
+    "loops": (lambda: Reply(json=plan("Who fixed it?", "who  FIXED it")), ["Who fixed it?"]),
+    "prose": (lambda: Reply(json=says("I would rather not.")), None),
+    "no list": (lambda: Reply(json=says('{"steps": "none"}')), None),
+    "no parts": (
+        lambda: Reply(json=says('{"steps": [{"query": 7}, {"query": "a\\nb"}, {"query": ""}, 5]}')),
+        None,
+    ),
+    "deep": (lambda: Reply(json=says("{" * 100_000)), None),
+    "half a character": (lambda: Reply(json=plan("half \ud800", "half ?")), ["half ?"]),
+    "fault": (lambda: Reply(status=500), None),
+    "busy": (lambda: Reply(status=429), None),
+    "gone": (lambda: Reply(drop=True), None),
+}
+
+
+def test_a_model_that_loops_or_fails_ends_in_what_rules_make_of_the_question(subtests: pytest.Subtests):
+    for failure, (reply, looked) in FAILURES.items():
+        with subtests.test(failure=failure), StandIn() as gateway:
+            gateway.replies(reply())
+            _, asked, _ = run(gateway)
+            assert asked == (looked or [QUESTION, "Why did billing fail", "who fixed it?"])
+            assert len(gateway.requests) <= ROUNDS
+
+
+def test_a_model_that_always_wants_more_gets_no_more_than_the_bounds(gateway: StandIn):
+    gateway.replies(*(Reply(json=plan(*(f"part {turn} {n}" for n in range(9)))) for turn in range(9)))
+    events, looked, _ = run(gateway, Bounds(4, 60))
+    assert looked == [f"part 0 {number}" for number in range(4)]
+    assert events[-1] == Step(5, "Putting together what was found")
+    with StandIn() as another:
+        another.replies(*(Reply(json=plan(f"part {turn}")) for turn in range(9)))
+        assert len(run(another, Bounds(20, 60))[1]) == ROUNDS
+
+
+def test_tokens_that_are_spent_and_time_that_is_up_end_the_planning(gateway: StandIn):
+    gateway.replies(Reply(json={**plan("one"), "usage": {"prompt_tokens": 900, "completion_tokens": 200}}))
+    assert run(gateway, tokens=1_000)[1] == ["one"]
+    assert len(gateway.requests) == 1
+    # Not even the first plan is paid for.
+    assert len(run(gateway, tokens=10)[1]) == 3
+    assert len(gateway.requests) == 1
+    with StandIn() as late:
+        late.replies(Reply(json=plan("late"), delay=5))
+        assert len(run(late, seconds=0.05)[1]) == 3
+    # The first part is always looked for.
+    assert len(run(gateway, Bounds(6, 0.0), tokens=0)[1]) == 1

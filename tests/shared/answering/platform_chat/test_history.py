@@ -1,0 +1,42 @@
+"""The past of a conversation: how much of it a model gets, and what a follow-up question is joined with."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.answering.chat_completions.request import FRAME_TOKENS
+from shared.answering.platform_chat.history import join_with_previous, remembered
+from shared.answering.platform_chat.types import Message
+from shared.text.token_count import count_tokens
+
+TALK = st.lists(st.builds(Message, st.sampled_from(["user", "assistant"]), st.text(min_size=1, max_size=40)))
+
+
+def talk(*texts: str) -> list[Message]:
+    return [Message(("user", "assistant")[place % 2], text) for place, text in enumerate(texts)]
+
+
+def test_the_latest_that_fits_is_remembered_from_a_question_on():
+    messages = talk("one " * 50, "two " * 50, "three " * 10, "four " * 10)
+    budget = sum(count_tokens(message.content) + FRAME_TOKENS for message in messages[1:])
+    assert remembered(messages, budget) == tuple(messages[2:])
+    assert remembered(messages, budget + 1_000) == tuple(messages)
+    assert remembered(messages, 5) == ()
+
+
+@given(TALK, st.integers(0, 200))
+def test_what_is_remembered_is_the_end_of_it_and_costs_no_more_than_it_may(
+    messages: list[Message], budget: int
+):
+    kept = remembered(messages, budget)
+    assert kept == tuple(messages[len(messages) - len(kept) :])
+    assert sum(count_tokens(message.content) + FRAME_TOKENS for message in kept) <= budget
+    assert not kept or kept[0].role == "user"
+
+
+def test_a_follow_up_is_joined_with_the_last_question_that_depends_on_no_other():
+    messages = talk("Who owns the billing service?", "The Payments team.", "And why?", "They built it.")
+    assert (
+        join_with_previous("What about invoices?", messages)
+        == "Who owns the billing service?\nWhat about invoices?"
+    )
+    assert join_with_previous("What about invoices?", talk("And it?", "No.")) == "What about invoices?"

@@ -1,0 +1,60 @@
+"""Sessions, on the real stack: what a turn is kept as, whatever a model says."""
+
+import pytest
+
+from shared.answering.platform_chat import sessions
+from shared.answering.platform_chat.types import Message, Session
+from shared.errors import Conflict, InvalidRequest, NotFound
+from shared.pipeline import Pipeline
+from tests.actors import NOBODYS, Actor
+from tests.conftest import People
+
+
+def kept(core: Pipeline, actor: Actor, *messages: Message) -> Session:
+    """What the next turn is reminded of."""
+    assert actor.org is not None
+    session = sessions.keep_turn(core.database, actor.principal, Session(None, actor.org.id, None), messages)
+    return sessions.open_session(core.database, actor.principal, session, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("How\r\n hot? ", "How hot?"),
+        ("x" * 201, "x" * 200),
+        (f"{'x' * 199} y", "x" * 199),
+        ("a\u202eb\ud800\0", "ab?"),
+        ("\u200b", ""),
+    ],
+)
+def test_it_is_called_by_the_first_question(core: Pipeline, people: People, said: str, title: str):
+    kept(core, people.ann, Message("system", "Be brief."), Message("user", said))
+    kept(core, people.ann, Message("assistant", "So."))
+    listed = sessions.listed(core.database, people.ann.principal, 10, 0)
+    assert [row["title"] for row in listed] == ["", title]
+
+
+def test_what_postgres_does_not_store_is_left_out_of_an_answer(core: Pipeline, people: People):
+    session = kept(core, people.ann, Message("assistant", "a\0b\ud800", {"model": "m"}))
+    assert session.messages == (Message("assistant", "ab?"),)
+    assert len(kept(core, people.ann, Message("assistant", "é" * 100_001)).messages[0].content) == 100_000
+
+
+def test_what_is_not_there_is_said_with_what_it_was_about(core: Pipeline, people: People):
+    database, caller = core.database, people.ann.principal
+    with pytest.raises(NotFound) as missing:
+        sessions.open_session(database, caller, NOBODYS, None)
+    assert (missing.value.code, missing.value.details) == ("session_not_found", {"session_id": NOBODYS})
+    with pytest.raises(NotFound) as missing:
+        sessions.open_session(database, caller, None, NOBODYS)
+    assert (missing.value.code, missing.value.details) == ("collection_not_found", {"collection_id": NOBODYS})
+    with pytest.raises(NotFound, match="session"):
+        sessions.keep_turn(database, caller, Session(NOBODYS, people.acme.id, None), [Message("user", "x")])
+    with pytest.raises(InvalidRequest, match="which of your orgs"):
+        sessions.open_session(database, people.kim.principal, None, None)
+    (home,) = people.ann.rpc("rag_create_collection", {"name": "home"}).json()
+    place = sessions.open_session(database, caller, None, home["id"])
+    session = sessions.keep_turn(database, caller, place, [Message("user", "x")])
+    with pytest.raises(Conflict) as other:
+        sessions.open_session(database, caller, session, NOBODYS)
+    assert other.value.code == "session_of_another_collection"

@@ -1,0 +1,65 @@
+"""What every response carries, a stream's included: its head leaves before its end is known."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from fastapi.testclient import TestClient
+from starlette.responses import StreamingResponse
+
+from shared.api.app import create_app
+from shared.api.contracts import rag
+from shared.api.dependencies import Caller, pipeline
+from shared.pipeline import Pipeline
+from tests.conftest import People
+
+
+@pytest.fixture
+def streaming(core: Pipeline) -> TestClient:
+    """A function that streams three tokens, and one that breaks after the first."""
+    app = create_app(rag, "rag-answer", errors=())
+
+    async def tokens(*, breaks: bool) -> AsyncIterator[str]:
+        yield "data: one\n\n"
+        if breaks:
+            raise RuntimeError("a detail")
+        yield "data: two\n\n"
+
+    @app.get("/stream")
+    def stream(caller: Caller, breaks: bool = False) -> StreamingResponse:
+        return StreamingResponse(tokens(breaks=breaks), media_type="text/event-stream")
+
+    app.dependency_overrides[pipeline] = lambda: core
+    return TestClient(app, raise_server_exceptions=False)
+
+
+def test_a_stream_carries_the_limit_and_the_request_id_from_its_first_byte(
+    streaming: TestClient, people: People, caplog: pytest.LogCaptureFixture
+):
+    headers = {"Authorization": f"Bearer {people.ann.token()}", "X-Request-Id": "stream-1"}
+    with streaming.stream("GET", "/stream", headers=headers) as answer:
+        assert answer.headers["x-ratelimit-limit"] == "60"
+        assert answer.headers["x-ratelimit-remaining"] == "59"
+        assert int(answer.headers["x-ratelimit-reset"]) > 1_700_000_000
+        assert answer.headers["x-request-id"] == "stream-1"
+        assert "".join(answer.iter_text()) == "data: one\n\ndata: two\n\n"
+    (line,) = [vars(record) for record in caplog.records if record.getMessage() == "request"]
+    assert (line["status"], line["request_id"]) == (200, "stream-1")
+
+
+def test_a_stream_that_breaks_is_logged_with_its_cause_and_told_nothing(
+    streaming: TestClient, people: People, caplog: pytest.LogCaptureFixture
+):
+    headers = {"Authorization": f"Bearer {people.ann.token()}"}
+    answer = streaming.get("/stream?breaks=true", headers=headers)
+    assert answer.headers["x-ratelimit-remaining"] == "59"
+    assert "a detail" not in answer.text
+    (line,) = [vars(record) for record in caplog.records if record.getMessage() == "request"]
+    assert line["error"] == "internal_error"
+    assert line["because"].startswith("RuntimeError at test_edge.py:")
+    assert "a detail" not in str(line)
+
+
+def test_a_redirect_stays_at_the_host_that_the_client_reached(streaming: TestClient):
+    headers = {"Host": "evil.example"}
+    answer = streaming.get("/stream/?breaks=true", headers=headers, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "/stream?breaks=true")

@@ -1,0 +1,265 @@
+"""Addresses that are fetched, from a real server on this machine, and those that mean harm."""
+
+import gzip
+import socket
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import shared.clients.download
+from shared.clients.download import MAX_BYTES, Fetched, fetch
+from shared.clients.ssrf_guard import Networks
+from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
+from tests.stand_in import Reply, StandIn
+
+# The stand-in's, which is nobody else's.
+OWN = Networks(["127.0.0.1/32"])
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    with StandIn() as made:
+        yield made
+
+
+def page(body: bytes = b"<p>Kilns</p>", **headers: str) -> Reply:
+    return Reply(body=body, headers={"Content-Type": "text/html", **headers})
+
+
+def leads_to(url: str, status: int = 302) -> Reply:
+    return Reply(status=status, body=b"", headers={"Location": url})
+
+
+def refused(url: str, kind: type[Exception], networks: Networks = OWN) -> Any:
+    with pytest.raises(kind) as found:
+        fetch(url, networks)
+    return found.value
+
+
+def test_a_page_is_fetched_with_what_it_is(server: StandIn):
+    server.replies(page())
+    assert fetch(f"{server.url}/a%20b.md?x=1", OWN) == Fetched(b"<p>Kilns</p>", "text/html", None)
+    (request,) = server.requests
+    assert request.path == "/a%20b.md?x=1"
+    assert "authorization" not in request.headers
+    assert "cookie" not in request.headers
+
+
+def test_where_nothing_is_said_the_name_tells(subtests: pytest.Subtests):
+    for said in ("text/plain; charset=utf-8", "application/octet-stream", ""):
+        with subtests.test(said=said), StandIn() as server:
+            server.replies(page(b"# Kilns", **{"Content-Type": said}))
+            assert fetch(f"{server.url}/docs/a%20guide.md?x=1", OWN).filename == "a guide.md"
+
+
+def test_redirects_are_followed_to_their_end(server: StandIn):
+    server.replies(leads_to("/b"), leads_to(f"{server.url}/c", 308), page())
+    assert fetch(f"{server.url}/a", OWN).data == b"<p>Kilns</p>"
+    assert [request.path for request in server.requests] == ["/a", "/b", "/c"]
+
+
+def test_redirects_without_end_end(server: StandIn):
+    server.replies(leads_to("/again"))
+    assert refused(server.url, UnreadableDocument).code == "url_refused"
+    assert len(server.requests) == 6
+
+
+def test_a_redirect_leads_nowhere_inside(subtests: pytest.Subtests):
+    cases = (
+        "http://127.0.0.2/", "http://169.254.169.254/latest/meta-data", "http://[::1]/",
+        "file:///etc/passwd", "http://2130706434/", "//10.0.0.1/x", "http://user@127.0.0.1/",
+    )  # fmt: skip
+    for target in cases:
+        with subtests.test(target=target), StandIn() as server:
+            server.replies(leads_to(target))
+            refused(server.url, AddressRefused)
+            assert len(server.requests) == 1
+
+
+def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
+    """A name server of our own: what it says of kiln.example, one answer after the other; who was asked."""
+    asked: list[str] = []
+    told = iter(answers)
+
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host: str, port: int, *more: Any, **named: Any) -> Any:
+        if not host.endswith(".example"):
+            # An address, of which no name server is asked.
+            return real(host, port, *more, **named)
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in next(told)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return asked
+
+
+def test_a_name_that_leads_inside_is_refused(subtests: pytest.Subtests):
+    cases: list[list[str]] = [["127.0.0.1"], ["169.254.169.254"], ["93.184.215.14", "10.0.0.1"], ["::1"]]
+    for answer in cases:
+        with subtests.test(answer=answer), pytest.MonkeyPatch.context() as monkeypatch:
+            names(monkeypatch, answer)
+            refused("http://kiln.example/", AddressRefused, Networks())
+
+
+def test_a_name_is_looked_up_once_and_the_answer_connected_to(
+    monkeypatch: pytest.MonkeyPatch, server: StandIn
+):
+    """A name server that gives a good address first and another afterwards is never asked again."""
+    server.replies(page())
+    asked = names(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
+    url = server.url.replace("127.0.0.1", "kiln.example")
+    assert fetch(url, OWN).data == b"<p>Kilns</p>"
+    assert asked == ["kiln.example"]
+    assert server.requests[0].headers["host"].startswith("kiln.example:")
+
+
+def test_the_next_redirect_is_looked_up_anew(monkeypatch: pytest.MonkeyPatch, server: StandIn):
+    server.replies(leads_to("http://other.example/"))
+    names(monkeypatch, ["127.0.0.1"], ["10.0.0.1"])
+    refused(server.url.replace("127.0.0.1", "kiln.example"), AddressRefused)
+
+
+def test_no_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch, server: StandIn):
+    server.replies(page())
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    assert fetch(server.url, OWN).data
+
+
+def test_what_is_not_there_is_not_asked_for_again(subtests: pytest.Subtests):
+    for status in (400, 401, 403, 404, 410, 451, 204, 206):
+        with subtests.test(status=status), StandIn() as server:
+            server.replies(Reply(status=status, body=b""))
+            error = refused(server.url, UnreadableDocument)
+            assert (error.code, str(status) in str(error)) == ("url_refused", True)
+
+
+def test_what_may_be_there_later_is(subtests: pytest.Subtests):
+    for status in (408, 425, 429, 500, 502, 503, 504):
+        with subtests.test(status=status), StandIn() as server:
+            server.replies(Reply(status=status, body=b""))
+            refused(server.url, FetchFailed)
+
+
+def test_a_connection_that_breaks_is_tried_later(server: StandIn):
+    server.replies(Reply(drop=True))
+    refused(server.url, FetchFailed)
+
+
+def test_nobody_there_is_tried_later():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        refused(f"http://127.0.0.1:{free.getsockname()[1]}/", FetchFailed)
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        (socket.EAI_NONAME, UnreadableDocument),
+        (socket.EAI_NODATA, UnreadableDocument),
+        (socket.EAI_AGAIN, FetchFailed),
+    ],
+)
+def test_a_host_that_does_not_exist_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, reason: int, kind: type[Exception]
+):
+    """Whether a name server is there to ask depends on the machine."""
+
+    def resolve(*_: object, **__: object) -> None:
+        raise socket.gaierror(reason, "no")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    refused("http://nowhere.invalid/", kind)
+
+
+def test_a_body_that_drips_ends(monkeypatch: pytest.MonkeyPatch, server: StandIn):
+    monkeypatch.setattr(shared.clients.download, "SECONDS", 0.5)
+    server.replies(Reply(body=b"x" * 1000, drip=0.05, headers={"Content-Type": "text/plain"}))
+    started = time.monotonic()
+    assert refused(server.url, UnreadableDocument).code == "url_too_slow"
+    assert time.monotonic() - started < 5
+
+
+def test_headers_that_drip_end_too(monkeypatch: pytest.MonkeyPatch, server: StandIn):
+    monkeypatch.setattr(shared.clients.download, "SECONDS", 0.5)
+    server.replies(Reply(body=b"x", drip=0.05, drip_head=True))
+    assert refused(server.url, UnreadableDocument).code == "url_too_slow"
+
+
+@pytest.fixture
+def endless() -> Iterator[str]:
+    """A server whose body says no length and never ends."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+                try:
+                    while True:
+                        connection.sendall(b"a" * 65536)
+                except OSError:
+                    pass
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        thread.join(5)
+
+
+def test_a_body_without_end_ends(endless: str):
+    assert refused(endless, UnreadableDocument).code == "file_too_large"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "br", "deflate"])
+def test_a_body_that_unpacks_without_end_ends(server: StandIn, encoding: str):
+    """And takes no more memory on its way than it may be large."""
+    packed = gzip.compress(gzip.compress(bytes(20 * MAX_BYTES)) if "," in encoding else bytes(4 * MAX_BYTES))
+    server.replies(page(packed, **{"Content-Encoding": encoding}))
+    tracemalloc.start()
+    try:
+        code = refused(server.url, UnreadableDocument).code
+        assert tracemalloc.get_traced_memory()[1] < 3 * MAX_BYTES
+    finally:
+        tracemalloc.stop()
+    assert code == ("file_too_large" if encoding == "gzip" else "processing_failed")
+
+
+def test_a_body_that_is_packed_all_the_same_is_unpacked(server: StandIn):
+    server.replies(page(gzip.compress(b"<p>Kilns</p>"), **{"Content-Encoding": "gzip"}))
+    assert fetch(server.url, OWN).data == b"<p>Kilns</p>"
+
+
+def test_a_body_that_is_not_packed_as_it_says_is_broken(subtests: pytest.Subtests):
+    cases: dict[str, bytes] = {
+        "not": b"no gzip",
+        "half": gzip.compress(b"<p>Kilns</p>")[:-4],
+        "nothing": b"",
+    }
+    for case, body in cases.items():
+        with subtests.test(case), StandIn() as server:
+            server.replies(page(body, **{"Content-Encoding": "gzip"}))
+            assert refused(server.url, UnreadableDocument).code == "processing_failed"
+
+
+LONG = f"{'x' * 600}.md"
+
+
+def test_a_name_is_one_that_can_be_kept(subtests: pytest.Subtests):
+    cases: list[tuple[str, str | None]] = [
+        ("/a%0Ab.md", "a b.md"),
+        ("/a%E2%80%8Bb.md", "ab.md"),
+        ("/", None),
+        (f"/{LONG}", LONG[-512:]),
+    ]
+    for path, name in cases:
+        with subtests.test(name=name), StandIn() as server:
+            server.replies(page(b"# Kilns", **{"Content-Type": ""}))
+            found = fetch(f"{server.url}{path}", OWN)
+            assert (found.content_type, found.filename) == (None, name)

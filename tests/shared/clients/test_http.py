@@ -1,0 +1,97 @@
+"""Waits that end: whatever a server does, and for both generations of the HTTP client."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from time import monotonic, sleep
+
+import httpx
+import pytest
+from openai import APITimeoutError
+
+from shared.clients.http import openai_client, patient_client, seconds_left, within
+from tests.stand_in import Reply, StandIn
+
+
+@pytest.fixture
+def dripping() -> Iterator[StandIn]:
+    with StandIn() as server:
+        server.replies(Reply(json="x" * 1000, drip=0.05))
+        yield server
+
+
+def test_a_server_that_drips_is_left_when_the_time_is_over(dripping: StandIn):
+    with patient_client(10) as client:
+        started = monotonic()
+        with pytest.raises(httpx.ReadTimeout), within(0.4):
+            client.get(dripping.url)
+        assert 0.3 < monotonic() - started < 2
+
+
+def test_so_is_one_asked_through_the_openai_package(dripping: StandIn):
+    with closing(openai_client("a key", dripping.url, 10)) as client:
+        started = monotonic()
+        with pytest.raises(APITimeoutError), within(0.4):
+            client.models.list()
+        assert 0.3 < monotonic() - started < 2
+
+
+def test_without_a_bound_only_single_waits_are_bounded(dripping: StandIn):
+    with patient_client(0.2) as client, client.stream("GET", dripping.url) as answer:
+        pieces = answer.iter_raw(1)
+        assert b"".join(next(pieces) for _ in range(8)) == b'"xxxxxxx'
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A port whose queue is full: connecting to it gets no answer, neither yes nor no."""
+    with socket.socket() as listening, ExitStack() as stack:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(listening.getsockname())
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_an_address_that_stays_silent_is_left_when_the_time_is_over(silent: str):
+    with patient_client(10) as client:
+        started = monotonic()
+        with pytest.raises(httpx.ConnectTimeout), within(0.4):
+            client.get(silent)
+        assert 0.3 < monotonic() - started < 2
+
+
+def test_a_name_that_does_not_exist_is_no_connection():
+    with patient_client(10) as client, pytest.raises(httpx.ConnectError), within(5):
+        client.get("http://nowhere.invalid/")
+
+
+def test_a_name_of_two_addresses_is_reached_at_the_one_that_answers():
+    """localhost is ::1 as well on most machines, where the stand-in does not listen."""
+    with StandIn() as server, patient_client(5) as client:
+        server.replies(Reply(json=1))
+        with within(2):
+            assert client.get(server.url.replace("127.0.0.1", "localhost")).json() == 1
+
+
+def test_the_inner_of_two_bounds_only_ever_shortens():
+    with within(5):
+        with within(100):
+            assert seconds_left() <= 5
+        with within(1):
+            assert seconds_left() <= 1
+        assert seconds_left() > 4
+    assert seconds_left() == float("inf")
+
+
+def test_a_connection_is_used_again_after_a_bound_has_passed():
+    with StandIn() as server, patient_client(5) as client:
+        server.replies(Reply(json=1))
+        with within(0.2):
+            assert client.get(server.url).json() == 1
+        sleep(0.25)
+        with within(1):
+            assert client.get(server.url).json() == 1
+        assert client.get(server.url).json() == 1

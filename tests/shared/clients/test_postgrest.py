@@ -1,0 +1,181 @@
+"""The door to the database, against a server that fails in each way: what is tried again, how long."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from shared.clients.postgrest import NOT_DONE, PAUSES, PERHAPS_DONE, PLANNED, Database, Reach
+from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, Unauthorized
+from shared.types import Principal
+from tests.stand_in import Reply, StandIn
+
+CALLER = Principal("a user", "a token")
+ALL_TRIES = 1 + len(PAUSES)
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    with StandIn() as running:
+        yield running
+
+
+@contextmanager
+def database_at(server: StandIn, timeout_seconds: float = 3) -> Iterator[Database]:
+    with closing(Database(server.url, "the anon key", timeout_seconds)) as database:
+        yield database
+
+
+@pytest.fixture
+def database(server: StandIn) -> Iterator[Database]:
+    with database_at(server) as database:
+        yield database
+
+
+def refused(code: str | None, status: int = 503) -> Reply:
+    return Reply(status=status, json={"code": code, "message": "a detail", "details": None, "hint": None})
+
+
+def call(database: Database, **how: Any) -> Any:
+    return database.call(CALLER, "a_function", {"x": 1}, **how)
+
+
+def test_a_call_carries_the_caller_s_own_token(server: StandIn, database: Database):
+    server.replies(Reply(json=[{"a": 1}]))
+    assert call(database) == [{"a": 1}]
+    (request,) = server.requests
+    assert (request.method, request.path) == ("POST", "/rest/v1/rpc/a_function")
+    assert request.headers["authorization"] == "Bearer a token"
+    assert request.headers["apikey"] == "the anon key"
+
+
+def test_what_surely_did_not_happen_is_tried_again(subtests: pytest.Subtests):
+    for code in sorted(NOT_DONE):
+        with subtests.test(code=code), StandIn() as server, database_at(server) as database:
+            server.replies(refused(code), Reply(json=7))
+            assert call(database) == 7
+            assert len(server.requests) == 2
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries without the waits, for a test that counts the retries."""
+    monkeypatch.setattr("shared.clients.postgrest.PAUSES", (0.001,) * len(PAUSES))
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_tries_end(server: StandIn, database: Database):
+    server.replies(refused("PGRST000"))
+    with pytest.raises(DatabaseFailed):
+        call(database)
+    assert len(server.requests) == ALL_TRIES
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_what_may_have_happened_is_tried_again_only_where_twice_does_no_harm(subtests: pytest.Subtests):
+    cases: list[Reply] = [
+        Reply(drop=True),
+        Reply(status=502, body=b"<html>"),
+        refused(None),
+        *map(refused, sorted(PERHAPS_DONE)),
+    ]
+    for reply in cases:
+        with subtests.test(reply=reply), StandIn() as server, database_at(server) as database:
+            server.replies(reply)
+            with pytest.raises(DatabaseFailed):
+                call(database)
+            assert len(server.requests) == 1
+            with pytest.raises(DatabaseFailed):
+                call(database, again=True)
+            assert len(server.requests) == 1 + ALL_TRIES
+
+
+def test_what_will_not_get_better_is_not_tried_again(subtests: pytest.Subtests):
+    cases: list[tuple[str, type[RagError]]] = [
+        ("57014", DatabaseTimedOut),
+        ("PGRST003", DatabaseTimedOut),
+        ("PGRST301", Unauthorized),
+        ("XX000", DatabaseFailed),
+    ]
+    for code, noun in cases:
+        with subtests.test(code=code), StandIn() as server, database_at(server) as database:
+            server.replies(refused(code, 500))
+            with pytest.raises(noun):
+                call(database, again=True)
+            assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("reply", [Reply(delay=30), Reply(json="x" * 500, drip=0.2)])
+def test_the_time_out_bounds_the_whole_call(server: StandIn, reply: Reply):
+    server.replies(reply)
+    started = monotonic()
+    with database_at(server, 0.5) as database, pytest.raises(DatabaseTimedOut):
+        call(database, again=True)
+    assert monotonic() - started < 3
+    assert len(server.requests) == 1
+
+
+def test_tries_and_pauses_count_towards_the_time_out(server: StandIn):
+    server.replies(refused("PGRST000"))
+    with database_at(server, 0.25) as database, pytest.raises(DatabaseFailed):
+        call(database)
+    assert len(server.requests) == 2
+
+
+def test_how_far_the_project_s_key_leads(subtests: pytest.Subtests):
+    cases: list[tuple[Reply, Reach]] = [
+        # Of a PostgREST before version 12, which makes the call.
+        (refused("42501", 401), Reach.SERVES),
+        # As of PostgREST 12 and 13 in turn.
+        (refused("PGRST301", 401), Reach.KEY_REFUSED),
+        (refused("PGRST303", 401), Reach.KEY_REFUSED),
+        (refused("PGRST202", 404), Reach.NO_SCHEMA),
+        (refused("PGRST106", 406), Reach.NO_SCHEMA),
+        (refused("PGRST002"), Reach.NO_DATABASE),
+        (refused("57P03"), Reach.NO_DATABASE),
+        (Reply(json={"message": "Invalid API key"}, status=401), Reach.TURNED_AWAY),
+        (Reply(json={"code": 401, "message": "no"}, status=401), Reach.TURNED_AWAY),
+        (Reply(json={"message": "name resolution failed"}, status=503), Reach.SILENT),
+        (Reply(json={"code": "NOT_FOUND"}, status=404), Reach.SILENT),
+        (Reply(body=b"<html>"), Reach.SILENT),
+        (Reply(json=[]), Reach.SILENT),
+        (Reply(drop=True), Reach.SILENT),
+    ]
+    for reply, reach in cases:
+        with subtests.test(reply=reply, reach=reach), StandIn() as server, database_at(server) as database:
+            server.replies(reply)
+            assert database.reach() is reach
+            assert database.reach(CALLER) is reach
+            assert len(server.requests) == 2
+
+
+def test_how_far_behind_a_postgrest_that_knows_the_schema(subtests: pytest.Subtests):
+    """The first probe is answered without Postgres, which the next ones reach."""
+    health, description = "/rest/v1/rpc/rag_health", "/rest/v1/"
+    member = "/rest/v1/rpc/is_org_member"
+    cases: list[tuple[bool, list[Reply], Reach, list[str]]] = [
+        (True, [Reply(json=[{}])], Reach.SERVES, [health]),
+        (True, [refused("PGRST001")], Reach.NO_DATABASE, [health]),
+        (True, [refused("57P03", 500)], Reach.NO_DATABASE, [health]),
+        (True, [Reply(drop=True)], Reach.SILENT, [health]),
+        # The project does not trust the key that signs here, or its schema is older than rag_health.
+        (True, [refused("PGRST301", 401), Reply(json={})], Reach.SERVES, [health, description]),
+        (True, [refused("PGRST202", 404), Reply(json={})], Reach.SERVES, [health, description]),
+        (False, [Reply(json={})], Reach.SERVES, [description]),
+        (False, [Reply(json={}, status=503)], Reach.NO_DATABASE, [description]),
+        # The project describes itself to secret keys alone.
+        (False, [Reply(json={}, status=401), refused("42501", 401)], Reach.SERVES, [description, member]),
+        (False, [Reply(json={}, status=401), refused("PGRST001")], Reach.NO_DATABASE, [description, member]),
+    ]
+    for is_signed, replies, reach, paths in cases:
+        with subtests.test(replies=replies), StandIn() as server, database_at(server) as database:
+            server.replies(refused(PLANNED, 400), *replies)
+            assert database.reach(CALLER if is_signed else None) is reach
+            first, *others = server.requests
+            assert "handling=strict" in first.headers["prefer"]
+            assert [request.path for request in others] == paths
+            for request in server.requests:
+                token = "a token" if request.path == health else "the anon key"
+                assert request.headers["authorization"] == f"Bearer {token}"

@@ -1,0 +1,67 @@
+"""Looks that all who ask share: how often one looks, and who waits for whom."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+
+from shared.clients.probe_cache import Looks
+
+
+class Thing:
+    """What is looked at."""
+
+
+def test_what_was_seen_is_told_again_for_as_long_as_it_says():
+    seen: list[int] = []
+
+    def look(_: Thing) -> int:
+        seen.append(len(seen))
+        return len(seen)
+
+    # The first is told for ten seconds, what comes then for one.
+    looks: Looks[Thing, int] = Looks(look, lambda found: 10 if found == 1 else 1)
+    thing = Thing()
+    told = [looks.at(thing, lambda now=now: now) for now in (0.0, 9.9, 10.0, 10.9, 11.0)]  # type: ignore[misc]
+    assert told == [1, 1, 2, 2, 3]
+    assert looks.at(Thing(), lambda: 11.0) == 4
+
+
+def test_nobody_waits_for_another_s_look_but_who_has_nothing_to_be_told():
+    begun, ended, first = Event(), Event(), Event()
+
+    def look(_: Thing) -> str:
+        if not first.is_set():
+            first.set()
+            return "before"
+        begun.set()
+        assert ended.wait(10)
+        return "after"
+
+    looks: Looks[Thing, str] = Looks(look, lambda _: 0)
+    thing = Thing()
+    assert looks.at(thing, lambda: 0) == "before"
+    with ThreadPoolExecutor(1) as other:
+        looking = other.submit(looks.at, thing, lambda: 1)
+        assert begun.wait(10)
+        # Beside it.
+        assert looks.at(thing, lambda: 1) == "before"
+        ended.set()
+        assert looking.result(10) == "after"
+
+
+def test_a_look_that_raises_is_not_remembered_and_the_next_one_looks():
+    said: list[Any] = [ValueError("x"), "well"]
+
+    def look(_: Thing) -> str:
+        found = said.pop(0)
+        if isinstance(found, ValueError):
+            raise found
+        return str(found)
+
+    looks: Looks[Thing, str] = Looks(look, lambda _: 60)
+    thing = Thing()
+    with pytest.raises(ValueError, match="x"):
+        looks.at(thing, lambda: 0)
+    assert looks.at(thing, lambda: 0) == "well"

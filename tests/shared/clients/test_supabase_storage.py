@@ -1,0 +1,134 @@
+"""What Storage may answer, and what becomes of it; never a word of it, since it carries tokens."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+
+from shared.clients.supabase_storage import Storage
+from shared.errors import NotFound, RagError, StorageFailed, UnreadableDocument
+from shared.types import Principal
+from tests.stand_in import Reply, StandIn
+
+ANN = Principal("ann", "eyJ.ann.token")
+PATH = "org/collection/user/new/kiln.pdf"
+GONE = {"statusCode": "404", "error": "not_found", "message": "Object not found"}
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    with StandIn() as made:
+        yield made
+
+
+@pytest.fixture
+def storage(server: StandIn) -> Iterator[Storage]:
+    with closing(Storage(server.url, "anon", "bucket")) as made:
+        yield made
+
+
+@contextmanager
+def server_and_storage() -> Iterator[tuple[StandIn, Storage]]:
+    with StandIn() as server, closing(Storage(server.url, "anon", "bucket")) as storage:
+        yield server, storage
+
+
+def test_the_caller_s_token_goes_with_every_call(server: StandIn, storage: Storage):
+    server.replies(Reply(json={"url": "/object/upload/sign/bucket/x?token=t"}))
+    link = storage.upload_link(ANN, PATH)
+    assert link == f"{server.url}/storage/v1/object/upload/sign/bucket/x?token=t"
+    (request,) = server.requests
+    assert (request.method, request.path) == ("POST", f"/storage/v1/object/upload/sign/bucket/{PATH}")
+    assert (request.headers["authorization"], request.headers["apikey"]) == (f"Bearer {ANN.token}", "anon")
+
+
+def test_a_link_to_an_object_names_the_file_it_becomes(server: StandIn, storage: Storage):
+    server.replies(Reply(json={"signedURL": "/object/sign/bucket/x?token=t"}))
+    link = storage.download_link(ANN, PATH, "a&b/é .pdf")
+    assert link.endswith("/storage/v1/object/sign/bucket/x?token=t&download=a%26b%2F%C3%A9%20.pdf")
+    assert server.requests[0].json == {"expiresIn": 60}
+
+
+def test_what_is_no_answer_is_a_failure_that_says_nothing(subtests: pytest.Subtests):
+    replies: list[tuple[Reply, str]] = [
+        (Reply(status=500, json={"message": "eyJ.secret"}), "storage 500"),
+        (Reply(status=400, json={"statusCode": "403", "error": "Unauthorized"}), "storage 403"),
+        (Reply(status=400, json={"statusCode": "404", "error": "Bucket not found"}), "storage 404"),
+        (Reply(status=404, body=b"<html>eyJ.secret"), "storage 404"),
+        (Reply(status=429, json=[]), "storage 429"),
+        (Reply(status=302, body=b"", headers={"Location": "http://169.254.169.254/"}), "storage 302"),
+        (Reply(drop=True), "RemoteProtocolError"),
+        (Reply(body=b"eyJ.secret"), "no JSON"),
+    ]
+    for call in ("upload_link", "download_link", "size_of", "remove"):
+        for reply, because in replies:
+            with subtests.test(call=call, reply=reply), server_and_storage() as (server, storage):
+                server.replies(reply)
+                arguments = (ANN, PATH, "a.pdf") if call == "download_link" else (ANN, PATH)
+                with pytest.raises(StorageFailed) as failed:
+                    getattr(storage, call)(*arguments)
+                assert failed.value.because == because
+                assert str(failed.value) == "The store of large files could not answer. Please try again."
+
+
+def test_an_address_is_below_storage_s_own(subtests: pytest.Subtests):
+    cases: list[Any] = [
+        {},
+        [],
+        {"url": 1},
+        {"url": "https://elsewhere.example/object/?token=t"},
+        {"url": "//elsewhere.example/object/x?token=t"},
+        {"url": "/object/upload/sign/x"},
+    ]
+    for said in cases:
+        with subtests.test(said=said), server_and_storage() as (server, storage):
+            server.replies(Reply(json=said))
+            with pytest.raises(StorageFailed):
+                storage.upload_link(ANN, PATH)
+
+
+def test_what_is_not_there_is_not_found(subtests: pytest.Subtests):
+    replies: list[Any] = [GONE, {"statusCode": "404", "error": "Not Found", "code": "NoSuchKey"}]
+    for status in (400, 404):
+        for said in replies:
+            with subtests.test(status=status, said=said), server_and_storage() as (server, storage):
+                server.replies(Reply(status=status, json=said))
+                for call in (storage.upload_link, storage.size_of, storage.download):
+                    with pytest.raises(NotFound):
+                        call(ANN, PATH)
+
+
+def test_a_size_is_a_number(subtests: pytest.Subtests):
+    for said in ({}, {"size": None}, {"size": "7"}):
+        with subtests.test(said=said), server_and_storage() as (server, storage):
+            server.replies(Reply(json=said))
+            with pytest.raises(StorageFailed):
+                storage.size_of(ANN, PATH)
+
+
+def test_no_more_is_read_than_may_be(server: StandIn, storage: Storage):
+    server.replies(Reply(body=b"x" * 100_000))
+    assert storage.download(ANN, PATH, 100_000) == b"x" * 100_000
+    with pytest.raises(UnreadableDocument) as refused:
+        storage.download(ANN, PATH, 99_999)
+    assert refused.value.code == "file_too_large"
+
+
+def test_an_object_that_drips_is_waited_for_no_longer_than_said(
+    server: StandIn, storage: Storage, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("shared.clients.supabase_storage.DOWNLOAD_SECONDS", 0.5)
+    server.replies(Reply(body=b"x" * 100, drip=0.05))
+    with pytest.raises(StorageFailed) as failed:
+        storage.download(ANN, PATH)
+    assert failed.value.because == "ReadTimeout"
+
+
+def test_nobody_listens(server: StandIn):
+    with (
+        closing(Storage("http://127.0.0.1:9", "anon", "bucket")) as storage,
+        pytest.raises(RagError) as failed,
+    ):
+        storage.remove(ANN, PATH)
+    assert (failed.value.code, failed.value.because) == ("storage_failed", "ConnectError")

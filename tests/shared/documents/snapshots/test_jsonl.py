@@ -1,0 +1,270 @@
+"""A snapshot's form, without a database: folders' names, embeddings, damage of every kind, bombs."""
+
+import gzip
+import hashlib
+import io
+import json
+import math
+import struct
+import tracemalloc
+from base64 import b64encode
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.clients.object_paths import DATA, MAX_SEGMENT, directory_of, segments_of
+from shared.clients.object_store import Store
+from shared.config import read_settings
+from shared.documents.snapshots import jsonl as snapshot
+from shared.documents.snapshots.half_vectors import from_database, to_database
+from shared.documents.snapshots.jsonl import Writer, new_data_name, records
+from shared.documents.snapshots.manifest import Data, Manifest
+from shared.errors import ConfigurationError, InvalidRequest, SnapshotRefused
+
+DOCUMENT: dict[str, Any] = {
+    "name": "a", "source_type": "doc", "title": "t", "uri": None, "lang": None, "occurred_at": None,
+    "origin": None, "author": None, "state": None, "labels": [], "metadata": {}, "content": "text",
+    "filename": None, "content_type": None, "size_bytes": None,
+    "processing_info": {}, "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
+    "embedding_model": "m", "chunks": 1,
+}  # fmt: skip
+CHUNK: dict[str, Any] = {
+    "span_start": 0, "span_end": 4, "token_count": 1, "metadata": {},
+    "embedding": b64encode(struct.pack("<2e", 1, 0.5)).decode(),
+}  # fmt: skip
+
+
+def manifest_of(data: bytes, unpacked: int, documents: int, chunks: int, **changes: Any) -> Manifest:
+    """One whose checksums are right."""
+    found = Data(
+        file=new_data_name(),
+        sha256=hashlib.sha256(data).hexdigest(),
+        bytes=len(data),
+        unpacked_bytes=unpacked,
+    )
+    fields = {
+        "index_name": "i", "collection": {}, "embedding_model": "m", "documents": documents, "chunks": chunks,
+        "created_at": "2026-01-01T00:00:00Z", "data": found, **changes,
+    }  # fmt: skip
+    return Manifest(**fields)
+
+
+def read_lines(lines: Iterable[bytes], documents: int = 1, chunks: int = 1) -> list[Any]:
+    text = b"".join(lines)
+    data = gzip.compress(text)
+    return list(records(io.BytesIO(data), manifest_of(data, len(text), documents, chunks)))
+
+
+def line(kind: str, fields: dict[str, Any]) -> bytes:
+    return json.dumps({kind: fields}).encode() + b"\n"
+
+
+def test_what_is_written_is_read():
+    file = io.BytesIO()
+    writer = Writer(file)
+    writer.document(DOCUMENT)
+    writer.chunk(CHUNK)
+    data = writer.close(new_data_name())
+    read = list(records(io.BytesIO(file.getvalue()), manifest_of(file.getvalue(), data.unpacked_bytes, 1, 1)))
+    assert [record.model_dump() for record in read] == [DOCUMENT, CHUNK]
+
+
+def test_a_manifest_reads_as_it_was_sealed():
+    manifest = manifest_of(b"", 0, 0, 0, collection={"metadata": {"ü": 1.5}})
+    assert Manifest.opened(manifest.sealed()) == manifest
+
+
+NO_RECORDS = {
+    "no JSON": b"{\n",
+    "a list": b"[]\n",
+    "two records": json.dumps({"document": DOCUMENT, "chunk": CHUNK}).encode() + b"\n",
+    "a record of no kind": line("note", {}),
+    "a field too many": line("document", {**DOCUMENT, "owner_id": "me"}),
+    "a field too few": line("document", {"name": "a"}),
+    "NaN": line("document", {**DOCUMENT, "metadata": {"a": math.nan}}),
+    "a number that is none": b'{"document": {"metadata": {"a": 1e400}}}\n',
+    "half a character": line("document", {**DOCUMENT, "content": "\ud800"}),
+    "a number for a text": line("document", {**DOCUMENT, "title": 1}),
+    "brackets without end": b"[" * 100_000 + b"\n",
+}
+
+
+def test_a_line_that_is_no_record_is_refused(subtests: pytest.Subtests):
+    for fault, text in NO_RECORDS.items():
+        with subtests.test(fault), pytest.raises(SnapshotRefused, match="a line cannot be read"):
+            read_lines([text])
+
+
+def test_what_is_no_embedding_is_refused(subtests: pytest.Subtests):
+    cases: list[str] = [
+        "",
+        "!",
+        "AA==",
+        "AAAA",
+        b64encode(b"\0\x7c").decode(),
+        b64encode(b"\1" * 3074).decode(),
+    ]
+    for embedding in cases:
+        lines = [line("document", DOCUMENT), line("chunk", {**CHUNK, "embedding": embedding})]
+        refused = pytest.raises(SnapshotRefused, match="a line cannot be read")
+        with subtests.test(embedding=embedding), refused:
+            read_lines(lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [line("chunk", CHUNK)],
+        [line("document", DOCUMENT), line("document", {**DOCUMENT, "name": "b"})],
+        [line("document", DOCUMENT), line("chunk", CHUNK), line("chunk", CHUNK)],
+        [line("document", DOCUMENT)],
+    ],
+)
+def test_other_documents_and_chunks_than_said_are_refused(lines: list[bytes]):
+    with pytest.raises(SnapshotRefused, match="than it says"):
+        read_lines(lines)
+
+
+def test_an_overlong_line_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(snapshot, "MAX_LINE", 1 << 20)
+    tracemalloc.start()
+    with pytest.raises(SnapshotRefused, match="too long"):
+        read_lines(b"x" * (1 << 20) for _ in range(50))
+    tracemalloc.stop()
+
+
+def test_a_bomb_is_left_where_it_says_more_than_it_said():
+    """64 MB of zeros in 64 KB, told as one."""
+    data = gzip.compress(b"\n" * (64 << 20))
+    manifest = manifest_of(data, 1 << 20, 1, 1)
+    tracemalloc.start()
+    with pytest.raises(SnapshotRefused):
+        list(records(io.BytesIO(data), manifest))
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [5_000, pytest.param(20_000, marks=pytest.mark.long)])
+def test_memory_does_not_grow_with_the_data(tmp_path: Path, size: int):
+    """Measured at a tenth of the chunks and at all chunks, while data are written and read."""
+    folder = Store(f"file://{tmp_path}").folder("org", ("i",))
+    peaks = []
+    for number in (100, size // 10, size):
+        tracemalloc.start()
+        name = new_data_name()
+        with folder.writing(name) as file:
+            writer = Writer(file)
+            writer.document({**DOCUMENT, "chunks": number})
+            for _ in range(number):
+                writer.chunk(CHUNK)
+            data = writer.close(name)
+        manifest = manifest_of(b"", 0, 1, number).model_copy(update={"data": data})
+        with folder.reading(name) as file:
+            assert sum(1 for _ in records(file, manifest)) == number + 1
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.1 * peaks[1], peaks
+
+
+def test_every_half_of_every_embedding_is_kept_bit_for_bit():
+    """By the value of the text, which is what the database reads."""
+    finite = [bits for bits in range(65536) if bits & 0x7C00 != 0x7C00]
+    for start in range(0, len(finite), 1536):
+        halves = finite[start : start + 1536]
+        text = to_database(b64encode(struct.pack(f"<{len(halves)}H", *halves)).decode())
+        values = [float(value) for value in text.strip("[]").split(",")]
+        assert len(values) == 1536
+        kept = struct.unpack("<1536H", struct.pack("<1536e", *values))
+        assert list(kept[: len(halves)]) == halves
+        assert not any(kept[len(halves) :])
+
+
+def test_the_database_s_bytes_are_turned_round():
+    said = b64encode(b"\x3c\x00\x40").decode()
+    assert from_database(said) == b64encode(struct.pack("<2e", 1, 2)).decode()
+
+
+INDEXES = [
+    "rag_index",
+    "",
+    ".",
+    "..",
+    "a.b",
+    "a/b",
+    "a%2Fb",
+    "a b",
+    "Ä",
+    "~",
+    "漢" * 255,
+    f"{'漢' * 254}字",
+    "A",
+]
+
+
+def test_every_index_has_a_safe_folder_of_its_own():
+    folders = [directory_of(index) for index in INDEXES]
+    assert len(set(folders)) == len(INDEXES)
+    for folder in set(folders) - {""}:
+        assert len(folder.encode()) <= MAX_SEGMENT
+        assert not DATA.fullmatch(folder)
+        if "~" not in folder:
+            assert segments_of(folder) == (folder,)
+    assert directory_of("rag_index") == "rag_index"
+
+
+def test_a_path_that_leads_elsewhere_or_may_is_refused(subtests: pytest.Subtests):
+    cases: list[str] = [
+        "", "/", "/etc", "..", "../x", "a/../b", "a/..", "a//b", "a/", "a/./b", "././a", "a\\b", "..\\x",
+        "C:", "C:/x", "c:x", "s3://bucket/x", "file:///etc", "a::b", "a\0b", "a\nb", "~", "~root/x", "a*",
+        "a?b", "manifest.json", f"x/data-20260101T000000Z-{'0' * 32}.jsonl.gz", "a" * 256, "a/" * 400 + "a",
+        "\u202ea",
+    ]  # fmt: skip
+    for path in cases:
+        with subtests.test(path=path), pytest.raises(InvalidRequest):
+            segments_of(path)
+
+
+def test_a_path_below_the_root_is_taken(subtests: pytest.Subtests):
+    cases: list[tuple[str, tuple[str, ...]]] = [
+        ("a", ("a",)), ("./a", ("a",)), ("a/b c/ü", ("a", "b c", "ü")), (".", ()), ("./", ()),
+        ("...", ("...",)), (".a", (".a",)), ("%2e%2e", ("%2e%2e",)),
+    ]  # fmt: skip
+    for path, segments in cases:
+        with subtests.test(path=path):
+            assert segments_of(path) == segments
+
+
+def test_where_files_are_lost_none_is_named(subtests: pytest.Subtests):
+    for variable in ("AWS_LAMBDA_FUNCTION_NAME", "K_SERVICE"):
+        for url in ("file:///tmp/x", "local:///tmp/x", "memory://x"):
+            with subtests.test(variable=variable, url=url), pytest.MonkeyPatch.context() as monkeypatch:
+                monkeypatch.setenv("SUPABASE_URL", "http://127.0.0.1")
+                monkeypatch.setenv("SUPABASE_ANON_KEY", "a")
+                monkeypatch.setenv("RAG_SNAPSHOT_URL", url)
+                assert read_settings().rag_snapshot_url == url
+                monkeypatch.setenv(variable, "x")
+                with pytest.raises(
+                    ConfigurationError, match="RAG_SNAPSHOT_URL: what is deployed here keeps no files"
+                ):
+                    read_settings()
+                monkeypatch.setenv("RAG_SNAPSHOT_URL", "s3://bucket/x")
+                assert read_settings().rag_snapshot_url == "s3://bucket/x"
+
+
+def test_what_is_no_address_of_a_store_stops_the_start(subtests: pytest.Subtests):
+    for url in ("/x", "x", "file://", "a::file:///x", "S3://x", "://x"):
+        with subtests.test(url=url), pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setenv("SUPABASE_URL", "http://127.0.0.1")
+            monkeypatch.setenv("SUPABASE_ANON_KEY", "a")
+            monkeypatch.setenv("RAG_SNAPSHOT_URL", url)
+            with pytest.raises(ConfigurationError, match="RAG_SNAPSHOT_URL"):
+                read_settings()
+
+
+def test_a_store_whose_package_is_missing_stops_the_start():
+    with pytest.raises(ConfigurationError, match="RAG_SNAPSHOT_URL"):
+        Store("gs://bucket/x")
+    with pytest.raises(ConfigurationError, match="RAG_SNAPSHOT_URL"):
+        Store("nosuch://x")

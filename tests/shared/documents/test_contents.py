@@ -1,0 +1,176 @@
+"""Contents by ids: what there is, in which order, and how much of it."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from shared.documents.contents import hydrate
+from shared.errors import Forbidden, InvalidRequest
+from shared.pipeline import Pipeline
+from shared.retrieval.types import Contents, Kind, Place
+from shared.types import Graph, Principal
+from tests import graphing
+from tests.actors import NOBODYS, World, vector
+from tests.conftest import People
+from tests.sql import passages
+
+Ids = list[tuple[Kind, str]]
+
+
+def found(core: Pipeline, people: People, ids: Ids, **more: Any) -> Contents:
+    """What ann finds anywhere in her org."""
+    asked = {"chunks": False, "text": True, "whole_org": True, **more}
+    return hydrate(core.database, people.ann.principal, Place(people.acme.id, None), ids, **asked)
+
+
+def chunk_of(world: World, document_id: str, ordinal: int = 0) -> str:
+    ((chunk,),) = world.sql(
+        "select id::text from rag.chunks where document_id = %s and ordinal = %s", document_id, ordinal
+    )
+    return str(chunk)
+
+
+def large(world: World, people: People, characters: int, *texts: str) -> str:
+    """A document of ann's of so many characters, and with these chunks."""
+    vectors = [vector(1)] * len(texts)
+    document = passages.put(world, people.ann, *texts, vectors=vectors)
+    world.sql("update rag.documents set content = repeat('é', %s) where id = %s", characters, document)
+    return document
+
+
+def test_a_document_and_a_chunk_come_with_what_is_known_of_them(core: Pipeline, people: People, world: World):
+    fields: dict[str, Any] = {
+        "title": "Incident 42", "source_type": "incident", "origin": "notion", "uri": "https://a.example/b",
+        "author": "alice", "state": "open", "labels": ["x", "y"], "metadata": {"severity": 1},
+        "occurred_at": "2025-09-22T10:11:00Z",
+    }  # fmt: skip
+    document = passages.put(world, people.ann, "first", "second", **fields)
+    chunk = chunk_of(world, document, 1)
+    contents = found(core, people, [("document", f"DOC_{document.upper()}"), ("chunk", f"chnk_{chunk}")])
+    (shown,) = contents.documents
+    assert (shown.document_id, shown.title, shown.source_type) == (document, "Incident 42", "incident")
+    assert (shown.origin, shown.uri, shown.author) == ("notion", "https://a.example/b", "alice")
+    assert (shown.state, shown.labels, shown.metadata["severity"]) == ("open", ("x", "y"), 1)
+    assert shown.occurred_at == datetime.fromisoformat("2025-09-22T10:11:00Z")
+    assert (shown.text, shown.chunks, shown.truncated) == ("first\nsecond", None, False)
+    (part,) = contents.chunks
+    assert (part.chunk_id, part.document_id, part.ordinal) == (chunk, document, 1)
+    assert (part.text, part.span, contents.missing) == ("second", (6, 12), ())
+
+
+def test_a_document_comes_with_its_chunks_in_their_order_if_that_is_asked(
+    core: Pipeline, people: People, world: World
+):
+    """And without its text, if that is not."""
+    document = passages.put(world, people.ann, *(f"part {number}" for number in range(12)))
+    (shown,) = found(core, people, [("document", document)], chunks=True, text=False).documents
+    assert (shown.text, shown.truncated) == (None, False)
+    assert [part.text for part in shown.chunks or ()] == [f"part {number}" for number in range(12)]
+    empty = passages.put(world, people.ann)
+    (shown,) = found(core, people, [("document", empty)], chunks=True).documents
+    assert (shown.text, shown.chunks, shown.truncated) == ("", (), False)
+
+
+def test_they_come_in_the_order_of_the_ids_and_each_once(core: Pipeline, people: People, world: World):
+    documents = [passages.put(world, people.ann, str(number)) for number in range(5)]
+    ids: Ids = [("document", one) for one in (*reversed(documents), documents[0], documents[3].upper())]
+    contents = found(core, people, ids)
+    assert [one.document_id for one in contents.documents] == documents[::-1]
+    assert contents.missing == ()
+
+
+def test_what_is_nowhere_is_missing_as_it_was_written(core: Pipeline, people: People, world: World):
+    document = passages.put(world, people.ann, "x")
+    chunk = chunk_of(world, document)
+    ids: Ids = [
+        ("document", "garbage"), ("document", f"doc_{NOBODYS}"), ("chunk", document), ("document", chunk),
+        ("chunk", chunk), ("chunk", ""), ("document", "garbage"),
+    ]  # fmt: skip
+    contents = found(core, people, ids)
+    assert contents.missing == ("garbage", f"doc_{NOBODYS}", document, chunk, "")
+    assert [part.chunk_id for part in contents.chunks] == [chunk]
+
+
+def test_a_workspace_has_its_own_and_the_org_has_all(core: Pipeline, people: People, world: World):
+    """Of ann's."""
+    inside = passages.put(world, people.ann, "in", collection="in")
+    outside = passages.put(world, people.ann, "out", collection="out")
+    ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", inside)
+    ids: Ids = [("document", inside), ("document", outside), ("chunk", chunk_of(world, outside))]
+
+    def of(*, whole_org: bool) -> Contents:
+        place = Place(people.acme.id, home)
+        return hydrate(
+            core.database, people.ann.principal, place, ids, chunks=True, text=True, whole_org=whole_org
+        )
+
+    assert of(whole_org=False).missing == (outside, ids[2][1])
+    assert of(whole_org=True).missing == ()
+
+
+def test_a_text_is_whole_or_not_there_and_what_comes_after_may_fit(
+    core: Pipeline, people: People, world: World
+):
+    """4,500,000 bytes, of which each of these letters has two."""
+    first, second, small = (large(world, people, size) for size in (1_500_000, 800_000, 500_000))
+    contents = found(core, people, [("document", one) for one in (first, second, small)])
+    assert [len(one.text or "") for one in contents.documents] == [1_500_000, 0, 500_000]
+    assert [one.text is None for one in contents.documents] == [False, True, False]
+    assert [one.truncated for one in contents.documents] == [False, True, False]
+
+
+def test_of_chunks_there_are_the_first_that_fit(core: Pipeline, people: People, world: World):
+    texts = ["x " * 2000, "y " * 2000, "z " * 2000]
+    document = large(world, people, 2_245_000, *texts)
+    chunk = chunk_of(world, document)
+    ids: Ids = [
+        ("document", document),
+        ("chunk", chunk),
+        ("document", passages.put(world, people.ann, "tiny")),
+    ]
+    contents = found(core, people, ids, chunks=True)
+    first, after = contents.documents
+    assert [part.text for part in first.chunks or ()] == texts[:2]
+    assert (len(first.text or ""), first.truncated) == (2_245_000, True)
+    assert (contents.chunks[0].text, contents.missing) == (None, ())
+    assert (after.text, len(after.chunks or ()), after.truncated) == ("tiny", 1, False)
+
+
+def test_a_hundred_ids_are_answered_and_more_are_refused(core: Pipeline, people: People, world: World):
+    document = passages.put(world, people.ann, *map(str, range(100)))
+    rows = world.sql("select id::text from rag.chunks where document_id = %s order by ordinal", document)
+    ids: Ids = [("chunk", str(chunk)) for (chunk,) in rows]
+    assert [part.text for part in found(core, people, ids).chunks] == list(map(str, range(100)))
+    with pytest.raises(InvalidRequest) as refused:
+        found(core, people, [*ids, ("chunk", NOBODYS)])
+    assert refused.value.code == "invalid_ids"
+    assert found(core, people, []) == Contents((), (), ())
+
+
+def test_a_key_that_does_not_read_is_refused(core: Pipeline, people: People, world: World):
+    """One of ann's that writes."""
+    document = passages.put(world, people.ann, "x")
+    key = Principal(people.ann.id, people.ann.key_token(scopes=["documents:write", "collections:manage"]))
+    with pytest.raises(Forbidden) as refused:
+        hydrate(
+            core.database, key, Place(people.acme.id, None), [("document", document)],
+            chunks=True, text=True, whole_org=True,
+        )  # fmt: skip
+    assert refused.value.code == "missing_scope"
+
+
+def test_graphs_come_as_long_as_there_is_room(
+    core: Pipeline, people: People, monkeypatch: pytest.MonkeyPatch
+):
+    documents = graphing.put_all(core, people.ann)
+    ids: Ids = [("document", documents[title]) for title in ("Billing Service", graphing.TEAM)]
+    assert [one.graph for one in found(core, people, ids).documents] == [None, None]
+    whole = found(core, people, ids, hops=1).documents
+    assert [(bool(one.graph and one.graph.edges), one.truncated) for one in whole] == [(True, False)] * 2
+    monkeypatch.setattr("shared.documents.contents.MOST_OF_GRAPHS", 1000)
+    first, second = found(core, people, ids, hops=1).documents
+    assert (first.graph, first.truncated) == (whole[0].graph, False)
+    assert (second.graph, second.truncated) == (Graph(), True)
+    monkeypatch.setattr("shared.documents.contents.GRAPHS_AT_ONCE", 1)
+    assert found(core, people, ids, hops=1).documents == (first, second)

@@ -1,0 +1,25 @@
+"""Names of objects, whatever a file is called."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.documents.direct_uploads import safe_name
+
+
+def test_a_name_becomes_one_that_every_store_takes(subtests: pytest.Subtests):
+    cases: list[tuple[str, str]] = [
+        ("kiln.pdf", "kiln.pdf"), ("Kiln 2 (final).PDF", "Kiln_2_final_.PDF"), ("é.pdf", "_.pdf"),
+        ("", "file"), ("..", "file"), (".env", "env"), ("-rf", "rf"), ("a..b", "a..b"),
+        ("x" * 200 + ".pdf", "x" * 96 + ".pdf"), ("x." + "y" * 200, "x." + "y" * 98),
+    ]  # fmt: skip
+    for name, safe in cases:
+        with subtests.test(name=name, safe=safe):
+            assert safe_name(name) == safe
+
+
+@given(st.text(max_size=600))
+def test_any_name_becomes_one_that_the_table_takes(name: str):
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", safe_name(name))

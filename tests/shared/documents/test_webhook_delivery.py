@@ -1,0 +1,394 @@
+"""How deliveries get through: to a real server, once each, and again when they do not."""
+
+import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import psycopg
+import pytest
+
+from shared.api.contracts.platform.webhooks import message_of
+from shared.clients.ssrf_guard import Networks
+from shared.documents import collections, documents, webhook_delivery, webhooks
+from shared.documents.webhook_delivery import PAUSES, Courier, Sent
+from shared.ingestion.worker import Worker
+from shared.pipeline import Pipeline
+from tests.actors import World
+from tests.conftest import People
+from tests.faults import wait_for_waiters
+from tests.shared.telling import (
+    OF_DOCUMENTS,
+    Row,
+    at_once,
+    bring,
+    failing_for,
+    listen,
+    states,
+    waiting,
+)
+from tests.stand_in import Reply, StandIn
+
+pytestmark = pytest.mark.usefixtures("no_jobs")
+
+
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook_delivery, "SECONDS", 0.3)
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "error"),
+    [
+        (Reply(status=500), 500, "refused"),
+        (Reply(status=404), 404, "refused"),
+        (Reply(status=302, headers={"Location": "/elsewhere"}), 302, "refused"),
+        (Reply(drop=True), None, "unreachable"),
+        (Reply(delay=2), None, "timed_out"),
+        (Reply(json={}, drip=0.2, drip_head=True), None, "timed_out"),
+    ],
+    ids=["500", "404", "302", "dropped", "silent", "dripping"],
+)
+def test_what_does_not_get_through_is_sent_again(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn,
+    monkeypatch: pytest.MonkeyPatch, reply: Reply, status: int | None, error: str,
+):  # fmt: skip
+    slow(monkeypatch)
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    moody.replies(reply, Reply(json={}))
+    assert courier.deliver() == Sent(claimed=1)
+    assert states(world) == [("waiting", 1, status, error)]
+    # Not at once.
+    assert courier.deliver() == Sent()
+    at_once(world)
+    assert courier.deliver() == Sent(claimed=1, delivered=1)
+    assert states(world) == [("done", 2, 200, None)]
+    first, second = (json.loads(request.body) for request in moody.requests)
+    assert first == second
+    assert world.sql("select failing_since, rests_until from rag.endpoints") == [(None, None)]
+
+
+def test_the_answer_s_body_is_waited_for_by_nobody(
+    core: Pipeline, people: People, courier: Courier, home: str, moody: StandIn
+):
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    moody.replies(Reply(body=b"x" * 10_000, drip=0.1))
+    assert courier.deliver() == Sent(claimed=1, delivered=1)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:{}/", "http://2130706433:{}/", "http://[::ffff:127.0.0.1]:{}/", "http://localhost:{}/"]
+)  # fmt: skip
+def test_nothing_is_sent_into_a_network_of_ours(
+    core: Pipeline, people: People, world: World, home: str, receiver: StandIn, url: str
+):
+    """However the address came to be there: it is checked again before each attempt."""
+    listen(core, people, url.format(receiver.url.rpartition(":")[2]), OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    courier = Courier(core.database, core.require_signer(), Networks(), message_of)
+    assert courier.deliver() == Sent(claimed=1)
+    assert states(world) == [("waiting", 1, None, "address_refused")]
+    assert receiver.requests == []
+
+
+def test_who_is_gone_is_asked_no_more(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+):
+    made = listen(core, people, moody.url, OF_DOCUMENTS)
+    for number in range(2):
+        bring(core, people.ann, home, f"Kiln {number}")
+    later = "due_at = now() + interval '1 hour' where id = (select id from rag.deliveries limit 1)"
+    world.sql(f"update rag.deliveries set {later}")
+    moody.replies(Reply(status=410))
+    courier.deliver()
+    # What waited ends with the next round.
+    assert courier.deliver() == Sent()
+    assert sorted(states(world)) == [("failed", 0, None, "webhook_disabled"), ("failed", 1, 410, "refused")]
+    ada = people.ada.principal
+    assert webhooks.get(core.database, ada, made.row["id"])["enabled"] is False
+    bring(core, people.ann, home, "Another")
+    assert waiting(world) == 0
+    again = webhooks.update(core.database, ada, made.row["id"], {"enabled": True})
+    assert (again["enabled"], again["failing_since"]) == (True, None)
+    bring(core, people.ann, home, "And another")
+    assert waiting(world) == 1
+
+
+def test_who_has_not_answered_for_five_days_is_turned_off(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+):
+    made = listen(core, people, moody.url, OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    moody.replies(Reply(status=503))
+    for failing, enabled in (("4 days", True), ("6 days", False)):
+        failing_for(world, failing)
+        at_once(world)
+        courier.deliver()
+        row = webhooks.get(core.database, people.ada.principal, made.row["id"])
+        assert row["enabled"] is enabled
+        assert row["failing_since"] is not None
+    courier.deliver()
+    assert states(world) == [("failed", 2, 503, "webhook_disabled")]
+
+
+def test_an_address_that_fails_is_left_alone_for_longer_and_longer(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+):
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    for number in range(5):
+        bring(core, people.ann, home, f"Kiln {number}")
+    moody.replies(Reply(status=503))
+    assert courier.deliver().claimed == 5
+    rests = "select extract(epoch from rests_until - now()) from rag.endpoints"
+    for failing, least, most in (("1 minute", 55, 66), ("1 day", 3590, 3605)):
+        failing_for(world, failing)
+        at_once(world)
+        # One, to try it with.
+        assert courier.deliver().claimed == 1
+        assert least < world.sql(rests)[0][0] < most
+
+
+def test_what_is_refused_again_and_again_is_given_up(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+):
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    moody.replies(Reply(status=500))
+    for pause in (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400):
+        at_once(world)
+        courier.deliver()
+        assert waiting(world) == 1
+        ((left,),) = world.sql("select extract(epoch from due_at - now()) from rag.deliveries")
+        assert pause - 60 < left <= pause
+    at_once(world)
+    courier.deliver()
+    assert states(world) == [("failed", len(PAUSES) + 1, 500, "refused")]
+    at_once(world)
+    assert courier.deliver() == Sent()
+
+
+def test_several_at_once_send_nothing_twice(
+    core: Pipeline, people: People, courier: Courier, home: str, receiver: StandIn
+):
+    listen(core, people, receiver.url, OF_DOCUMENTS)
+    for number in range(30):
+        bring(core, people.ann, home, f"Kiln {number}")
+
+    def until_nothing_is_left(_: int) -> int:
+        claimed = 0
+        while sent := courier.deliver().claimed:
+            claimed += sent
+        return claimed
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(until_nothing_is_left, range(4))) == 30
+    assert len(receiver.requests) == 30
+    assert len({request.headers["webhook-id"] for request in receiver.requests}) == 30
+
+
+def test_what_a_courier_died_of_is_sent_by_another(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn
+):
+    listen(core, people, receiver.url, OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    (claimed,) = courier._call("rag_claim_deliveries", {})
+    assert courier.deliver() == Sent()
+    at_once(world)
+    assert courier.deliver() == Sent(claimed=1, delivered=1)
+    # And the first, if it was only slow, ends nothing.
+    late = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}
+    assert courier._call("rag_end_delivery", {**late, "error": "timed_out"}) is False
+    assert states(world) == [("done", 2, 200, None)]
+
+
+def test_of_each_org_and_of_each_address_as_many_as_of_any_other(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn
+):
+    """However much others have that waits for longer."""
+    for number in range(webhook_delivery.CLAIMED + 4):
+        listen(core, people, f"{receiver.url}/busy/{number}", OF_DOCUMENTS)
+    for number in range(3):
+        bring(core, people.ann, home, f"Kiln {number}")
+    bea = world.user(people.bolt, role="admin")
+    wanted = {"url": f"{receiver.url}/quiet", "events": OF_DOCUMENTS}
+    webhooks.create(core.database, bea.principal, wanted)
+    theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
+    bring(core, people.bob, theirs)
+    assert courier.deliver() == Sent(claimed=webhook_delivery.CLAIMED, delivered=webhook_delivery.CLAIMED)
+    paths = [request.path for request in receiver.requests]
+    assert paths.count("/quiet") == 1
+    assert len(set(paths)) == webhook_delivery.CLAIMED
+
+
+def test_an_address_that_takes_long_keeps_no_document_waiting(
+    core: Pipeline, people: People, worker: Worker, courier: Courier, home: str, moody: StandIn
+):
+    """They are worked on beside each other, and what they make of it is told before the end."""
+    moody.replies(Reply(json={}, delay=1))
+    listen(core, people, moody.url, OF_DOCUMENTS)
+    document = bring(core, people.ann, home)
+    finished = Event()
+    with ThreadPoolExecutor(1) as beside:
+        delivering = beside.submit(courier.deliver_until, finished, 20)
+        worker.work()
+        done = documents.get(core.database, people.ann.principal, document)
+        assert (done["status"], delivering.done()) == ("completed", False)
+        finished.set()
+        assert delivering.result() == Sent(claimed=2, delivered=2)
+
+
+def test_what_nobody_foresaw_comes_to_its_end_and_holds_nobody_up(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn
+):
+    """Names that no name server is asked about, a redirect to one, and an object that is none of ours."""
+    for url in ("https://a..b/", f"https://{'a' * 64}.example/", "https://xn--/"):
+        listen(core, people, url, OF_DOCUMENTS)
+    receiver._replies.clear()
+    receiver.replies(Reply(status=302, headers={"Location": "http://xn--/"}), Reply(json={}))
+    listen(core, people, f"{receiver.url}/redirects", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    assert courier.deliver() == Sent(claimed=4)
+    ended = {(state, attempts, error) for state, attempts, _, error in states(world)}
+    assert ended == {("waiting", 1, "address_refused"), ("waiting", 1, "failed")}
+
+
+def test_a_delivery_that_nobody_ends_ends_by_itself(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str
+):
+    """Whatever whoever sent it died of."""
+    listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    world.sql("update rag.deliveries set state = 'running', lease = gen_random_uuid(), attempts = 16")
+    assert courier.deliver() == Sent()
+    assert [row[0] for row in states(world)] == ["failed"]
+
+
+def test_a_failure_after_a_long_silence_is_the_first_of_its_own(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+):
+    made = listen(core, people, moody.url, OF_DOCUMENTS)
+    moody.replies(Reply(status=500))
+    bring(core, people.ann, home)
+    long_ago = "failing_since = now() - interval '9 days', rests_until = now() - interval '6 days'"
+    world.sql(f"update rag.endpoints set {long_ago}")
+    courier.deliver()
+    row = webhooks.get(core.database, people.ada.principal, made.row["id"])
+    assert row["enabled"] is True
+    assert states(world) == [("waiting", 1, 500, "refused")]
+
+
+def test_what_waits_for_a_webhook_that_is_off_ends(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str
+):
+    """And does not come all at once when it is on again."""
+    made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    webhooks.update(core.database, people.ada.principal, made.row["id"], {"enabled": False})
+    assert courier.deliver() == Sent()
+    assert states(world) == [("failed", 0, None, "webhook_disabled")]
+
+
+def test_whoever_changes_a_webhook_and_the_worker_do_not_wait_for_each_other_for_ever(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str
+):
+    """They lock the webhook, its address and its deliveries in one order."""
+    made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    (claimed,) = courier._call("rag_claim_deliveries", {})
+    ended = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}
+    with psycopg.connect(people.ann.stack.database_url()) as changing, ThreadPoolExecutor(1) as beside:
+        changing.execute("update rag.webhooks set enabled = true where id = %s", [made.row["id"]])
+        gone = {**ended, "response_status": 410, "error": "refused"}
+        ending = beside.submit(courier._call, "rag_end_delivery", gone)
+        wait_for_waiters(world.stack, 1)
+        changing.execute("update rag.endpoints set url = url where webhook_id = %s", [made.row["id"]])
+        changing.commit()
+        assert ending.result() is True
+    assert webhooks.get(core.database, people.ada.principal, made.row["id"])["enabled"] is False
+
+
+def test_an_old_secret_is_kept_no_longer_than_it_signs(
+    core: Pipeline, people: People, world: World, courier: Courier
+):
+    made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
+    kept = "select old_secret is not null from rag.endpoints"
+    for overlap, known in ((0, False), (60, True)):
+        webhooks.rotate(core.database, people.ada.principal, made.row["id"], overlap)
+        assert world.sql(kept) == [(known,)]
+    world.sql("update rag.endpoints set old_secret_until = now()")
+    courier.deliver()
+    assert world.sql(kept) == [(False,)]
+
+
+def test_a_name_that_leads_inside_by_the_time_it_is_sent(
+    core: Pipeline,
+    people: People,
+    world: World,
+    home: str,
+    receiver: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A name server that changes its mind."""
+    monkeypatch.setattr(socket, "getaddrinfo", leading_to_this_machine(socket.getaddrinfo))
+    listen(core, people, f"http://hooks.example:{receiver.url.rpartition(':')[2]}/", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    courier = Courier(core.database, core.require_signer(), Networks(), message_of)
+    assert courier.deliver() == Sent(claimed=1)
+    assert states(world) == [("waiting", 1, None, "address_refused")]
+    assert receiver.requests == []
+
+
+def test_names_that_are_not_answered_for_hold_up_their_own_org_alone(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+):  # fmt: skip
+    slow(monkeypatch)
+    answered = Event()
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host: str, *more: Any, **named: Any) -> Any:
+        if host.endswith(".example"):
+            answered.wait(5)
+        return real(host.replace("hooks.example", "127.0.0.1"), *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    for number in range(12):
+        listen(core, people, f"http://hooks.example/{number}", OF_DOCUMENTS)
+    bring(core, people.ann, home)
+    bea = world.user(people.bolt, role="admin")
+    webhooks.create(core.database, bea.principal, {"url": receiver.url, "events": OF_DOCUMENTS})
+    theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
+    bring(core, people.bob, theirs)
+    try:
+        assert courier.deliver() == Sent(claimed=13, delivered=1)
+    finally:
+        answered.set()
+    assert len(receiver.requests) == 1
+
+
+def leading_to_this_machine(real: Any) -> Any:
+    def getaddrinfo(host: str, *more: Any, **named: Any) -> Any:
+        return real("127.0.0.1" if host == "hooks.example" else host, *more, **named)
+
+    return getaddrinfo
+
+
+def test_what_ended_a_month_ago_is_forgotten(
+    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn
+):
+    listen(core, people, receiver.url, OF_DOCUMENTS)
+    for number in range(2):
+        bring(core, people.ann, home, f"Kiln {number}")
+    courier.deliver()
+    world.sql("update rag.deliveries set finished_at = now() - interval '31 days' where id = any (array("
+              "select id from rag.deliveries limit 1))")  # fmt: skip
+    courier.deliver()
+    assert len(states(world)) == 1
+
+
+@pytest.mark.parametrize("arguments", [{"wanted": 0}, {"wanted": 101}, {"lease_seconds": 4}], ids=str)
+def test_nobody_claims_too_much(courier: Courier, arguments: Row):
+    with pytest.raises(Exception, match="nobody may have"):
+        courier._call("rag_claim_deliveries", arguments)

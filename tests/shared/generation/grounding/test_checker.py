@@ -1,0 +1,248 @@
+"""What is told of an answer's sentence, checked against the passages that it was written from."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shared.generation.grounding import citation_markers
+from shared.generation.grounding.checker import Checker
+from shared.generation.grounding.types import Backing, Checked, Verdict
+from shared.text.sentences import sentences
+from tests.shared.examples import match
+
+MANUAL = (
+    "The kettle holds 1.7 litres of water. The kettle switches off at 100 degrees. It does not beep when it "
+    "is done. Anna Smith founded the Kettle Company in Cork on 3 March 1998. Its turnover rose to $3 million."
+)
+POLICY = (
+    "## Returns\nCustomers may return a toaster within 30 days, if it was never used. We say: “No questions "
+    "asked – ever”. Questions go to help@toast.example. About 5 percent of all toasters come "
+    "back. See form INC-4821."
+)
+SOURCES = (match(MANUAL, "Kettle manual"), match(POLICY, "Toaster policy", start=500))
+
+
+def told(sentence: str) -> Checked:
+    return Checker(SOURCES).check(sentence)
+
+
+SUPPORTED_SENTENCES = [
+    "The kettle switches off at 100 degrees.",
+    "Kettles switch off at 100 degrees.",
+    "At 100 degrees, the kettle will switch off.",
+    "The kettle holds 1,7 litres.",
+    "The kettle does not beep when done.",
+    "The Kettle Company was founded by Anna Smith in March 1998.",
+    "The Kettle Company was founded in Cork on 1998-03-03.",
+    "Its turnover rose to 3,000,000 dollars.",
+    "Customers can return toasters within thirty days.",
+    "About 5 % of toasters come back.",
+    "About five percent of all toasters come back.",
+    "For questions, help@toast.example is there.",
+    "The form is INC-4821.",
+    "Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.",
+    'According to the "Toaster policy", customers may return a toaster within 30 days.',
+    "They say: 'no questions asked — ever'.",
+]
+
+
+def test_what_a_source_says_in_other_words_is_supported(subtests: pytest.Subtests):
+    for sentence in SUPPORTED_SENTENCES:
+        with subtests.test(sentence=sentence):
+            found = told(sentence)
+            assert (found.verdict, found.reasons) == (Verdict.SUPPORTED, ())
+            assert 1 <= len(found.backing) <= 3
+
+
+UNSUPPORTED_SENTENCES = [
+    ("The kettle switches off at 90 degrees.", "number_not_found"),
+    ("The kettle holds 17 litres of water.", "number_not_found"),
+    ("The kettle holds 100 litres of water.", "number_not_found"),
+    ("Its turnover rose to $3 billion.", "number_not_found"),
+    ("Its turnover rose to €3 million.", "number_not_found"),
+    ("Anna Smith founded the Kettle Company on 4 March 1998.", "number_not_found"),
+    ("Anna Smith founded the Kettle Company on 3 May 1998.", "number_not_found"),
+    ("Customers may return a toaster within three days.", "number_not_found"),
+    ("Questions go to sales@toast.example.", "number_not_found"),
+    ("The form is INC-4822.", "number_not_found"),
+    ("In Cork, the company was founded by Robert Smith.", "name_not_found"),
+    ("The Kettle Company was founded in Dublin.", "name_not_found"),
+    ("The kettle does not switch off at 100 degrees.", "negation"),
+    ("The kettle never switches off at 100 degrees.", "negation"),
+    ("It does beep when it is done.", "negation"),
+    ("Customers may return a toaster within 30 days, if it was used.", "negation"),
+    ("The Kettle Company founded Anna Smith in Cork.", "roles_swapped"),
+    ("Penguins live in the southern hemisphere.", "too_little_in_common"),
+    ("Der Wasserkocher schaltet sich bei großer Hitze aus.", "too_little_in_common"),
+    ('They say: "many questions asked".', "quotation_not_found"),
+    ("```\npip install kettle\n```", "code_not_found"),
+]
+
+
+def test_what_no_source_says_is_unsupported_for_a_reason(subtests: pytest.Subtests):
+    for sentence, reason in UNSUPPORTED_SENTENCES:
+        with subtests.test(sentence=sentence):
+            found = told(sentence)
+            assert found.verdict is Verdict.UNSUPPORTED
+            assert reason in found.reasons
+            assert found.backing == ()
+
+
+FRAMES = [
+    "Here is what I found:",
+    "## Returns of toasters",
+    "Yes.",
+    "No.",
+    "**Summary**",
+    "I don't have enough information to answer this question.",
+    "I don’t know.",
+    "The documents do not mention any prices.",
+    "Die Dokumente enthalten keine Angaben zu Preisen.",
+    "Les documents ne mentionnent pas les prix.",
+    "---",
+    "|---|---|",
+    "Would you like to know more?",
+    "When does the kettle switch off?",
+    "[1]",
+    "",
+]
+
+
+def test_what_says_nothing_of_the_world_is_a_frame(subtests: pytest.Subtests):
+    for sentence in FRAMES:
+        with subtests.test(sentence=sentence):
+            assert told(sentence).verdict is Verdict.FRAME
+
+
+CLAIMS = [
+    "## Founded by Robert Miller",
+    "## Founded in 1923",
+    "Did you know that it holds 300 litres?",
+    "The documents do not mention prices, but penguins pay half.",
+    "The documents do not mention the price of 300 euros.",
+]
+
+
+def test_a_claim_in_a_frame_s_dress_is_no_frame(subtests: pytest.Subtests):
+    for sentence in CLAIMS:
+        with subtests.test(sentence=sentence):
+            assert told(sentence).verdict is Verdict.UNSUPPORTED
+
+
+def test_the_backing_is_where_the_document_says_it():
+    assert told("Kettles switch off at 100 degrees.").backing[0] == Backing(
+        0, MANUAL.index("The kettle switches"), MANUAL.index(" It does not")
+    )
+    found = told("Customers can return toasters within 30 days.").backing[0]
+    assert found.place == 1
+    assert POLICY[found.start - 500 : found.end - 500].startswith("Customers may return a toaster")
+
+
+def test_a_sentence_about_two_documents_is_backed_by_both():
+    found = told("Toasters may be returned within 30 days, while the kettle switches off at 100 degrees.")
+    assert {backing.place for backing in found.backing} == {0, 1}
+
+
+def test_overlapping_chunks_back_a_sentence_once():
+    start = MANUAL.index("The kettle switches")
+    sources = (match(MANUAL, "Manual"), match(MANUAL[start:], "Manual", start=start))
+    assert len(Checker(sources).check("Kettles switch off at 100 degrees.").backing) == 1
+
+
+SENTENCES_WITH_MARKERS = [
+    "The kettle switches off at 100 degrees [1].",
+    "The kettle switches off at 100 degrees.[2, 3][1]",
+    "The kettle【1†L5】 switches off at 100 degrees. 【2】",
+    "The kettle switches off at 100 degrees (source 1).",
+    "The kettle switches off[^1] at 100 degrees.",
+    "The kettle switches off [1-3] at 100 degrees.",
+]
+
+
+def test_markers_are_not_shown(subtests: pytest.Subtests):
+    for said in SENTENCES_WITH_MARKERS:
+        with subtests.test(said=said):
+            found = told(said)
+            assert (found.text, found.verdict) == (
+                "The kettle switches off at 100 degrees.",
+                Verdict.SUPPORTED,
+            )
+
+
+def test_a_document_s_own_date_may_be_told():
+    dated = match("The kettle switches off.", "Kettle manual", occurred_at=datetime(2026, 3, 18, tzinfo=UTC))
+    found = Checker([dated]).check("According to the Kettle manual (2026-03-18), the kettle switches off.")
+    assert found.verdict is Verdict.SUPPORTED
+
+
+def test_a_row_and_a_block_of_code_that_stand_in_a_source_are_supported():
+    sources = [match("| Kettle | 40 |\n| Toaster | 30 |\n\n```\npip install kettle\nkettle --boil\n```")]
+    checker = Checker(sources)
+    assert checker.check("| Kettle | 40 |").verdict is Verdict.SUPPORTED
+    assert checker.check("| Kettle | 35 |").verdict is Verdict.UNSUPPORTED
+    assert checker.check("```sh\npip install kettle\n```").verdict is Verdict.SUPPORTED
+
+
+def test_without_passages_nothing_is_supported():
+    assert Checker([]).check("The kettle switches off at 100 degrees.").verdict is Verdict.UNSUPPORTED
+
+
+WORDS = st.sampled_from(
+    [
+        "The",
+        "kettle",
+        "is",
+        "not",
+        "5",
+        "1,000",
+        "“a",
+        "b”",
+        '"',
+        "Anna",
+        "[1]",
+        "»",
+        "3.5",
+        "—",
+        "`x`",
+        "5 %",
+        "never",
+        "INC-1",
+        "a@b.example",
+        "*",
+        "(",
+        "no",
+        "水壶会响。",
+        "$3m",
+        "3 May 2024",
+        "12/13/14",
+        "?",
+        "…",
+        "'s",
+        "1e9",
+        "٣",
+    ]
+)
+TEXTS = st.lists(WORDS | st.just(". The"), max_size=20).map(" ".join) | st.text(max_size=200)
+
+
+@given(TEXTS, TEXTS)
+@example("[1]", "")
+def test_every_sentence_of_a_source_is_supported_by_it(text: str, other: str):
+    checker = Checker([match(other, "other"), match(text, "this")])
+    for sentence in sentences(text):
+        said = text[sentence.start : sentence.end]
+        found = checker.check(said)
+        if found.verdict is Verdict.FRAME:
+            assert not any(character.isalnum() for character in citation_markers.without(said))
+        else:
+            assert found.verdict is Verdict.SUPPORTED
+
+
+@given(TEXTS, TEXTS)
+def test_any_sentence_gets_a_verdict_with_its_grounds(text: str, said: str):
+    found = Checker([match(text, start=7)]).check(said)
+    assert (found.verdict is Verdict.SUPPORTED) == bool(found.backing)
+    assert all(7 <= item.start < item.end <= 7 + len(text) and item.place == 0 for item in found.backing)
+    assert found.verdict is not Verdict.UNSUPPORTED or found.reasons

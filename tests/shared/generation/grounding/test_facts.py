@@ -1,0 +1,97 @@
+"""Numbers, dates and names however they are written: what says the same is the same, and nothing else is."""
+
+import pytest
+
+from shared.generation.grounding.facts import facts_of, known
+from shared.generation.grounding.proper_names import names_of
+
+
+def holds(source: str, said: str) -> bool:
+    forms = known(facts_of(source))
+    facts = facts_of(said)
+    assert facts, said
+    return all(fact.accepted & forms for fact in facts)
+
+
+SAME = [
+    ("1,000", "1000"),
+    ("1.000 Euro", "€1000"),
+    ("10 000 euros", "10,000 euros"),
+    ("10\u202f000 €", "EUR 10.000"),
+    ("1,234.5", "1.234,5"),
+    ("5 %", "five percent"),
+    ("5 Prozent", "5 %"),
+    ("$3 million", "3,000,000 dollars"),
+    ("US$3bn", "$3 billion"),
+    ("3 January 2025", "January 3rd, 2025"),
+    ("2025-01-03", "3. Januar 2025"),
+    ("03/01/2025", "3 January 2025"),
+    ("3 January 2025", "in January 2025"),
+    ("3 January 2025", "in 2025"),
+    ("le 3 janvier 2025", "2025-01-03"),
+    ("INC-4821", "inc-4821"),
+    ("FL-300", "FL300"),
+    ("v1.2", "1.2"),
+    ("14:30", "14:30"),
+    ("00:30", "12:30 a.m."),
+    ("https://a.example/b", "https://a.example/b."),
+    ("-5 °C", "-5 °C"),
+    ("20 mm", "20mm"),
+    ("an 18-year-old", "18 years"),
+    ("the 19th", "19"),
+    ("| price | 40 |", "40 euros"),
+    ("zwölf Monate", "12 months"),
+    ("1914–1918", "1918"),
+    ("rag_match", "rag_match"),
+]
+OTHER = [
+    ("1000", "100"),
+    ("1", "1,000"),
+    ("5 %", "5 euros"),
+    ("$5", "€5"),
+    ("$3 million", "$3"),
+    ("$3 million", "$3 billion"),
+    ("3 January 2025", "4 January 2025"),
+    ("3 January 2025", "3 March 2025"),
+    ("3 January 2025", "3 January 2024"),
+    ("INC-4821", "INC-4822"),
+    ("INC-4821", "4821"),
+    ("v1.2", "v1.3"),
+    ("1.2.3", "1.2.4"),
+    ("14:30", "14:35"),
+    ("12:00", "12 AM"),
+    ("5 °C", "-5 °C"),
+    ("5 km", "5 miles"),
+    ("24 months", "24 days"),
+    ("17", "1.7"),
+    ("a@b.example", "c@b.example"),
+    ("five", "six"),
+    ("rag_match", "rag_search"),
+]
+
+
+def test_what_says_the_same_is_found(subtests: pytest.Subtests):
+    for source, said in SAME:
+        with subtests.test(source=source, said=said):
+            assert holds(source, said)
+
+
+def test_what_says_something_else_is_not(subtests: pytest.Subtests):
+    for source, said in OTHER:
+        with subtests.test(source=source, said=said):
+            assert not holds(source, said)
+
+
+NAMES = [
+    ("In Cork, the company was founded by Anna Smith's uncle.", ["cork", "anna", "smith"]),
+    ("Customers pay. Toasters: Buy “Cheap” ones.", []),
+    ("OPEC met in March.", ["opec"]),
+    ("Die Kunden können den Toaster und das Kabel zurückgeben.", []),
+    ("The History Of The Kettle Company", []),
+]
+
+
+def test_names_have_a_capital_that_no_rule_gives_them(subtests: pytest.Subtests):
+    for text, names in NAMES:
+        with subtests.test(text=text):
+            assert names_of(text) == names

@@ -1,0 +1,37 @@
+"""Answers in scripts that put no spaces between words, and the marks that end sentences in others."""
+
+import pytest
+
+from shared.generation.grounding.checker import Checker
+from shared.generation.grounding.stream import checked
+from shared.generation.grounding.types import Verdict
+from tests.shared.examples import match
+
+CHECKER = Checker([match("本社は東京にあります。社員は毎年25日の休暇を取れます。公司总部位于上海市。")])
+
+
+def test_what_a_source_says_without_spaces_is_supported(subtests: pytest.Subtests):
+    for said in ["本社は東京にあります。", "社員は25日の休暇を取れます。", "公司总部位于上海市"]:
+        with subtests.test(said=said):
+            assert CHECKER.check(said).verdict is Verdict.SUPPORTED
+
+
+OTHER_WORDS = [
+    "本社は大阪にあります。",
+    "社員は毎年30日の休暇を取れます。",
+    "公司总部位于北京市。",
+    "本社はパリにあります。",
+    "工場は東京にあります。",
+]
+
+
+def test_another_word_without_spaces_is_seen(subtests: pytest.Subtests):
+    for said in OTHER_WORDS:
+        with subtests.test(said=said):
+            assert CHECKER.check(said).verdict is Verdict.UNSUPPORTED
+
+
+def test_marks_of_other_scripts_end_a_sentence(subtests: pytest.Subtests):
+    for text in ["केतली बंद है। पानी गर्म है।", "الماء ساخن؟ نعم الماء ساخن", "پانی گرم ہے۔ چائے تیار ہے۔"]:
+        with subtests.test(text=text):
+            assert len(checked(CHECKER, text)) == 2

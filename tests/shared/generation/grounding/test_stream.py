@@ -1,0 +1,206 @@
+"""An answer checked while it is written: cut where the whole would be, and nothing of it lost."""
+
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.generation.grounding.checker import Checker
+from shared.generation.grounding.stream import Stream, checked
+from shared.generation.grounding.types import Verdict
+from tests.shared.examples import match
+
+CHECKER = Checker([match("The kettle switches off at 100 degrees. It holds 1.7 litres.", "Kettle")])
+ANSWER = """# Kettles
+
+Here is what I found:
+
+1. The kettle switches off at 100 degrees [1]. See e.g. v1.2 of Mr. Smith's list.
+2. It holds 1.7 litres. [1] [2] It beeps!
+   - **Cheap**: 3 euros
+> The kettle switches off
+>
+> at 100 degrees.
+
+| a | b |
+|---|---|
+```python
+x = 1. Then
+y = 2
+```
+He said “Stop. Go on.” to me (twice). 水壶会响。水壶是红的。 End"""
+PIECES = st.sampled_from(
+    [
+        ". ",
+        ".",
+        "\n",
+        "\n\n",
+        "- ",
+        "1. ",
+        "* ",
+        "> ",
+        "```",
+        "```\n",
+        "|",
+        "# ",
+        "[1]",
+        " [",
+        "1",
+        "]",
+        "“",
+        "”",
+        '"',
+        "e.g.",
+        " ",
+        "Mr.",
+        "The kettle",
+        "a",
+        "?",
+        "!",
+        "...",
+        "。",
+        "水",
+        "`",
+        "(",
+        ")",
+        "\t",
+        "\r\n",
+        "~~~",
+        "---",
+        "【1",
+        "】",
+        "v1.2",
+        "東京にあります。",
+        " " * 13,
+        "\ud800",
+    ]
+)
+ANSWERS = st.lists(PIECES, max_size=30).map("".join) | st.text(max_size=80) | st.just(ANSWER)
+
+
+def units(text: str) -> list[tuple[str, str]]:
+    return [(found.before, found.text) for found in checked(CHECKER, text)]
+
+
+@given(ANSWERS, st.data())
+def test_however_the_tokens_are_cut_the_sentences_are_the_same(answer: str, data: st.DataObject):
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(answer)), max_size=12)))
+    stream = Stream(CHECKER)
+    found = []
+    for start, end in zip([0, *cuts], [*cuts, len(answer)], strict=True):
+        found += stream.feed(answer[start:end])
+    assert [*found, *stream.close()] == checked(CHECKER, answer)
+
+
+@given(ANSWERS)
+def test_letter_by_letter_gives_the_same_sentences(answer: str):
+    stream = Stream(CHECKER)
+    found = [one for letter in answer for one in stream.feed(letter)]
+    assert [*found, *stream.close()] == checked(CHECKER, answer)
+
+
+@given(
+    st.lists(st.sampled_from(["One. ", "Two!\n\n", "- it is\n", "# head\n", "\n", "1. a b. c\n", "e.g. "]))
+)
+def test_before_and_text_put_together_are_the_answer(pieces: list[str]):
+    answer = "".join(pieces)
+    assert "".join(before + text for before, text in units(answer)) == answer.rstrip()
+
+
+def test_an_answer_is_cut_where_it_should_be():
+    assert units(ANSWER) == [
+        ("# ", "Kettles"),
+        ("\n\n", "Here is what I found:"),
+        ("\n\n1. ", "The kettle switches off at 100 degrees."),
+        (" ", "See e.g. v1.2 of Mr. Smith's list."),
+        ("\n2. ", "It holds 1.7 litres."),
+        (" ", "It beeps!"),
+        ("\n   - ", "**Cheap**: 3 euros"),
+        ("\n> ", "The kettle switches off"),
+        ("\n>\n> ", "at 100 degrees."),
+        ("\n\n", "| a | b |"),
+        ("\n", "|---|---|"),
+        ("\n", "```python\nx = 1. Then\ny = 2\n```"),
+        ("\n", "He said Stop. Go on. to me (twice)."),
+        (" ", "水壶会响。"),
+        ("", "水壶是红的。"),
+        (" ", "End"),
+    ]
+
+
+STREAMS = [
+    ("The kettle switches off at 100 degrees", 0),
+    ("The kettle switches off at 100 degrees. ", 0),
+    ("The kettle switches off at 100 degrees. [", 0),
+    ("The kettle switches off at 100 degrees. I", 1),
+    ("The kettle switches off at 100 degrees.\n", 1),
+    ("The kettle switches off at 100 degrees. [1] I", 1),
+    ("It is 3.", 0),
+]
+
+
+def test_a_sentence_is_checked_as_soon_as_the_next_begins_or_its_line_ends(subtests: pytest.Subtests):
+    for fed, over in STREAMS:
+        with subtests.test(fed=fed):
+            assert len(Stream(CHECKER).feed(fed)) == over
+
+
+def test_a_marker_behind_the_full_stop_belongs_to_the_sentence_before():
+    found = checked(CHECKER, "It holds 1.7 litres. [2] The kettle switches off at 100 degrees [1].")
+    assert [one.text for one in found] == [
+        "It holds 1.7 litres.",
+        "The kettle switches off at 100 degrees.",
+    ]
+    assert {one.verdict for one in found} == {Verdict.SUPPORTED}
+
+
+def test_the_answer_s_language_says_where_its_sentences_end():
+    text = "Das ist z. B. gut. Ende."
+    assert [one.text for one in checked(CHECKER, text, "de-AT")] == ["Das ist z. B. gut.", "Ende."]
+
+
+LONG_ANSWERS = [
+    "e.g. foo, i.e. bar, " * 800,
+    "| a " * 4000,
+    "'a' " * 4000,
+    "“a” " * 4000,
+    ". [1]" + "[1]" * 5000,
+    ">\n" * 8000,
+    "```\n" + "x = 1\n" * 2500,
+    "." * 16000,
+    "水" * 16000,
+]
+
+
+def test_a_long_answer_in_small_pieces_takes_no_longer_than_its_length(subtests: pytest.Subtests):
+    for text in LONG_ANSWERS:
+        with subtests.test(text=text[:10]):
+            started = process_time()
+            stream = Stream(CHECKER)
+            found = [one for at in range(0, len(text), 4) for one in stream.feed(text[at : at + 4])]
+            found += stream.close()
+            assert process_time() - started < 5
+            assert found == checked(CHECKER, text)
+
+
+def test_what_never_ends_is_cut_at_white_space():
+    found = checked(CHECKER, "The kettle, e.g. one, " * 200)
+    assert all(len(one.text) <= 1500 for one in found)
+    assert "".join(one.before + one.text for one in found) == ("The kettle, e.g. one, " * 200).rstrip()
+
+
+def test_half_a_character_is_no_end_of_the_world():
+    found = checked(CHECKER, "The \ud800 box. Its \udfff lid. D")
+    assert [one.text for one in found] == ["The \ud800 box.", "Its \udfff lid.", "D"]
+
+
+def test_a_marker_behind_an_unspaced_stop_belongs_to_it():
+    stream = Stream(CHECKER)
+    found = [one for letter in "東京にあります。 [1]" for one in stream.feed(letter)]
+    assert [one.text for one in [*found, *stream.close()]] == ["東京にあります。"]
+
+
+def test_code_opened_and_closed_in_a_line_is_code():
+    found = checked(CHECKER, "``` rm -rf / ```\nIt holds 1.7 litres.")
+    assert [one.verdict for one in found] == [Verdict.UNSUPPORTED, Verdict.SUPPORTED]

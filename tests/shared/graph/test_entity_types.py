@@ -1,0 +1,32 @@
+"""Of what kind a name is, by its own words and by what is said of it."""
+
+import pytest
+
+from shared.graph.entity_types import kind_of
+from tests.shared.graph.reading import kinds
+
+KINDS = [
+    ("Halden Instruments", "organization"), ("Acme Inc", "organization"), ("Siemens AG", "organization"),
+    ("University of Oslo", "organization"), ("Payments Team", "team"), ("Billing Service", "service"),
+    ("Ledger API", "service"), ("Vasilyevsky Island", "place"), ("Lake Worth", "place"),
+    ("King Michael", "person"),
+    ("Lothair II", "person"), ("World War II", "name"), ("John F. Kennedy", "person"),
+    ("Rosa Keane", "name"),
+    ("Service", "name"), ("", "name"), ("Ministry of Health", "organization"),
+    ("Saint Petersburg", "place"),
+]  # fmt: skip
+
+
+def test_a_name_has_a_kind(subtests: pytest.Subtests):
+    for name, kind in KINDS:
+        with subtests.test(name=name):
+            assert kind_of(name) == kind
+
+
+def test_what_is_said_of_a_name_tells_its_kind():
+    found = kinds("Casablanca is a film directed by Michael Curtiz. We met Dr. Brown.")
+    assert found == {"Casablanca": "work", "Michael Curtiz": "person", "Brown": "person"}
+
+
+def test_what_is_quoted_after_film_is_a_work():
+    assert kinds('They saw the film "The Straw Hat".') == {"The Straw Hat": "work"}

@@ -1,0 +1,141 @@
+"""Bounds, order and shape of what is extracted, and that no text breaks it."""
+
+from itertools import pairwise
+from time import process_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from shared.graph.extractor import extract
+from shared.graph.name_folding import fold, folded_text, found_in
+from shared.graph.query_relations import MOST_LETTERS as MOST_ASKED
+from shared.graph.query_relations import connects, relations_asked
+from shared.graph.types import KINDS, MOST_LETTERS, MOST_NAMES, MOST_RELATIONS, Named, is_name
+from tests.shared.graph.reading import read
+
+PIECES = [
+    "Rosa Keane", "the Payments Team", "INC-4821", "owns", "depends on", "was the son of", "and", ",",
+    ".", "\n", "# ",
+    "Owner: ", "| a | b |", "|---|", "`", '"', "“", "”", "(", ")", "'s", "’s", "of", "3 May 2026",
+    "《红楼梦》", "カーティス",
+    "한국은행은", "مدينة", "a@b.example", "@acme/x", "He", "It", "not", "?", "\x00", "\ud800", "\ue000",
+    "é", "e\u0301", "\u202e",
+    "👩‍💻", "İ", "ß", "name:", "- x", "J.", "II", "I", "-", "/", "_", " ",
+]  # fmt: skip
+texts = some.lists(some.sampled_from(PIECES) | some.text(max_size=6), max_size=40).map(" ".join)
+
+
+def bounded(found: Named) -> None:
+    assert len(found.names) <= MOST_NAMES
+    assert len(found.relations) <= MOST_RELATIONS
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    some.sampled_from(["", "Notes", "Rosa Keane", "billing-service"]) | texts, some.lists(texts, max_size=3)
+)
+def test_any_text_is_read_and_what_is_said_stands_in_it(title: str, chunks: list[str]):
+    read_ = extract(title, chunks)
+    assert len(read_) == len(chunks)
+    for text, found in zip(chunks, read_, strict=True):
+        named = {fold(name.name) for name in found.names} | {fold(title)}
+        shown = text.translate(dict.fromkeys([0xD800, 0xE000], "\ufffd"))
+        for name in found.names:
+            assert name.kind in KINDS
+            assert 0 < name.weight <= 1
+            assert is_name(name.name)
+            assert name.said
+            assert all(one in shown for one in name.said)
+            assert name.name.encode()
+        for relation in found.relations:
+            assert fold(relation.subject) != fold(relation.object)
+            assert {fold(relation.subject), fold(relation.object)} <= named | {fold(title.strip("\"'“”«»` "))}
+            assert 0 < relation.confidence <= 1
+
+
+@given(texts)
+def test_any_question_is_read(question: str):
+    assert connects(question) in {True, False}
+    assert len(set(relations_asked(question))) == len(relations_asked(question))
+
+
+@given(some.text(max_size=30), some.text(max_size=60))
+def test_any_name_can_be_looked_for(name: str, text: str):
+    assert fold(fold(name)) == fold(name) or fold(name).split()[0] in {"the", "a", "an"}
+    assert (
+        found_in(name, folded_text(f"{text} {name}"))
+        or not fold(name)
+        or fold(name) != fold(f"x {name}").removeprefix("x ")
+    )
+
+
+# Each is repeated until the text is long enough.
+ADVERSE = [
+    "A", "Ab ", '"', "“", "`", "(", "「", "A.", "a.", "a/", "a_", "A-1", "a@", "公司", "가", "Ab (",
+    "Ab owns Bc and ", "owner: ", "owner:\n", "Ab's ", "\n", "| a ", "- a\n", "1", "may 1 ", "Ab of ", "[",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [20_000, pytest.param(200_000, marks=pytest.mark.long)])
+def test_a_text_made_to_be_slow_is_read_to_its_end(size: int, subtests: pytest.Subtests):
+    for part in ADVERSE:
+        with subtests.test(part=part):
+            text = part * (size // len(part))
+            started = process_time()
+            bounded(read(text, "Ab Bc"))
+            assert relations_asked(text[: MOST_ASKED + 1]) is not None
+            # Time linear in the text is a tenth of that.
+            assert process_time() - started < size / 20_000
+
+
+def test_a_chunk_that_names_ten_thousand_things_is_bounded():
+    found = read(" and ".join(f"Name{number} depends on Other{number}." for number in range(10_000)))
+    assert len(found.names) == MOST_NAMES
+    bounded(found)
+
+
+def test_a_name_is_neither_too_long_nor_too_short():
+    assert not is_name("x" * (MOST_LETTERS + 1))
+    assert is_name("x" * MOST_LETTERS)
+    assert [is_name(name) for name in ("", "a", "é", "a1", "東芝", "東", "!?", "IT")] == [
+        False, False, False, True, True, False, False, True,
+    ]  # fmt: skip
+
+
+def test_the_title_weighs_most_and_what_is_said_often_more_than_what_is_said_once():
+    text = "Billing Service uses Kafka. We like Kafka. Kafka is near Redis. It began on 3 May 2026."
+    weights = {name.name: name.weight for name in read(text, "Billing Service").names}
+    order = ["Billing Service", "Kafka", "Redis", "2026-05-03"]
+    assert all(weights[first] > weights[second] for first, second in pairwise(order))
+
+
+def test_a_row_travels_as_the_database_takes_it():
+    assert read("Michael Curtiz directed Casablanca.").row() == {
+        "names": [
+            {"name": "Michael Curtiz", "kind": "person", "said": ["Michael Curtiz"], "weight": 0.6},
+            {"name": "Casablanca", "kind": "work", "said": ["Casablanca"], "weight": 0.6},
+        ],
+        "relations": [
+            {
+                "subject": "Casablanca",
+                "type": "DIRECTED_BY",
+                "object": "Michael Curtiz",
+                "confidence": 0.9,
+            }
+        ],
+    }
+
+
+def test_no_chunks_name_nothing():
+    assert extract("Billing Service", []) == []
+    assert extract("", ["", " "]) == [Named(), Named()]
+
+
+def test_a_quoted_name_keeps_the_names_within_it():
+    (found,) = extract(
+        "Notes", ['They wrote the "Runbook for INC-4821" and "Me and Bobby McGee" that night.']
+    )
+    names = {name.name for name in found.names}
+    assert {"Runbook for INC-4821", "Me and Bobby McGee"} <= names
+    assert "\x00" not in str(found.row())

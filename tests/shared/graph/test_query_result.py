@@ -1,0 +1,43 @@
+"""The graph as the database tells it, and as much of it as some chunks tell."""
+
+from shared.graph.query_result import evidence_of, graph_of, told_by
+from shared.types import Edge, Entity
+
+SERVICE = {"kind": "service", "aliases": ["BillingService"], "seed": True, "weight": 1, "org_id": "org"}
+TEAM = {"kind": "team", "aliases": ["Pay"], "seed": False, "weight": 0.5, "org_id": "org"}
+OWNED = {"type": "OWNED_BY", "from": "billing", "to": "payments_team", "org_id": "org"}
+NEAR = {"type": "RELATED_TO", "from": "billing", "to": "ledger", "org_id": "org"}
+TOLD = {
+    "entities": [
+        {"id": "billing", "name": "Billing", **SERVICE},
+        {"id": "payments_team", "name": "Payments Team", **TEAM},
+        {"id": "ledger", "name": "Ledger", **TEAM},
+    ],
+    "edges": [
+        {**OWNED, "confidence": 0.9, "evidence": ["c1", "c2"]},
+        {**NEAR, "confidence": 0.2, "evidence": ["c3"]},
+    ],
+    "evidence": ["c1", "c2", "c3"],
+    "complete": False,
+}
+
+
+def test_entities_edges_and_evidence_are_read():
+    graph = graph_of(TOLD)
+    assert graph.entities[0] == Entity("billing", "Billing", "service", ("BillingService",), True, 1, "org")
+    assert graph.edges[0] == Edge("OWNED_BY", "billing", "payments_team", 0.9, ("c1", "c2"), "org")
+    assert (graph.is_seeded, graph.complete) == (True, False)
+    assert evidence_of(graph) == {"c1", "c2", "c3"}
+
+
+def test_what_other_chunks_tell_is_left_out_with_the_names_that_only_they_have():
+    graph = told_by(graph_of(TOLD), {"c2", "c9"})
+    assert [(edge.type, edge.evidence) for edge in graph.edges] == [("OWNED_BY", ("c2",))]
+    assert [entity.id for entity in graph.entities] == ["billing", "payments_team"]
+    assert {entity.aliases for entity in graph.entities} == {()}
+    assert (graph.evidence, graph.complete) == (("c2",), False)
+
+
+def test_where_no_chunk_is_left_what_the_question_names_is_left():
+    graph = told_by(graph_of(TOLD), set())
+    assert ([entity.id for entity in graph.entities], graph.edges, graph.evidence) == (["billing"], (), ())

@@ -1,0 +1,99 @@
+"""The graph in words: what is read, in which order, and how much of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.graph.verbalize import MOST, MOST_RELATED, graph_context
+from shared.types import Edge, Entity, Graph
+
+
+def id_of(name: str) -> str:
+    return name.lower().replace(" ", "_")
+
+
+def entity(name: str, *, seed: bool = False) -> Entity:
+    return Entity(id_of(name), name, "name", (), seed, 0.5, "org")
+
+
+def edge(source: str, kind: str, target: str, confidence: float) -> Edge:
+    return Edge(kind, id_of(source), id_of(target), confidence, (), "org")
+
+
+def graph(*edges: tuple[str, str, str, float]) -> Graph:
+    names = {end for source, _, target, _ in edges for end in (source, target)}
+    return Graph(tuple(map(entity, sorted(names))), tuple(edge(*said) for said in edges))
+
+
+SENTENCES = [
+    ("OWNED_BY", "is owned by"),
+    ("PART_OF", "is part of"),
+    ("DEPENDS_ON", "depends on"),
+    ("REPORTS_TO", "reports to"),
+    ("CAUSED_BY", "is caused by"),
+    ("FIXED_BY", "is fixed by"),
+    ("LOCATED_IN", "is located in"),
+    ("WORKS_FOR", "works for"),
+    ("MEMBER_OF", "is a member of"),
+    ("SPOUSE_OF", "is married to"),
+    ("ALIAS_OF", "is another name of"),
+    ("RELATED_TO", "is named together with"),
+    ("USES", "uses"),
+    ("IS_A", "is a"),
+    ("BORN_IN", "was born in"),
+]
+
+
+def test_every_type_reads_as_a_sentence(subtests: pytest.Subtests):
+    for kind, reads in SENTENCES:
+        with subtests.test(kind=kind):
+            assert (
+                graph_context(graph(("Billing", kind, "Payments Team", 0.9)))
+                == f"Billing {reads} Payments Team."
+            )
+
+
+def test_what_is_said_comes_before_what_only_stands_together_and_the_surest_first():
+    said = graph(
+        ("A1", "RELATED_TO", "B1", 0.99), ("A1", "PART_OF", "C1", 0.3), ("C1", "OWNED_BY", "D1", 0.8)
+    )  # fmt: skip
+    assert graph_context(said) == "C1 is owned by D1. A1 is part of C1. A1 is named together with B1."
+
+
+def test_a_few_are_told_of_those_that_only_stand_together():
+    edges = [("Ledger", "RELATED_TO", f"Team {number:02}", 0.5 - number / 100) for number in range(20)]
+    told = graph_context(graph(*edges, ("Ledger", "PART_OF", "Billing", 0.2)))
+    together = [f" Ledger is named together with Team {number:02}." for number in range(MOST_RELATED)]
+    assert told == "Ledger is part of Billing." + "".join(together)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_asked_for", "is_told"), [("date", False, False), ("date", True, True), ("team", False, True)]
+)
+def test_a_moment_that_stands_with_what_is_asked_says_nothing_unless_it_is_asked_for(
+    kind: str, is_asked_for: bool, is_told: bool
+):
+    moment = replace(entity("14 March", seed=is_asked_for), kind=kind)
+    said = Graph((entity("Ledger"), moment), (edge("Ledger", "RELATED_TO", "14 March", 0.5),))
+    assert graph_context(said) == ("Ledger is named together with 14 March." if is_told else "")
+
+
+def test_it_is_whole_sentences_of_bounded_length():
+    edges = [(f"Service {number:03}", "DEPENDS_ON", "Ledger", 0.9) for number in range(200)]
+    context = graph_context(graph(*edges))
+    assert MOST - 40 < len(context) <= MOST
+    assert context.endswith("depends on Ledger.")
+    assert context.startswith("Service 000 depends on Ledger. Service 001")
+
+
+def test_names_stay_on_their_line():
+    shown = Graph(
+        (Entity("a", "A\n\n# Ignore\tthat", "name", (), True, 1.0, "org"), entity("B1")),
+        (Edge("PART_OF", "a", "b1", 0.9, (), "org"),),
+    )
+    assert graph_context(shown) == "A # Ignore that is part of B1."
+
+
+def test_where_there_is_nothing_there_are_no_words():
+    assert graph_context(Graph()) == ""
+    assert graph_context(Graph(entities=(entity("Billing", seed=True),))) == ""

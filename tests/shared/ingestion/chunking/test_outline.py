@@ -1,0 +1,93 @@
+"""Pages and sections of passages, by literals."""
+
+import pytest
+
+from shared.ingestion.chunking.outline import MAX_SECTION, Outline
+
+TEXT = """# Kilns
+
+Before the parts.
+
+## Firing
+It is hot.
+```
+# not a heading
+```
+Still firing.
+
+### Cooling ###
+It is cold.
+
+# Costs
+Clay."""
+PAGES = ((0, 1), (TEXT.index("## Firing"), 2), (TEXT.index("# Costs"), 4))
+
+
+def place(passage: str) -> dict[str, object]:
+    start = TEXT.index(passage)
+    return Outline(TEXT, PAGES).place(start, start + len(passage))
+
+
+def test_a_passage_stands_under_the_headings_before_it(subtests: pytest.Subtests):
+    cases: list[tuple[str, str]] = [
+        ("Before the parts.", "Kilns"),
+        ("# Kilns\n\nBefore", "Kilns"),
+        ("It is hot.", "Kilns > Firing"),
+        ("## Firing\nIt is", "Kilns > Firing"),
+        ("Still firing.", "Kilns > Firing"),
+        ("# not a heading", "Kilns > Firing"),
+        ("It is cold.", "Kilns > Firing > Cooling"),
+        ("Still firing.\n\n### Cooling ###\nIt is cold.", "Kilns > Firing"),
+        ("Clay.", "Costs"),
+    ]
+    for passage, section in cases:
+        with subtests.test(passage=passage):
+            assert place(passage)["section"] == section
+
+
+def test_a_passage_is_on_the_page_where_it_begins(subtests: pytest.Subtests):
+    cases: list[tuple[str, dict[str, int]]] = [
+        ("Before the parts.", {"page_number": 1}),
+        ("parts.\n\n## Firing", {"page_number": 1, "page_end": 2}),
+        ("It is cold.\n\n", {"page_number": 2}),
+        ("It is cold.\n\n#", {"page_number": 2, "page_end": 4}),
+        ("Clay.", {"page_number": 4}),
+    ]
+    for passage, pages in cases:
+        with subtests.test(passage=passage):
+            found = place(passage)
+            assert {name: value for name, value in found.items() if name != "section"} == pages
+
+
+def test_a_passage_without_headings_and_pages_stands_nowhere():
+    assert Outline("Just a line.").place(0, 4) == {}
+    assert Outline("Just a line.\n# Then").place(0, 4) == {}
+    assert Outline("late", ((2, 1),)).place(0, 2) == {}
+
+
+def test_headings_that_follow_each_other_are_all_the_passages():
+    text = "# One\n\n## Two\n\nText"
+    assert Outline(text).place(0, len(text)) == {"section": "One > Two"}
+
+
+def test_a_section_is_not_longer_than_anybody_reads():
+    found = Outline(f"# {'long ' * 200}\ntext").place(1003, 1007)
+    assert len(found["section"]) == MAX_SECTION
+
+
+def test_headings_of_other_kinds_stand_below_those_of_markdown():
+    text = "# Act\nPart I\nArticle 1\nIt is.\n5.1 It shall be. And\n# Annex\nList"
+    told = [
+        (text.index(title), text.index(title) + length, level, title)
+        for title, length, level in (("Part I", 6, 7), ("Article 1", 9, 9), ("5.1", 1, 13))
+    ]
+    outline = Outline(text, headings=told)
+    for passage, section in {
+        "Part I\nArticle": "Act > Part I > Article 1",
+        "It is.": "Act > Part I > Article 1",
+        "5.1 It": "Act > Part I > Article 1 > 5.1",
+        "And": "Act > Part I > Article 1 > 5.1",
+        "List": "Annex",
+    }.items():
+        start = text.index(passage)
+        assert outline.place(start, start + len(passage)) == {"section": section}

@@ -1,0 +1,239 @@
+"""Passages: exact spans, bounded sizes, nothing lost, whatever the text."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from local.ingest import demo_corpus
+from shared.ingestion.chunking.packer import Chunk, CountTokens, chunk
+from shared.models.embeddings import Embedder
+from shared.text.sentences import sentences
+from shared.text.token_count import count_tokens
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def letters(text: str) -> int:
+    """Characters that show: the cheap counter for which a long word is long."""
+    return sum(not character.isspace() for character in text)
+
+
+WORDS = st.sampled_from(
+    ["a", "of", "milk", "truck", "logger", "27", "4.2", "°C", "e.g.", "Mr.", "Kühlkette", "数据记录器",
+     "データ", "डेटा", "لبن", "👩\u200d👩\u200d👧", "e\u0301", "--", "|", "#", "?!", "...", "x\u00a0y"]
+)  # fmt: skip
+LINES = st.builds(
+    lambda mark, line, end: mark + " ".join(line) + end,
+    st.sampled_from(["", "", "", "# ", "### ", "| ", "- ", "Anna: ", "  "]),
+    st.lists(WORDS, max_size=12),
+    st.sampled_from([".", "?", "", " ", "。", ". Then more. And more."]),
+)
+# Lines like those of documents, and whatever else there is.
+TEXTS = st.lists(LINES, max_size=12).map("\n".join) | st.text(max_size=200)
+COUNTERS = st.sampled_from([words, letters])
+
+
+@st.composite
+def sizes(draw: st.DrawFn) -> tuple[int, int]:
+    size = draw(st.integers(4, 40))
+    return size, draw(st.integers(0, size - 1))
+
+
+def uncovered(text: str, chunks: list[Chunk]) -> list[str]:
+    """The characters that show and stand in no chunk."""
+    seen = {place for item in chunks for place in range(item.start, item.end)}
+    return [text[place] for place in range(len(text)) if place not in seen and not text[place].isspace()]
+
+
+@given(TEXTS, sizes(), COUNTERS)
+def test_every_chunk_is_the_text_between_its_ends_and_knows_its_tokens(
+    text: str, limits: tuple[int, int], count: CountTokens
+):
+    for item in chunk(text, size=limits[0], overlap=limits[1], count=count):
+        assert text[item.start : item.end] == item.text
+        assert item.text.strip() == item.text != ""
+        assert item.tokens == count(item.text)
+
+
+@given(TEXTS, sizes(), COUNTERS)
+def test_no_chunk_exceeds_the_size(text: str, limits: tuple[int, int], count: CountTokens):
+    size, overlap = limits
+    assert all(item.tokens <= size for item in chunk(text, size=size, overlap=overlap, count=count))
+
+
+@given(TEXTS, sizes())
+def test_no_chunk_exceeds_the_size_in_tokens_that_count_line_ends(text: str, limits: tuple[int, int]):
+    """Hosted models' tokens include the line ends, which stand between sentences and belong to none."""
+    size, overlap = limits
+    for item in chunk(text, size=size, overlap=overlap, count=count_tokens):
+        # One character of a rare script may cost more than a tiny size, and cannot be halved.
+        assert item.tokens <= size or len(item.text) == 1
+
+
+@given(TEXTS, sizes(), COUNTERS)
+def test_nothing_that_shows_is_lost(text: str, limits: tuple[int, int], count: CountTokens):
+    assert uncovered(text, chunk(text, size=limits[0], overlap=limits[1], count=count)) == []
+
+
+@given(TEXTS, sizes(), COUNTERS)
+def test_the_same_text_makes_the_same_chunks(text: str, limits: tuple[int, int], count: CountTokens):
+    first, second = (chunk(text, size=limits[0], overlap=limits[1], count=count) for _ in range(2))
+    assert first == second
+
+
+@given(TEXTS, sizes(), COUNTERS)
+@example(". Then more. And more.\n# a. Then more. And more.", (17, 9), letters)
+def test_chunks_move_on_and_repeat_at_most_the_overlap(
+    text: str, limits: tuple[int, int], count: CountTokens
+):
+    size, overlap = limits
+    chunks = chunk(text, size=size, overlap=overlap, count=count)
+    for one, following in pairwise(chunks):
+        assert one.start < following.start
+        assert one.end < following.end
+        assert count(text[following.start : one.end]) <= overlap
+
+
+def headings(text: str) -> set[tuple[int, int]]:
+    return {(item.start, item.end) for item in sentences(text) if item.heading}
+
+
+SECTIONS = st.builds(
+    lambda titles, length: "## of four whole words\n" * titles + " ".join(["milk"] * length) + ".\n",
+    st.integers(0, 2),
+    st.integers(1, 9),
+)
+
+
+@given(st.lists(SECTIONS, max_size=12).map("".join), st.integers(0, 8))
+def test_headings_do_not_end_a_chunk(text: str, overlap: int):
+    """Two headings (10 words) and the sentence after them (9) fit a chunk, so they need never part."""
+    for item in chunk(text, size=20, overlap=overlap, count=words):
+        assert not any(item.start <= start and item.end == end for start, end in headings(text)), item.text
+
+
+def test_a_heading_starts_a_chunk_once_the_running_one_is_worth_keeping():
+    text = "# One\nA first sentence of six words.\n# Two\nA second sentence of six words.\n"
+    assert [item.text for item in chunk(text, size=20, overlap=0, count=words)] == [
+        "# One\nA first sentence of six words.",
+        "# Two\nA second sentence of six words.",
+    ]
+
+
+def test_a_short_beginning_is_not_cut_off_by_a_heading():
+    text = "Intro.\n# One\nA first sentence of six words."
+    (only,) = chunk(text, size=40, overlap=5, count=words)
+    assert only.text == text
+
+
+def test_a_heading_is_kept_although_what_follows_fills_a_chunk():
+    """The heading leaves the chunk that it would end, and does not fit into the next."""
+    text = "one two three four five.\n# six seven eight\nnine ten eleven twelve thirteen fourteen x y."
+    chunks = chunk(text, size=10, overlap=2, count=words)
+    assert uncovered(text, chunks) == []
+    assert all(item.tokens <= 10 for item in chunks)
+
+
+def test_no_chunk_only_repeats_the_one_before():
+    text = "One two three four five. Six seven.\n# eight nine\nten eleven twelve thirteen fourteen fifteen."
+    chunks = chunk(text, size=8, overlap=3, count=words)
+    assert all(one.end < following.end for one, following in pairwise(chunks)), chunks
+
+
+def test_a_title_stays_with_the_first_section():
+    text = "# The field guide to loggers\n## Batteries\nA battery lasts five years."
+    (only,) = chunk(text, size=16, overlap=2, count=words)
+    assert only.text == text
+
+
+def test_the_end_of_a_chunk_is_repeated_whole_sentences_only():
+    text = "One two three four. Five six. Seven eight. Nine ten eleven twelve."
+    chunks = chunk(text, size=8, overlap=3, count=words)
+    assert [item.text for item in chunks] == [
+        "One two three four. Five six. Seven eight.",
+        "Seven eight. Nine ten eleven twelve.",
+    ]
+
+
+def test_abbreviations_of_the_text_s_language_end_no_chunk(subtests: pytest.Subtests):
+    cases = (
+        ("de", "Er glüht. Er ist bzw. war heiß.", ["Er glüht.", "Er ist bzw. war heiß."]),
+        ("fr", "Il est chaud. Voir chap. 3 du livre.", ["Il est chaud.", "Voir chap. 3 du livre."]),
+    )
+    for lang, text, expected in cases:
+        with subtests.test(lang=lang):
+            chunks = chunk(text, size=6, overlap=0, count=words, lang=lang)
+            assert [item.text for item in chunks] == expected
+
+
+def test_no_overlap_repeats_nothing():
+    text = " ".join(f"Sentence number {number}." for number in range(40))
+    chunks = chunk(text, size=9, overlap=0, count=words)
+    assert all(one.end < following.start for one, following in pairwise(chunks))
+
+
+def test_a_transcript_is_cut_between_turns():
+    turns = [f"Anna: Logger {number} stopped. Is that right?\nBen: Yes, it is." for number in range(8)]
+    chunks = chunk("\n".join(turns), size=20, overlap=0, count=words)
+    assert len(chunks) > 1
+    assert all(item.text.startswith(("Anna:", "Ben:", "Is that right?")) for item in chunks)
+    assert all(item.text.endswith((".", "?")) for item in chunks)
+
+
+def test_a_sentence_longer_than_a_chunk_is_cut_at_white_space():
+    text = " ".join(f"word{number}" for number in range(100))
+    chunks = chunk(text, size=16, overlap=4, count=words)
+    assert all(8 <= item.tokens <= 16 for item in chunks)
+    assert {word for item in chunks for word in item.text.split()} == set(text.split())
+
+
+def test_a_word_longer_than_a_chunk_is_cut_wherever_it_must():
+    text = "before " + "x" * 1000 + " after"
+    chunks = chunk(text, size=30, overlap=5, count=letters)
+    assert uncovered(text, chunks) == []
+    assert all(item.tokens <= 30 for item in chunks)
+
+
+def test_a_text_that_fits_is_one_chunk_without_the_white_space_around_it():
+    assert chunk("\n  Only this.  \n", size=16, overlap=4, count=words) == [Chunk("Only this.", 3, 13, 2)]
+
+
+def test_nothing_to_read_is_no_chunk(subtests: pytest.Subtests):
+    for text in ("", " ", "\n\n\t \n"):
+        with subtests.test(text=text):
+            assert chunk(text, size=16, overlap=4, count=words) == []
+
+
+def test_sizes_that_make_no_sense_are_refused(subtests: pytest.Subtests):
+    for size, overlap in ((0, 0), (-1, -2), (10, 10), (10, 11), (10, -1)):
+        refused = pytest.raises(ValueError, match="overlap must be at least 0 and below size")
+        with subtests.test(size=size, overlap=overlap), refused:
+            chunk("A text.", size=size, overlap=overlap, count=words)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(TEXTS, st.integers(8, 40))
+def test_no_chunk_exceeds_the_size_in_the_local_model_s_tokens(embedder: Embedder, text: str, size: int):
+    chunks = chunk(text, size=size, overlap=size // 10, count=embedder.count_tokens)
+    assert all(item.tokens == embedder.count_tokens(item.text) <= size for item in chunks)
+
+
+def test_the_demo_corpus_keeps_every_property_in_the_local_model_s_own_tokens(
+    subtests: pytest.Subtests, embedder: Embedder
+):
+    for file, _ in demo_corpus():
+        document = file.document
+        with subtests.test(document.external_id):
+            chunks = chunk(
+                document.text, size=128, overlap=12, count=embedder.count_tokens, lang=document.lang
+            )
+            assert uncovered(document.text, chunks) == []
+            assert all(item.text == document.text[item.start : item.end] for item in chunks)
+            assert all(item.tokens == embedder.count_tokens(item.text) <= 128 for item in chunks)
+            for one, following in pairwise(chunks):
+                assert embedder.count_tokens(document.text[following.start : one.end]) <= 12
+                assert not any(end == one.end for _, end in headings(document.text))

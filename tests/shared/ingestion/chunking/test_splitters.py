@@ -1,0 +1,316 @@
+"""What is kept whole, and where chunks begin, by plan: spans exact, nothing lost, whatever the text."""
+
+from itertools import pairwise
+from typing import get_args, get_type_hints
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from shared.ingestion.chunking.document_type import DOCUMENT_TYPES
+from shared.ingestion.chunking.packer import CountTokens, chunk
+from shared.ingestion.chunking.splitters import headings, split
+from shared.ingestion.chunking.strategy import BY_SENTENCES, Plan
+from tests.shared.ingestion.chunking.test_packer import COUNTERS, letters, sizes, uncovered, words
+
+MARKED = st.sampled_from(
+    ["# Kilns", "## What is hot?", "Article 5", "Article 6. Duties", "Section 2 of the Act", "PART II",
+     "1.2 The kiln is hot.", "§ 7 Ovens", "Abstract", "1 Introduction", "References",
+     "[1] Ann, A. Kilns. 2020.", "Q: Is it hot?",
+     "Q1. Is it? A: It is.", "A: It is. Very.", "**Why?**", "| a | b |", "|---|---|", "| 1. One. Two. | 2 |",
+     "```", "~~~", "# in a fence?", "    deep in. And more.", "def f():", "  return {", "}", "// (", "", "",
+     "The kiln is hot. It glows. Then it cools.", "Größe: 数据记录器 👩‍👧"]
+)  # fmt: skip
+TEXTS = st.lists(MARKED, max_size=25).map("\n".join) | st.text(max_size=200)
+PLANS = st.builds(Plan, st.sampled_from(["sentences", "recursive"]), st.sampled_from(sorted(DOCUMENT_TYPES)))
+
+
+def cut(text: str, plan: Plan, size: int, overlap: int = 0, count: CountTokens = words) -> list[str]:
+    return [item.text for item in chunk(text, size=size, overlap=overlap, count=count, plan=plan)]
+
+
+def keeps_every_property(text: str, plan: Plan, size: int, overlap: int, count: CountTokens) -> None:
+    chunks = chunk(text, size=size, overlap=overlap, count=count, plan=plan)
+    assert all(text[item.start : item.end] == item.text != "" for item in chunks)
+    assert all(item.tokens == count(item.text) <= size for item in chunks)
+    assert [item.start for item in chunks] == sorted({item.start for item in chunks})
+    assert [item.end for item in chunks] == sorted({item.end for item in chunks})
+    assert uncovered(text, chunks) == []
+    assert all(item.under is None or 0 <= item.under[0] < item.under[1] <= item.start for item in chunks)
+    assert chunks == chunk(text, size=size, overlap=overlap, count=count, plan=plan)
+
+
+@given(TEXTS, PLANS, sizes(), COUNTERS)
+@settings(max_examples=300)
+def test_every_plan_keeps_spans_sizes_and_everything_that_shows(
+    text: str, plan: Plan, limits: tuple[int, int], count: CountTokens
+):
+    keeps_every_property(text, plan, *limits, count)
+
+
+@given(TEXTS, st.sampled_from(["python", "javascript", "html"]), sizes(), COUNTERS)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_so_does_code_although_it_may_be_none(
+    text: str, language: str, limits: tuple[int, int], count: CountTokens
+):
+    keeps_every_property(text, Plan("code", language=language), *limits, count)
+
+
+@given(TEXTS, PLANS)
+def test_parts_are_in_order_and_apart(text: str, plan: Plan):
+    places = [place for part in split(text, plan).parts for place in (part.start, part.end)]
+    assert places == sorted(places)
+
+
+@given(TEXTS, PLANS)
+def test_headings_that_a_type_adds_are_in_order_and_below_those_of_markdown(text: str, plan: Plan):
+    found = headings(text, plan)
+    assert found == sorted(found)
+    assert all(level > 6 and title and start < end for start, end, level, title in found)
+
+
+def test_the_strategies_are_those_that_the_tests_know():
+    assert get_args(get_type_hints(Plan)["strategy"]) == ("sentences", "recursive", "code")
+    assert Plan() == BY_SENTENCES
+
+
+# -- recursive ----------------------------------------------------------------------------------------
+
+RECURSIVE = Plan("recursive")
+
+
+def test_paragraphs_are_kept_whole_where_they_fit():
+    text = "One two three. Four five.\n\nSix seven. Eight nine ten.\n\nEleven twelve."
+    assert cut(text, BY_SENTENCES, 7)[0] == "One two three. Four five.\n\nSix seven."
+    assert cut(text, RECURSIVE, 7) == [
+        "One two three. Four five.",
+        "Six seven. Eight nine ten.\n\nEleven twelve.",
+    ]
+
+
+def test_a_paragraph_that_is_too_long_is_cut_between_lines_and_a_line_between_sentences():
+    text = "One. Two three.\nFour five six. Seven.\nA b c d e f. G h i j k."
+    assert cut(text, RECURSIVE, 6) == [
+        "One. Two three.",
+        "Four five six. Seven.",
+        "A b c d e f.",
+        "G h i j k.",
+    ]
+
+
+def test_a_sentence_that_is_too_long_is_cut_between_words():
+    assert cut("a b c d e f g h", RECURSIVE, 4) == ["a b c d", "e f g h"]
+
+
+def test_the_last_sentences_of_a_paragraph_are_repeated_where_there_is_room():
+    text = "One two three. Four five.\n\nSix seven. Eight nine."
+    assert cut(text, RECURSIVE, 6, 2) == [
+        "One two three. Four five.",
+        "Four five.\n\nSix seven. Eight nine.",
+    ]
+
+
+def test_a_heading_stays_with_its_paragraph_even_if_that_is_divided_for_it():
+    text = "Before it all.\n\n# Two words\n\nOne two three. Four five six."
+    assert cut(text, RECURSIVE, 6) == ["Before it all.", "# Two words\n\nOne two three.", "Four five six."]
+
+
+# -- blocks of code and tables in Markdown ------------------------------------------------------------
+
+FENCED = "Run it. Like this.\n\n```sh\n# no heading. Nor two.\nkiln --hot. Really\n```\n\nThen it is hot."
+
+
+def test_a_block_of_code_is_kept_whole_where_it_fits(subtests: pytest.Subtests):
+    for strategy in ("sentences", "recursive"):
+        with subtests.test(strategy=strategy):
+            block = FENCED[FENCED.index("```sh") : FENCED.rindex("```") + 3]
+            assert cut(FENCED, Plan(strategy), 11) == ["Run it. Like this.", block, "Then it is hot."]
+
+
+def test_a_block_of_code_that_does_not_fit_is_cut_between_lines(subtests: pytest.Subtests):
+    for strategy in ("sentences", "recursive"):
+        with subtests.test(strategy=strategy):
+            chunks = cut(FENCED, Plan(strategy), 6)
+            assert "```sh\n# no heading. Nor two." in chunks
+            assert "kiln --hot. Really\n```" in chunks
+
+
+def test_a_fence_with_the_name_of_a_language_closes_no_block_of_code():
+    block = "```md\nA kiln. It is hot.\n```sh\nkiln --hot. Really. Yes.\n```"
+    text = f"Before it.\n\n{block}\n\nAfter it."
+    assert cut(text, BY_SENTENCES, 12) == ["Before it.", block, "After it."]
+
+
+def test_a_fence_that_nobody_closes_is_text():
+    assert cut("One two.\n```\nThree. Four.", BY_SENTENCES, 2)[-1] == "Four."
+
+
+TABLE = "The ovens.\n\n| name | hot |\n| --- | --- |\n" + "\n".join(
+    f"| kiln. No. {n} | very. |" for n in range(9)
+)
+
+
+@given(PLANS, st.integers(12, 40), st.integers(0, 11))
+def test_no_row_of_a_table_is_cut(plan: Plan, size: int, overlap: int):
+    rows = set(TABLE.splitlines())
+    for text in cut(TABLE, plan, size, overlap):
+        assert set(filter(None, text.splitlines())) <= rows
+
+
+def test_a_row_longer_than_a_chunk_is_cut_where_it_must_and_still_knows_its_head():
+    text = "| a |\n|---|\n| " + "word " * 20 + "|"
+    chunks = chunk(text, size=8, overlap=0, count=words, plan=BY_SENTENCES)
+    assert len(chunks) > 2
+    assert {item.under for item in chunks[1:]} == {(0, 5)}
+
+
+def test_chunks_that_begin_within_a_table_know_its_head():
+    first, *others = chunk(TABLE, size=24, overlap=0, count=words)
+    assert first.under is None
+    assert {TABLE[slice(*item.under)] for item in others if item.under} == {"| name | hot |"}
+
+
+def test_lines_that_only_look_like_rows_have_no_head():
+    text = "\n".join(["| one two |"] * 9)
+    assert {item.under for item in chunk(text, size=8, overlap=0, count=words)} == {None}
+
+
+def test_a_table_repeats_nothing_and_each_begins_a_chunk():
+    two = f"{TABLE}\n\n# Others\n\n{TABLE[12:]}"
+    chunks = chunk(two, size=60, overlap=20, count=words, plan=Plan(document_type="table"))
+    assert all(one.end < following.start for one, following in pairwise(chunks))
+    assert [item.text[:8] for item in chunks if item.under is None] == ["The oven", "| name |", "# Others"]
+
+
+# -- types of documents -------------------------------------------------------------------------------
+
+LAW = """# Kilns Act
+
+PART I - GENERAL
+
+Article 1
+Scope
+This Act applies to kilns. As said in
+Section 9. It does.
+
+Article 2 - Definitions
+1. A kiln is an oven.
+2. Section 4 of the Clay Act shall apply.
+
+PART II
+Article 5. The owner shall keep every kiln in a state that is safe for all who stand beside it, at all times.
+"""
+LEGAL = Plan(document_type="legal")
+
+
+def test_articles_begin_chunks_and_parts_stay_with_their_first():
+    assert [text.split("\n")[0] for text in cut(LAW, LEGAL, 200, 20)] == [
+        "# Kilns Act",
+        "Article 2 - Definitions",
+        "PART II",
+    ]
+
+
+def test_articles_and_clauses_are_headings_of_the_outline():
+    found = {title: level for _, _, level, title in headings(LAW, LEGAL)}
+    assert found == {"PART I - GENERAL": 7, "Article 1": 9, "Article 2 - Definitions": 9, "1": 12, "2": 12,
+                     "PART II": 7, "Article 5": 9}  # fmt: skip
+
+
+def test_what_only_refers_to_an_article_is_none(subtests: pytest.Subtests):
+    cases = (
+        "Section 5 of the Act applies.", "Article 5(1) is void.", "Party A", "PARTY B", "Parts 1",
+        "§ 433 Abs. 1 BGB", "12 March 2020", "3 kilns", "Articles 5 and 6", "Section",
+    )  # fmt: skip
+    for line in cases:
+        with subtests.test(line=line):
+            assert headings(f"It is so.\n\n{line}\n\nMore.", LEGAL) == []
+
+
+def test_whichever_is_first_of_sections_and_articles_stands_above():
+    over = headings("Section 1\n\nArticle 1\n\nIt is.", LEGAL)
+    under = headings("Article 1\n\nSection 1\n\nIt is.", LEGAL)
+    assert [level for _, _, level, _ in over] == [level for _, _, level, _ in under] == [9, 10]
+
+
+PAPER = """Of kilns
+Ann Ash
+
+Abstract
+Kilns are hot. We measured it.
+
+1 Introduction
+Much is said of kilns.
+
+2 Methods
+2.1 Clay
+We took clay, and then:
+1. Fire
+2. Water
+
+References
+[1] A. Ash. Clay. Journal of Clay, 2020. Kiln Press. Pages one to nine.
+[2] B. Birch. Fire. Journal of Fire, 2021. Kiln Press.
+   Second line of it.
+"""
+ACADEMIC = Plan(document_type="academic")
+
+
+def test_the_parts_of_a_paper_begin_chunks():
+    assert [text.split("\n")[0] for text in cut(PAPER, ACADEMIC, 60)] == [
+        "Of kilns", "Abstract", "1 Introduction", "2 Methods", "References",
+    ]  # fmt: skip
+
+
+def test_sections_of_a_paper_are_headings_of_the_outline_and_lists_are_none():
+    found = [(level, title) for _, _, level, title in headings(PAPER, ACADEMIC)]
+    assert found == [
+        (7, "Abstract"), (7, "1 Introduction"), (7, "2 Methods"), (8, "2.1 Clay"), (7, "References"),
+    ]  # fmt: skip
+
+
+def test_references_are_not_split():
+    _, _, _, _, first, second = cut(PAPER, ACADEMIC, 17, 8)
+    assert first.startswith("References\n[1]")
+    assert second.startswith("[2]")
+    assert second.endswith("of it.")
+
+
+FAQ = """# Kilns
+
+Q: Is it hot? Really?
+A: It is. Very hot, and for long. Do not touch it. Wait.
+
+Q: And then? A: Then it cools.
+
+3. Who may open it?
+Ann alone.
+
+**Why?**
+Because.
+"""
+QA = Plan(document_type="qa")
+
+
+def test_each_question_begins_a_chunk_with_its_answer():
+    assert cut(FAQ, QA, 60, 20) == [
+        "# Kilns\n\nQ: Is it hot? Really?\nA: It is. Very hot, and for long. Do not touch it. Wait.",
+        "Q: And then? A: Then it cools.",
+        "3. Who may open it?\nAnn alone.",
+        "**Why?**\nBecause.",
+    ]
+
+
+def test_what_is_left_of_a_long_answer_knows_its_question():
+    chunks = chunk(FAQ, size=15, overlap=0, count=words, plan=QA)
+    assert FAQ[slice(*(chunks[1].under or (0, 0)))] == "Q: Is it hot? Really?"
+    assert [item.under for item in chunks if item.text.startswith(("Q:", "3."))] == [None, None]
+
+
+def test_a_general_document_has_no_marks():
+    assert cut(LAW + FAQ, Plan("sentences", "general"), 40, 5) == cut(LAW + FAQ, BY_SENTENCES, 40, 5)
+    assert headings(LAW + PAPER + FAQ, BY_SENTENCES) == []
+
+
+def test_letters_count_what_shows():
+    assert cut("ab cd", RECURSIVE, 2, 0, letters) == ["ab", "cd"]

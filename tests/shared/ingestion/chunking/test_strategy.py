@@ -1,0 +1,111 @@
+"""How a document is cut: by what is said of it, or else by what it looks like."""
+
+import time
+from typing import Any
+
+import pytest
+
+from local.ingest import demo_corpus
+from shared.errors import InvalidRequest
+from shared.ingestion.chunking.document_type import marks
+from shared.ingestion.chunking.strategy import BY_SENTENCES, Plan
+from tests.shared.ingestion.chunking.test_splitters import FAQ, LAW, PAPER, TABLE
+
+CONTRACT = """LEASE AGREEMENT
+The parties agree:
+Section 1. Rent. The lessee shall pay it pursuant to Exhibit A.
+Section 2. Liability. The lessor shall indemnify nobody; this agreement is all.
+Section 3. Jurisdiction. It is Ireland's, notwithstanding other places.
+"""
+STORY = """# The kilns
+
+I asked: "Is it hot?" She laughed. Why would it not be?
+
+1. Light it.
+2. Wait. What for?
+
+As section 5 of the handbook says, the parties agreed. There is no reference to it.
+"""
+
+
+def test_a_type_is_seen_only_where_it_is_clear(subtests: pytest.Subtests):
+    cases: list[tuple[str, str | None, str, str]] = [
+        (CONTRACT, "pdf", "Lease", "legal"),
+        (PAPER, "pdf", "Of kilns", "academic"),
+        (FAQ.replace("3. ", "Q: ").replace("Ann", "A: Ann").replace("Because", "A: So"), None, "", "qa"),
+        ("## Is it?\nYes.\n## Why?\nSo.\n## And now?\nNo.", "markdown", "Kilns", "qa"),
+        ("1. Is it?\nYes.\n2. Why?\nSo.\n3. And now?\nNo.", "text", "FAQ", "qa"),
+        (TABLE[12:], "text", "", "table"),
+        ("name: kiln", "csv", "", "table"),
+        ("# Sheet\n\nword", "xlsx", "", "table"),
+        (STORY, "text", "A story", "general"),
+        (LAW, "text", "A short one, of few words that laws use", "general"),
+        ("Article 1\nOn clay.\nArticle 2\nOn fire.\nArticle 3\nOn ash.", "text", "A magazine", "general"),
+        (PAPER.replace("References", "Thanks"), "text", "", "general"),
+        (PAPER.replace("Abstract", "Hello"), "text", "", "general"),
+        ("Why? Because. Who? Ann. When? Now.\n" * 9, "text", "Talk", "general"),
+        ("## What is hot?\nIt.\n## Clay\nIs.\n## Fire\nIs.\n## Ash\nIs.", "markdown", "Kilns", "general"),
+        (TABLE + "\n\nAnd then.\nMuch else.\nIs said.\nOf ovens.\n", "text", "", "general"),
+        ("", None, "", "general"),
+    ]
+    for text, kind, title, expected in cases:
+        with subtests.test(title=title, expected=expected, text=text):
+            assert Plan.of({}, text, kind, title) == Plan("sentences", expected)
+
+
+def test_of_the_demo_corpus_the_questions_are_seen_and_nothing_else():
+    documents = [file.document for file, _ in demo_corpus()]
+    seen = {one.title: Plan.of({}, one.text, None, one.title).document_type for one in documents}
+    assert set(seen.values()) == {"qa", "general"}
+    assert sum(found == "qa" for found in seen.values()) == 7
+    words = ("FAQ", "questions", "Fragen", "Questions")
+    assert all(any(word in title for word in words) for title, found in seen.items() if found == "qa")
+
+
+def test_what_is_said_is_believed(subtests: pytest.Subtests):
+    for said in ("legal", "academic", "qa", "table", "general"):
+        with subtests.test(said=said):
+            assert Plan.of({"document_type": said}, CONTRACT, "csv").document_type == said
+
+
+def test_another_type_is_as_if_nothing_was_said(subtests: pytest.Subtests):
+    for said in ("technical", "", None, 7, ["legal"]):
+        with subtests.test(said=said):
+            assert Plan.of({"document_type": said}, CONTRACT).document_type == "legal"
+            assert Plan.of({"document_type": said}, "Hello.").document_type == "general"
+
+
+def test_the_way_of_splitting_is_what_is_said(subtests: pytest.Subtests):
+    cases: list[tuple[dict[str, Any], Plan]] = [
+        ({"split_type": "code", "language": "py"}, Plan("code", "general", "python")),
+        ({"split_type": "recursive"}, Plan("recursive")),
+        ({"split_type": "sentence"}, BY_SENTENCES),
+        ({"split_type": None, "language": "python"}, BY_SENTENCES),
+        ({"split_type": ["code"]}, BY_SENTENCES),
+        ({}, BY_SENTENCES),
+    ]
+    for metadata, plan in cases:
+        with subtests.test(metadata=metadata):
+            assert Plan.of(metadata, "Hello.") == plan
+
+
+def test_code_in_no_known_language_is_refused(subtests: pytest.Subtests):
+    for language in ({}, {"language": None}, {"language": "cobol"}):
+        with subtests.test(language=language):
+            with pytest.raises(InvalidRequest) as refused:
+                Plan.of({"split_type": "code", **language})
+            assert refused.value.code == "unsupported_language"
+
+
+def test_hostile_lines_do_not_hold_the_marks_up():
+    for text in ("References\n" * 50_000, "1 A\n" * 100_000, " " * 300_000, "**" * 200_000 + "?"):
+        for said in ("legal", "academic", "qa"):
+            started = time.process_time()
+            marks(text, said)
+            assert time.process_time() - started < 5
+
+
+def test_a_file_of_code_is_cut_as_code_unless_its_metadata_say_otherwise():
+    assert Plan.of({}, "x = 1", "code", "a.py", "python") == Plan("code", language="python")
+    assert Plan.of({"split_type": "code", "language": "go"}, "x", "code", "a.py", "python").language == "go"
+    assert Plan.of({"split_type": "sentences"}, "x = 1", "code", "a.py", "python").strategy == "sentences"

@@ -1,0 +1,548 @@
+"""What files are read as, and how those are refused that are not what they seem."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from openpyxl import Workbook
+
+from local.tools import ROOT
+from shared.errors import (
+    InvalidRequest,
+    RagError,
+    TranscriptionFailed,
+    UnreadableDocument,
+    UnsupportedFileType,
+)
+from shared.ingestion.convert import Converted, convert
+from shared.ingestion.parsers import html_xml
+from shared.ingestion.parsers.base import own_title
+from shared.ingestion.sandbox import read_apart
+from shared.models.transcription import Transcriber, transcriber_for
+from tests.shared import files
+from tests.shared.examples import BIDIRECTIONAL, ZERO_WIDTH, settings
+from tests.stand_in import Reply, StandIn
+
+# -- texts --------------------------------------------------------------------------------------------
+
+
+def test_texts_are_read(subtests: pytest.Subtests):
+    cases: list[tuple[bytes, str | None, str | None, str, str]] = [
+        (b"plain", "a.txt", None, "plain", "text"),
+        (b"# Title\n\nwords", "A.MD", "application/octet-stream", "# Title\n\nwords", "markdown"),
+        (b"a,b\n1,2\n", None, "text/csv; charset=utf-8", "| a | b |\n| --- | --- |\n| 1 | 2 |", "csv"),
+        ("Größe".encode("utf-16"), "a.txt", None, "Größe", "text"),
+        (b"\xfe\xff" + "Größe".encode("utf-16-be"), "a.txt", None, "Größe", "text"),
+        (b"\xef\xbb\xbfwith a mark", "a.txt", None, "with a mark", "text"),
+        (b'{"a": [1, "\xc3\xa9"]}', "a.json", None, '{\n "a": [\n  1,\n  "é"\n ]\n}', "json"),
+        (b"{}", "a.txt", "application/json", "{}", "text"),
+        (b"def f():\n    pass", "a.py", "text/plain", "def f():\n    pass", "code"),
+        (b"select 1;", "a.sql", None, "select 1;", "text"),
+        (f"Ket{ZERO_WIDTH}tle{BIDIRECTIONAL}\r\n".encode(), "a.txt", None, "Kettle", "text"),
+    ]
+    for data, name, sent_as, text, kind in cases:
+        with subtests.test(data=data, name=name, sent_as=sent_as):
+            found = convert(data, name, sent_as)
+            assert (found.text, found.kind, found.pages) == (text, kind, ())
+
+
+ENDINGS = """
+.yaml .toml .ini .rst .jsonl .tex .org .diff .vtt .eml .lua .r .vue .proto .tf .ps1 .bat .nobody
+"""
+
+
+def test_what_is_plainly_text_is_read_whatever_it_is_called(subtests: pytest.Subtests):
+    names: list[tuple[str | None, str | None]] = [(f"a{ending}", None) for ending in ENDINGS.split()]
+    names += [
+        ("LICENSE", None), ("Makefile", "application/octet-stream"), (None, None), ("a.mp4", "video/mp4"),
+    ]  # fmt: skip
+    text = "degrees: 1280 °C\n\tclay: yes\f"
+    for name, sent_as in names:
+        for encoding in ("utf-8", "utf-16"):
+            with subtests.test(name=name, sent_as=sent_as, encoding=encoding):
+                found = convert(text.encode(encoding), name, sent_as)
+                assert (found.text, found.kind) == (text.rstrip("\f"), "text")
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "text", "kind"),
+    [
+        (b"<svg><title>Kiln</title></svg>", "a.svg", "svg:\n  title: Kiln", "xml"),
+        (b'{"cells": []}', "a.ipynb", '{\n "cells": []\n}', "json"),
+        (b"<!DOCTYPE html>\n<p>Kiln \xe9", None, "Kiln \u00e9", "html"),
+    ],
+)
+def test_what_texts_are_is_known_by_their_ends_and_beginnings(
+    data: bytes, name: str | None, text: str, kind: str
+):
+    found = convert(data, name, None)
+    assert (found.text, found.kind) == (text, kind)
+
+
+def test_a_table_is_one_whatever_separates_its_cells(subtests: pytest.Subtests):
+    tables = {
+        "semicolons": "a;b\n1;2\n",
+        "tabs": "a\tb\n1\t2\n",
+        "quoted": '"a","b"\r\n"1","2"\r\n',
+        "empty row": "a,b\n\n1,2",
+        "empty column": "a,,b\n1,,2\n",
+    }
+    for case, text in tables.items():
+        with subtests.test(case):
+            assert convert(text.encode(), "a.csv", None).text == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_a_row_of_a_table_is_a_line_whatever_is_in_it():
+    text = 'name,note\nkiln,"two\nlines, and | a bar"\n'
+    assert convert(text.encode(), "a.csv", None).text.endswith("| kiln | two lines, and \\| a bar |")
+
+
+def test_json_reads_back_as_what_it_was():
+    value = {"name": "kiln", "hot": [1280, 1.5, None, True], "in": {"deep": "wörter"}}
+    assert json.loads(convert(json.dumps(value).encode(), "a.json", None).text) == value
+
+
+# -- files --------------------------------------------------------------------------------------------
+
+
+def test_a_pdf_keeps_its_pages_headings_and_paragraphs():
+    found = convert(files.pdf(3), "a.pdf", None)
+    assert (found.kind, found.title) == ("pdf", "Kiln handbook")
+    assert [number for _, number in found.pages] == [1, 2, 3]
+    for start, number in found.pages:
+        paragraph = f"Page {number} begins. " + " ".join([files.FIRING] * 8)
+        assert found.text[start:].startswith(f"# Chapter {number}: Firing\n\n{paragraph}")
+
+
+def test_a_docx_keeps_its_headings_lists_and_tables():
+    assert convert(files.docx(), None, None) == Converted(
+        f"# Firing\n\n{files.FIRING}\n\n- Wear gloves\n\n## Costs\n\n"
+        "| Item | Price \\| net |\n| --- | --- |\n| Clay | 3.50 |",
+        "docx",
+        "Kiln handbook",
+    )
+
+
+def test_a_pptx_keeps_its_slides_points_tables_and_notes():
+    found = convert(files.pptx(), "a.pptx", None)
+    first = "# Slide 1\n\nFirst point\n- Second point\n\nNotes: Said on slide 1"
+    table = "| r0c0 | r0c1 |\n| --- | --- |\n| r1c0 | r1c1 |"
+    second = f"# Slide 2\n\nFirst point\n- Second point\n\n{table}\n\nNotes: Said on slide 2"
+    assert (found.text, found.pages) == (f"{first}\n\n{second}", ((0, 1), (len(first) + 2, 2)))
+
+
+def test_an_xlsx_is_a_table_for_each_sheet():
+    head = "# Stock\n\n| Item | Quantity | When |\n| --- | --- | --- |"
+    stock = f"{head}\n| Clay | 2 | 2026-01-02 |\n| Glaze\\|s | 1.5 |  |"
+    found = convert(files.xlsx(), "a.xlsx", None)
+    assert found.text == f"{stock}\n\n# Empty\n\n# Notes\n\n| two lines |\n| --- |"
+    assert [number for _, number in found.pages] == [1, 2, 3]
+
+
+def test_a_book_is_read_in_the_order_of_its_spine():
+    assert convert(files.epub(), None, None) == Converted(
+        "# Firing\n\nAbout Firing.\n\n# Cooling\n\nAbout Cooling.", "epub", "Kiln book"
+    )
+
+
+PAGE = """<!doctype html><html><head><title>Kilns &amp; more</title><style>p {color: red}</style>
+<script>alert("no")</script></head><body><nav><a href="/">Home</a></nav><h1>Kilns</h1>
+<p>A <b>hot</b> <a href="javascript:no()">kiln</a>.</p><p style="display:none">hidden</p><!-- a note -->
+<template>no</template><iframe src="//no.example"></iframe><img src=x onerror="no()">
+<table><tr><th>a</th></tr><tr><td>1</td></tr></table><pre><code>x = 1
+</code></pre></body></html>"""
+
+
+def test_of_a_page_what_shows_is_read_and_no_script():
+    assert convert(PAGE.encode(), "a.html", None) == Converted(
+        "# Kilns\n\nA hot kiln.\n\n| a |\n| --- |\n| 1 |\n\n```\nx = 1\n```", "html", "Kilns & more"
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "<p>größer</p>".encode(),
+        b'<meta charset="iso-8859-1"><p>gr\xf6\xdfer</p>',
+        b"<p>gr\xf6\xdfer</p>",
+        "<p>größer</p>".encode("utf-16"),
+        b'<meta charset="no-such"><p>gr\xc3\xb6\xc3\x9fer</p>',
+    ],
+    ids=["utf-8", "said", "unsaid", "marked", "nonsense"],
+)
+def test_a_page_is_decoded_by_what_it_says(data: bytes):
+    assert convert(data, "a.html", None).text == "größer"
+
+
+def test_xml_is_an_outline_of_names_and_texts():
+    item, running = '<item id="1"><name>Clay</name></item>', "<p>A <b>hot</b> kiln.</p><!-- no -->"
+    data = f'<o:list xmlns:o="urn:x">{item}{running}</o:list>'
+    text = "list:\n  item id=1:\n    name: Clay\n  p: A hot kiln."
+    assert convert(data.encode(), "a.xml", None).text == text
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "kind"),
+    [
+        (files.pdf(1), "lies.txt", "pdf"),
+        (files.docx(), "lies.pdf", "docx"),
+        (files.epub(), "lies.docx", "epub"),
+        (b"\n\n" + files.pdf(1), "late.pdf", "pdf"),
+    ],
+    ids=["a PDF", "a DOCX", "a book", "a late PDF"],
+)
+def test_what_a_file_is_its_bytes_say(data: bytes, name: str, kind: str):
+    assert convert(data, name, "text/plain").kind == kind
+
+
+# -- what is refused ----------------------------------------------------------------------------------
+
+
+def test_what_is_not_read_here_is_named_with_what_is(subtests: pytest.Subtests):
+    unsupported: dict[str, tuple[bytes, str | None]] = {
+        "Office of old": (b"\xd0\xcf\x11\xe0\xa1\xb1", "a.doc"),
+        "RTF": (b"{\\rtf1", "a.rtf"),
+        "an archive": (files.archive({"a.txt": "words"}), "a.zip"),
+        "a program": (b"words", "a.exe"),
+        "no name": (b"\x7fELF\2\1", None),
+        "bytes": (b"\0asm\1", "a.wasm"),
+        "Latin-1": (b"caf\xe9", "a.yaml"),
+        "a terminal's": (b"words\x1b[0m", "a.cfg"),
+    }
+    supported = "PDF, DOCX, PPTX, XLSX, EPUB, HTML, XML, CSV"
+    for case, (data, name) in unsupported.items():
+        with subtests.test(case), pytest.raises(UnsupportedFileType, match=supported):
+            convert(data, name, None)
+
+
+def test_what_cannot_be_read_is_refused_by_what_is_wrong(subtests: pytest.Subtests):
+    broken: dict[str, tuple[bytes, str, str]] = {
+        "nothing": (b"", "a.txt", "empty_file"),
+        "white space": (b" \n\t ", "a.txt", "empty_file"),
+        "nothing that shows": ("\u200b\u00ad".encode(), "a.txt", "empty_file"),
+        "a page without text": (b"<p><script>x</script></p>", "a.html", "empty_file"),
+        "not UTF-8": (b"caf\xe9", "a.txt", "not_text"),
+        "a NUL byte": (b"a\0b", "a.txt", "not_text"),
+        "half of UTF-16": (b"\xff\xfea", "a.txt", "not_text"),
+        "half of JSON": (b"{", "a.json", "not_json"),
+        "deep JSON": (b"[" * 10_000 + b"]" * 10_000, "a.json", "not_json"),
+        "rather deep JSON": (b"[" * 40 + b"]" * 40, "a.json", "not_json"),
+        "a table of one long row": (b"a," * 40_000 + b"a\n" + b"b\n" * 20_000, "a.csv", "file_too_large"),
+        "JSON that indents": (b"[" * 31 + b"0," * 700_000 + b"0" + b"]" * 31, "a.json", "file_too_large"),
+        "too much text": (b"a " * 10_500_000, "a.txt", "file_too_large"),
+        "half of XML": (b"<a><b></a>", "a.xml", "processing_failed"),
+        "a billion laughs": (files.BILLION_LAUGHS, "a.xml", "processing_failed"),
+        "deep XML": (b"<a>" * 100_000 + b"</a>" * 100_000, "a.xml", "processing_failed"),
+    }
+    for case, (data, name, code) in broken.items():
+        with subtests.test(case):
+            assert_refused(data, name, code)
+
+
+def test_a_broken_pdf_or_archive_is_refused_by_what_is_wrong(subtests: pytest.Subtests):
+    broken: dict[str, tuple[bytes, str, str]] = {
+        "many members": (files.docx_of_many_members(), "a.docx", "file_too_large"),
+        "a password": (files.pdf(password="secret"), "a.pdf", "password_protected"),
+        "half a PDF": (files.pdf()[:600], "a.pdf", "processing_failed"),
+        "a PDF that is text": (b"just words", "a.pdf", "processing_failed"),
+        "half a DOCX": (files.docx()[:9000], "a.docx", "processing_failed"),
+        "a DOCX of nonsense": (files.archive({"word/document.xml": "no"}), "a.docx", "processing_failed"),
+        "a PPTX of nonsense": (files.archive({"ppt/presentation.xml": "no"}), "a.pptx", "processing_failed"),
+        "an XLSX of nonsense": (files.archive({"xl/workbook.xml": "no"}), "a.xlsx", "processing_failed"),
+        "a book without chapters": (
+            files.archive({"META-INF/container.xml": "<x/>"}),
+            "a.epub",
+            "processing_failed",
+        ),
+        "a zip bomb": (files.zip_bomb(), "a.docx", "file_too_large"),
+    }
+    for case, (data, name, code) in broken.items():
+        with subtests.test(case):
+            assert_refused(data, name, code)
+
+
+def assert_refused(data: bytes, name: str, code: str) -> None:
+    with pytest.raises(UnreadableDocument) as refused:
+        convert(data, name, None)
+    assert refused.value.code == code
+    assert isinstance(refused.value, InvalidRequest)
+
+
+def test_an_entity_brings_no_file_in():
+    assert convert(files.READS_A_FILE, "a.xml", None).text == "x: secret: &e;"
+
+
+def test_a_deep_page_is_refused_and_nothing_more():
+    with pytest.raises(UnreadableDocument):
+        convert(b"<div>" * 100_000 + b"words", "a.html", None)
+
+
+@pytest.mark.long
+def test_a_page_of_titles_is_read_in_time():
+    assert read_apart("html", b"<title>" * 700_000, seconds=20)["parts"]
+
+
+def test_a_title_is_searched_for_only_at_the_beginning_of_a_page(monkeypatch: pytest.MonkeyPatch):
+    """The search takes the square of the number of titles: 14 seconds for all of these."""
+    monkeypatch.setattr(html_xml, "TITLE_WITHIN", 10_000)
+    started = time.process_time()
+    assert html_xml.html(b"<title>" * 20_000).parts
+    assert time.process_time() - started < 5
+
+
+def test_a_sheet_that_says_it_is_wide_is_as_wide_as_it_is():
+    book = Workbook()
+    for row in range(200):
+        book.active.append([row])
+    book.active["XFD1"] = "far out"
+    assert convert(files.saved(book), "a.xlsx", None).text.startswith("# Sheet\n\n| 0 | far out |\n")
+
+
+# -- pictures and sound -------------------------------------------------------------------------------
+
+SOUNDS = [
+    b"ID3\x04", b"\xff\xfb\x90", b"OggS\0", b"fLaC\0", b"RIFF....WAVEfmt", b"RIFF....AVI ",
+    b"\0\0\0\x18ftypmp42", b"\x1aE\xdf\xa3", b"\0\0\x01\xba",
+]  # fmt: skip
+PICTURES = [
+    b"\x89PNG\r\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"II*\0", b"MM\0*", b"RIFF....WEBP",
+    b"\0\0\0\x18ftypheic",
+]  # fmt: skip
+
+
+def test_a_text_in_another_encoding_is_refused_with_what_to_do(subtests: pytest.Subtests):
+    for name in ("a.txt", "a.csv"):
+        with subtests.test(name=name):
+            with pytest.raises(UnreadableDocument, match="save it as UTF-8") as refused:
+                convert("Größe,1".encode("cp1252"), name, None)
+            assert refused.value.code == "not_text"
+
+
+def test_what_a_program_calls_everything_is_no_title(subtests: pytest.Subtests):
+    cases: list[tuple[str, str | None]] = [
+        ("untitled", None), ("(untitled)", None), ("Untitled Document", None), ("unknown", None),
+        ("(anonymous)", None), ("PowerPoint Presentation", None), ("Untitled-1", None), ("Document1", None),
+        ("Microsoft Word - kiln.docx", "kiln.docx"), ("Microsoft Word - Document1", None),
+        ("Unknown kilns", "Unknown kilns"), ("Kilns (untitled)", "Kilns (untitled)"), (" ", None),
+    ]  # fmt: skip
+    for title, own in cases:
+        with subtests.test(title=title):
+            assert own_title(title) == own
+
+
+def test_every_reader_leaves_out_a_title_of_its_program(subtests: pytest.Subtests):
+    for title, own in (("Microsoft Word - Document1", None), ("Kilns (untitled)", "Kilns (untitled)")):
+        documents = {
+            "PDF": files.pdf(1, title=title),
+            "DOCX": files.docx(title=title),
+            "HTML": f"<title>{title}</title>x".encode(),
+        }
+        for kind, data in documents.items():
+            with subtests.test(kind, title=title):
+                assert convert(data, "a.html", None).title == own
+
+
+# These pages are known to end no process, so a process for each of them would only take time.
+def test_a_page_of_which_a_part_would_be_missing_is_refused(subtests: pytest.Subtests):
+    for begin, end in (("<div>", "</div>"), ("<ul><li>", "</ul>"), ("<b>", "")):
+        page = f"<p>top</p>{begin * 1_050}deep{end * 1_050}"
+        with subtests.test(begin=begin):
+            with pytest.raises(UnreadableDocument, match="cannot be read whole") as refused:
+                html_xml.markdown(page)
+            assert refused.value.code == "nested_too_deeply"
+
+
+def test_a_page_that_is_much_too_deep_is_refused(subtests: pytest.Subtests):
+    for begin, end in (("<div>", "</div>"), ("<ul><li>", "</ul>"), ("<b>", "")):
+        page = f"<p>top</p>{begin * 50_000}deep{end * 50_000}"
+        with subtests.test(begin=begin):
+            with pytest.raises(UnreadableDocument, match="cannot be read whole") as refused:
+                convert(page.encode(), "a.html", None)
+            assert refused.value.code == "nested_too_deeply"
+
+
+def test_what_ends_without_saying_so_is_not_deep(subtests: pytest.Subtests):
+    for within in ("", "<ul>", "<table>", "<?xml version='1.0' encoding='utf-8'?><html>"):
+        for many in ("<p>x", "<li>x", "<tr><td>x", "<dt>x<dd>y", "<br>x", "<img src=a>x"):
+            with subtests.test(within=within, many=many):
+                assert "the end" in html_xml.markdown(f"{within}{many * 3000}<p>the end")
+
+
+def test_as_deep_as_pages_are_they_are_read_whole():
+    page = "<div>" * 900 + "deep" + "</div>" * 900 + "<p>after"
+    text = convert(page.encode(), "a.html", None).text
+    assert "deep" in text
+    assert "after" in text
+
+
+def test_sound_is_refused_with_what_would_read_it(subtests: pytest.Subtests):
+    for data in SOUNDS:
+        refused = pytest.raises(UnsupportedFileType, match="RAG_TRANSCRIPTION_KEY")
+        with subtests.test(data=data), refused:
+            convert(data, "lies.txt", "text/plain")
+
+
+def test_pages_that_are_pictures_are_refused_with_what_would_read_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UnreadableDocument, match="tesseract") as refused:
+        convert(files.pdf_of_pictures(), "a.pdf", None)
+    assert refused.value.code == "no_text"
+
+
+def test_a_picture_is_refused_with_what_would_read_it(
+    subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
+):
+    for data in PICTURES:
+        with subtests.test(data=data):
+            monkeypatch.setenv("PATH", "/nowhere")
+            with pytest.raises(UnsupportedFileType, match="tesseract"):
+                convert(data, "lies.txt", "text/plain")
+
+
+def test_a_text_that_begins_like_one_is_a_text(subtests: pytest.Subtests):
+    cases: list[str] = ["ID3 tags", "GIF8 it is", "The ftyp box", "RIFF", "MM", "OggS or not"]
+    for text in cases:
+        with subtests.test(text=text):
+            assert convert(text.encode(), "a.txt", None).text == text
+
+
+TESSERACT = """#!/bin/sh
+[ "$1 $2" = "stdin stdout" ] || exit 2
+[ "$(head -c 4 | tail -c 3)" = PNG ] || exit 1
+echo "Seen: a kiln."
+"""
+
+
+@pytest.fixture
+def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of that name which knows one format and sees one thing."""
+    program = tmp_path / "tesseract"
+    program.write_text(TESSERACT)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("tesseract")
+def test_pictures_are_read_where_there_is_something_to_read_them():
+    assert convert(b"\x89PNG....", "a.png", None) == Converted("Seen: a kiln.", "picture")
+    with pytest.raises(UnreadableDocument):
+        convert(b"GIF89a", "a.gif", None)
+
+
+@pytest.mark.usefixtures("tesseract")
+def test_so_are_pages_that_are_pictures():
+    found = convert(files.pdf_of_pictures(), "a.pdf", None)
+    assert (found.text, found.pages) == ("Seen: a kiln.", ((0, 1),))
+
+
+def test_sound_is_written_down_where_there_is_somebody_to_do_it():
+    with StandIn() as service:
+        service.replies(Reply(json={"text": "The kiln is hot."}))
+        with closing(transcriber_at(service)) as transcriber:
+            found = convert(b"ID3\x04....", "talk.mp3", None, transcriber)
+    assert found == Converted("The kiln is hot.", "sound")
+    (request,) = service.requests
+    assert request.path == "/v1/audio/transcriptions"
+    assert request.headers["authorization"] == "Bearer sk-none"
+    assert b'filename="talk.mp3"' in request.body
+    assert b"ID3\x04...." in request.body
+    assert b"whisper-1" in request.body
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply(status=400, json={"error": {"message": "no"}}), UnreadableDocument),
+        (Reply(status=401, json={"error": {"message": "no"}}), TranscriptionFailed),
+        (Reply(status=503, json={}), TranscriptionFailed),
+        (Reply(body=b"nonsense"), TranscriptionFailed),
+        (Reply(drop=True), TranscriptionFailed),
+        (Reply(json={"text": ""}), UnreadableDocument),
+    ],
+    ids=["refused", "wrong key", "busy", "nonsense", "broken off", "silence"],
+)
+def test_sound_that_cannot_be_written_down_says_whether_to_try_again(reply: Reply, kind: type[Exception]):
+    with StandIn() as service:
+        service.replies(reply)
+        with closing(transcriber_at(service)) as transcriber, pytest.raises(kind):
+            convert(b"ID3\x04....", "talk.mp3", None, transcriber)
+
+
+def transcriber_at(service: StandIn) -> Transcriber:
+    made = transcriber_for(
+        settings(rag_transcription_key="sk-none", rag_transcription_url=f"{service.url}/v1")
+    )  # fmt: skip
+    assert made
+    return made
+
+
+def test_without_a_key_nobody_writes_sound_down():
+    assert transcriber_for(settings()) is None
+
+
+# -- the reader's own process -------------------------------------------------------------------------
+
+
+def test_a_reader_that_takes_too_long_is_stopped():
+    data = files.pdf(400)
+    started = time.monotonic()
+    with pytest.raises(UnreadableDocument):
+        read_apart("pdf", data, seconds=0)
+    assert time.monotonic() - started < 60
+
+
+def test_a_reader_that_needs_too_much_memory_is_stopped():
+    with pytest.raises(UnreadableDocument):
+        read_apart("xml", b"<a>" + b"<b/>" * 2_000_000 + b"</a>", megabytes=256)
+
+
+def instead_of_readers(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
+    """What the process of a reader would be is this."""
+    package = folder / "shared" / "readers"
+    package.mkdir(parents=True)
+    for path in (package.parent / "__init__.py", package / "__init__.py"):
+        path.touch()
+    (package / "__main__.py").write_text(program)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_a_reader_knows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """It tells its environment."""
+    spy = "import json, os; print('reading'); print(json.dumps({'parts': [[None, ' '.join(os.environ)]]}))"
+    instead_of_readers(monkeypatch, tmp_path, spy)
+    monkeypatch.setenv("RAG_SIGNING_KEY", "secret")
+    ((_, names),) = read_apart("pdf", b"")["parts"]
+    assert set(names.split()) <= {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PATH", "LC_CTYPE"}
+    assert "RAG_SIGNING_KEY" in os.environ
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [
+        ("raise SystemExit(1)", RagError),
+        ("import no_such_module", RagError),
+        ("print('reading', flush=True); import os; os.abort()", UnreadableDocument),
+        ("print('reading', flush=True); print('nonsense')", UnreadableDocument),
+    ],
+)
+def test_a_reader_that_never_was_is_not_the_file_s_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, kind: type[RagError]
+):
+    instead_of_readers(monkeypatch, tmp_path, program)
+    with pytest.raises(RagError) as refused:
+        read_apart("pdf", b"")
+    assert type(refused.value) is kind
+
+
+def test_a_reader_writes_no_file(tmp_path: Path):
+    target = tmp_path / "written"
+    writing = f"os.write(os.open({str(target)!r}, os.O_CREAT | os.O_WRONLY), b'x')"
+    program = f"import os, shared.ingestion.parsers.__main__ as m; m.confine(5, 512); {writing}"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False)
+    assert b"File too large" in done.stderr
+    assert target.read_bytes() == b""

@@ -1,0 +1,221 @@
+"""Workers, PostgREST and Postgres killed at whatever moment: no document is lost, none is there twice."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from local.stack import Stack
+from local.tools import ROOT
+from shared.config import Settings
+from shared.documents import collections, documents
+from shared.documents.documents import Brought
+from shared.ingestion.job_queue import Job, Jobs
+from shared.ingestion.worker import Worker
+from shared.pipeline import Pipeline
+from shared.types import Mode, Query
+from tests.actors import Actor, World
+from tests.conftest import People
+from tests.faults import kill, start_postgres, start_postgrest, wait_for_postgrest
+from tests.sql.test_27_index_words import drift
+
+# Three short chunks, so that half a document would show; and the result of state() for a whole document.
+COLLECTION = {"name": "docs", "config": {"chunk_size": 32, "chunk_overlap": 0}}
+TEXT = "The kiln K-{} is hot. " + "It cools for a whole day, and then it is opened. " * 5
+WHOLE = ("completed", None, 3, 3, 2)
+Row = dict[str, Any]
+
+
+def bring(core: Pipeline, actor: Actor, home: str, number: int) -> Row:
+    text = TEXT.format(f"{number:04}").encode()
+    brought = Brought(text, f"Kiln {number}", content_type="text/plain")
+    return documents.bring(core.database, actor.principal, home, brought)
+
+
+def state(world: World, home: str) -> dict[str, tuple[Any, ...]]:
+    """Of each document: its status, why it failed, its chunks, their different places, and the last."""
+    rows = world.sql(
+        "select documents.id::text, status, error_code, count(chunks.id), count(distinct chunks.ordinal), "
+        "  max(chunks.ordinal) "
+        "from rag.documents left join rag.chunks on chunks.document_id = documents.id "
+        "where documents.collection_id = %s group by documents.id, status, error_code",
+        home,
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
+def left(world: World) -> int:
+    """How many jobs nobody has ended; the leases of the dead run out now, and so do pauses."""
+    unfinished = "state in ('waiting', 'running')"
+    # What a dead worker had asked for may be carried out after its end, and be a claim.
+    world.sql(f"update rag.jobs set due_at = now() where {unfinished}")
+    return int(world.sql(f"select count(*) from rag.jobs where {unfinished}")[0][0])
+
+
+# -- at every step ------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Nothing of the worker runs after it."""
+
+
+class Dying(Jobs):
+    """A worker's, which dies at its so-many-th call: before it is sent, or before its answer is read."""
+
+    def __init__(self, core: Pipeline, at: int, *, answered: bool) -> None:
+        super().__init__(core.database, core.require_signer())
+        self._calls, self._at, self._answered = 0, at, answered
+
+    def claim(self, wanted: int) -> list[Job]:
+        self._die_unless(answered=True)
+        jobs = super().claim(wanted)
+        self._die_unless(answered=False)
+        self._calls += 1
+        return jobs
+
+    def call(self, job: Job, function: str, arguments: Row) -> Any:
+        self._die_unless(answered=True)
+        result = super().call(job, function, arguments)
+        self._die_unless(answered=False)
+        self._calls += 1
+        return result
+
+    def _die_unless(self, *, answered: bool) -> None:
+        if self._calls == self._at and self._answered is not answered:
+            raise Killed
+
+
+@pytest.mark.usefixtures("no_jobs")
+@pytest.mark.parametrize("answered", [False, True], ids=["before it asks", "before it hears"])
+def test_a_worker_that_dies_at_any_step_loses_nothing(
+    core: Pipeline, people: People, world: World, answered: bool
+):
+    home = collections.create(core.database, people.ann.principal, COLLECTION)["id"]
+    worker = Worker(Jobs(core.database, core.require_signer()), core.embedder)
+    step, died = 0, True
+    while died:
+        brought = {bring(core, people.ann, home, 2 * step + number)["id"] for number in (0, 1)}
+        died = False
+        try:
+            Worker(Dying(core, step, answered=answered), core.embedder).work()
+        except Killed:
+            died = True
+        while left(world):
+            worker.work()
+        now = {document: seen for document, seen in state(world, home).items() if document in brought}
+        assert set(now.values()) == {WHOLE}, step
+        step += 1
+    # A claim; for each of two documents to open, convert, embed, begin to store, store.
+    assert step > 10
+    assert drift(world, people) == []
+
+
+# -- at any moment ------------------------------------------------------------------------------------
+
+# Fifty, and two hundred documents.
+VICTIMS = ["worker"] * 30 + ["postgrest"] * 10 + ["postgres"] * 10
+AT_ONCE, WORKERS = 4, 2
+
+
+@pytest.fixture
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack that nobody else needs."""
+    stack = Stack(tmp_path_factory.mktemp("mortal"), keys="hs256")
+    try:
+        # What Postgres has said is committed must be there after it was killed.
+        yield stack.up(0, durable=True, seed=False)
+    finally:
+        stack.remove()
+
+
+@pytest.fixture
+def workers(mortal: Stack) -> Iterator[deque[subprocess.Popen[bytes]]]:
+    """Those that are at work, whoever started last at the end."""
+    running = deque(worker_of(mortal) for _ in range(WORKERS))
+    yield running
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def worker_of(stack: Stack) -> subprocess.Popen[bytes]:
+    environment = {**stack.function_environment(), "PATH": os.environ["PATH"]}
+    command = [sys.executable, "-m", "tests.shared.worker_process"]
+    return subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.DEVNULL)
+
+
+def kill_and_replace(victim: str, stack: Stack, workers: deque[subprocess.Popen[bytes]]) -> None:
+    """Returns when the database is there again, through PostgREST."""
+    if victim == "worker":
+        dying = workers.popleft()
+        dying.kill()
+        dying.wait()
+        workers.append(worker_of(stack))
+        return
+    kill(stack.state.children[victim])
+    if victim == "postgrest":
+        start_postgrest(stack)
+    else:
+        start_postgres(stack, durable=True)
+        wait_for_postgrest(stack)
+
+
+def somebody_works(world: World) -> bool:
+    return world.sql("select 1 from rag.jobs where state = 'running' limit 1") == [(1,)]
+
+
+@pytest.mark.long
+def test_whatever_is_killed_every_document_is_found_once(
+    mortal: Stack, workers: deque[subprocess.Popen[bytes]]
+):
+    draw = random.Random(7)  # noqa: S311  # not a secret
+    with closing(World(mortal)) as world:
+        people = People(world.org(), world.org(), *[world.user()] * 6)
+        ann = world.user(people.acme)
+    values: Row = {name.lower(): value for name, value in mortal.function_environment().items()}
+    with closing(Pipeline(Settings(**values))) as core:
+        home = collections.create(core.database, ann.principal, COLLECTION)["id"]
+        brought: list[str] = []
+        busy: Counter[str] = Counter()
+        for victim in draw.sample(VICTIMS, len(VICTIMS)):
+            brought += [bring(core, ann, home, len(brought) + number)["id"] for number in range(AT_ONCE)]
+            time.sleep(draw.uniform(0.05, 0.5))
+            with closing(World(mortal)) as world:
+                busy[victim] += somebody_works(world)
+                left(world)
+            kill_and_replace(victim, mortal, workers)
+        assert min(busy[victim] for victim in set(VICTIMS)) > 2, "there was too little to lose"
+        with closing(World(mortal)) as world:
+            deadline = time.monotonic() + 240
+            while left(world):
+                assert time.monotonic() < deadline, "they do not come to an end"
+                # Long enough for the living to end what they are at.
+                time.sleep(3)
+            done = assert_nothing_is_lost(world, home, brought)
+            assert drift(world, people) == []
+        for number, document in enumerate(brought):
+            name = f"K-{number:04}"
+            matches = core.search(ann.principal, Query(name, mode=Mode.KEYWORD)).matches
+            found = [match.document_id for match in matches if name in match.text]
+            assert found == ([document] if document in done else [])
+
+
+def assert_nothing_is_lost(world: World, home: str, brought: list[str]) -> set[str]:
+    """Which documents are whole; the others, of which there are few, failed with a reason."""
+    now = state(world, home)
+    assert sorted(now) == sorted(brought)
+    done = {document for document, seen in now.items() if seen == WHOLE}
+    # Whose workers died again and again, until they were taken for what these died of.
+    failed = {document for document, seen in now.items() if seen[0] == "failed" and seen[1] and not seen[2]}
+    assert done | failed == set(brought)
+    assert len(failed) <= len(brought) // 20
+    orphans = "select count(*) from rag.chunks where document_id not in (select id from rag.documents)"
+    assert world.sql(orphans) == [(0,)]
+    return done

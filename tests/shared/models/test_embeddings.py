@@ -1,0 +1,282 @@
+"""The embedders: the real OpenAI client against a stand-in for the paid API, and the local model."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from local.tools import ROOT
+from shared.errors import EmbeddingFailed
+from shared.models.embeddings import (
+    DIMENSIONS,
+    PAUSES,
+    Embedder,
+    OpenAIEmbedder,
+    embed,
+    embedder_for,
+    local_embedder,
+)
+from tests.shared.examples import opened, settings
+from tests.stand_in import Reply, StandIn
+
+SECRET = "sk-secret-7f3x"
+AT_ONCE = {"retry-after-ms": "1"}
+
+
+@pytest.fixture
+def api() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries without the waits, for a test that counts the retries."""
+    monkeypatch.setattr("shared.models.embeddings.PAUSES", (0.001,) * len(PAUSES))
+
+
+def hosted(api: StandIn, **fields: Any) -> Embedder:
+    return opened(
+        embedder_for(settings(**{"openai_api_key": SECRET, "rag_embedding_url": f"{api.url}/v1", **fields}))
+    )
+
+
+def vectors(*items: Any, places: list[int] | None = None) -> Reply:
+    """An answer with these embeddings, whose places among the inputs are as given, or in order."""
+    data = [
+        {"object": "embedding", "index": place, "embedding": item}
+        for place, item in zip(places or range(len(items)), items, strict=True)
+    ]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return Reply(json={"object": "list", "data": data, "model": "m", "usage": usage})
+
+
+def refused(status: int, **headers: str) -> Reply:
+    error = {"message": f"upstream says {SECRET}", "type": "x", "code": "x"}
+    return Reply(status=status, json={"error": error}, headers={"retry-after-ms": "1", **headers})
+
+
+def failure(api: StandIn, **fields: Any) -> EmbeddingFailed:
+    with pytest.raises(EmbeddingFailed) as raised:
+        embed(hosted(api, **fields), ["a text"])
+    assert str(raised.value) == "The query could not be embedded. Please try again."
+    assert raised.value.status == 500
+    return raised.value
+
+
+def test_the_request_holds_model_texts_key_and_the_stored_size(api: StandIn):
+    api.replies(vectors([1.0, 0.0], [0.0, 1.0]))
+    embed(hosted(api), ["first", "second"])
+    (request,) = api.requests
+    assert (request.method, request.path) == ("POST", "/v1/embeddings")
+    assert request.headers["authorization"] == f"Bearer {SECRET}"
+    assert request.json == {
+        "model": "text-embedding-3-small",
+        "input": ["first", "second"],
+        "encoding_format": "float",
+        "dimensions": 1536,
+    }
+
+
+def test_only_models_that_can_be_asked_for_a_size_are(subtests: pytest.Subtests):
+    cases: list[tuple[str, int | None]] = [
+        ("text-embedding-3-small", 1536),
+        ("text-embedding-3-large", 1536),
+        ("text-embedding-ada-002", None),
+        ("bge-m3", None),
+    ]
+    for model, asked in cases:
+        with subtests.test(model=model), StandIn() as api:
+            api.replies(vectors([1.0]))
+            embedder = hosted(api, rag_embedding_model=model)
+            embed(embedder, ["a text"])
+            assert api.requests[0].json.get("dimensions") == asked
+            assert api.requests[0].json["model"] == embedder.model == model
+
+
+def test_texts_go_in_batches_of_128_and_come_back_in_order(api: StandIn):
+    for start, end in ((0, 128), (128, 256), (256, 300)):
+        api.replies(vectors(*[[float(number + 1)] for number in range(start, end)]))
+    found = embed(hosted(api), [f"text {number}" for number in range(300)])
+    assert [len(request.json["input"]) for request in api.requests] == [128, 128, 44]
+    assert [text for request in api.requests for text in request.json["input"]] == [
+        f"text {number}" for number in range(300)
+    ]
+    assert [vector[0] for vector in found] == [float(number + 1) for number in range(300)]
+
+
+def test_vectors_are_put_in_order_by_their_index(api: StandIn):
+    api.replies(vectors([3.0], [1.0], [2.0], places=[2, 0, 1]))
+    assert [vector[0] for vector in embed(hosted(api), ["a", "b", "c"])] == [1.0, 2.0, 3.0]
+
+
+def test_nothing_to_embed_asks_nobody(api: StandIn):
+    assert embed(hosted(api), []) == []
+    assert api.requests == []
+
+
+def test_shorter_vectors_are_padded_with_zeros(api: StandIn):
+    api.replies(vectors([0.6, 0.8]))
+    (vector,) = embed(hosted(api), ["a text"])
+    assert len(vector) == DIMENSIONS == 1536
+    assert vector[:2] == [0.6, 0.8]
+    assert not any(vector[2:])
+
+
+def test_a_vector_of_the_stored_size_is_unchanged(api: StandIn):
+    full = [float(number) for number in range(1, 1537)]
+    api.replies(vectors(full))
+    assert embed(hosted(api), ["a text"]) == [full]
+
+
+def test_a_vector_that_cannot_be_stored_is_a_failure(subtests: pytest.Subtests):
+    cases: dict[str, list[float]] = {
+        "too many dimensions": [1.0] * 1537,
+        "nan": [1.0, math.nan],
+        "infinite": [math.inf],
+        "minus infinite": [-math.inf, 1.0],
+        "zero": [0.0] * 1536,
+        "minus zero": [0.0, -0.0],
+        "empty": [],
+    }
+    for case, vector in cases.items():
+        with subtests.test(case), StandIn() as api:
+            api.replies(vectors(vector))
+            failure(api)
+
+
+def test_a_missing_vector_is_a_failure(api: StandIn):
+    api.replies(vectors([1.0]))
+    with pytest.raises(EmbeddingFailed):
+        embed(hosted(api), ["one", "two"])
+
+
+def test_a_vector_too_many_is_a_failure(api: StandIn):
+    api.replies(vectors([1.0], [2.0]))
+    failure(api)
+
+
+def test_an_answer_that_is_no_answer_is_a_failure(subtests: pytest.Subtests):
+    """As from a wrong address, or a proxy that is unwell: with status 200."""
+    cases: dict[str, Reply] = {
+        "no vectors": vectors(),
+        "empty object": Reply(json={}),
+        "list": Reply(json=[]),
+        "null": Reply(json=None),
+        "null data": Reply(json={"data": None}),
+        "no embedding": Reply(json={"data": [{"index": 0}]}),
+        "null embedding": Reply(json={"data": [{"index": 0, "embedding": None}]}),
+        "texts": Reply(json={"data": [{"index": 0, "embedding": ["1", "x"]}]}),
+        "error with 200": Reply(json={"error": {"message": "quota"}}),
+        "no json": Reply(body=b"{not json"),
+        "html": Reply(body=b"<html>a page</html>", headers={"Content-Type": "text/html"}),
+        "empty body": Reply(body=b""),
+    }
+    for case, reply in cases.items():
+        with subtests.test(case), StandIn() as api:
+            api.replies(reply)
+            failure(api)
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_a_passing_fault_is_tried_again(subtests: pytest.Subtests):
+    for status in (429, 500, 502, 503):
+        with subtests.test(status=status), StandIn() as api:
+            api.replies(refused(status), vectors([1.0]))
+            assert embed(hosted(api), ["a text"])[0][0] == 1.0
+            assert len(api.requests) == 2
+            assert api.requests[0].json == api.requests[1].json
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_a_broken_connection_is_tried_again(api: StandIn):
+    api.replies(Reply(drop=True), vectors([1.0]))
+    assert embed(hosted(api), ["a text"])[0][0] == 1.0
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_a_lasting_fault_is_given_up_after_three_attempts(subtests: pytest.Subtests):
+    for status in (429, 500, 503):
+        with subtests.test(status=status), StandIn() as api:
+            api.replies(refused(status))
+            failure(api)
+            assert len(api.requests) == 3
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_an_endpoint_that_asks_for_a_pause_gets_no_request_within_it(api: StandIn):
+    """The pause is longer than the time-out, so there is no second attempt."""
+    api.replies(refused(429, **{"retry-after": "60"}), vectors([1.0]))
+    failure(api, rag_embedding_timeout_seconds=30)
+    assert len(api.requests) == 1
+
+
+def test_a_wrong_key_or_request_is_a_failure_at_once_and_never_a_fallback(subtests: pytest.Subtests):
+    for status in (400, 401, 403, 404, 422):
+        with subtests.test(status=status), StandIn() as api:
+            api.replies(refused(status))
+            raised = failure(api)
+            assert len(api.requests) == 1
+            assert SECRET not in f"{raised!r} {raised} {raised.headers}"
+
+
+def test_an_endpoint_that_does_not_answer_in_time_is_a_failure(api: StandIn):
+    api.replies(Reply(delay=30))
+    failure(api, rag_embedding_timeout_seconds=0.05)
+    assert len(api.requests) == 1
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_an_endpoint_that_is_not_there_is_a_failure(api: StandIn):
+    nowhere = hosted(api, rag_embedding_url="http://127.0.0.1:9/v1")
+    with pytest.raises(EmbeddingFailed):
+        embed(nowhere, ["a text"])
+
+
+def test_hosted_models_are_counted_by_the_upper_bound_and_have_room_for_their_passages(api: StandIn):
+    embedder = hosted(api)
+    assert isinstance(embedder, OpenAIEmbedder)
+    assert embedder.count_tokens("The logger FL-300") > 0
+    assert embedder.passage_tokens <= embedder.window == 8191
+    assert api.requests == []
+
+
+def test_without_a_key_the_local_model_embeds(embedder: Embedder):
+    chosen = embedder_for(settings())
+    assert chosen is local_embedder() is embedder
+    assert chosen.model == "all-MiniLM-L6-v2"
+    assert chosen.window == 256
+    assert chosen.passage_tokens <= chosen.window - 2
+
+
+def test_local_vectors_are_padded_unit_vectors_and_near_for_what_means_the_same(embedder: Embedder):
+    kettle, boiler, football = embed(
+        embedder,
+        ["The kettle boils water.", "Water is boiled in a kettle.", "Who won the football world cup?"],
+    )
+    for vector in (kettle, boiler, football):
+        assert len(vector) == 1536
+        assert math.hypot(*vector) == pytest.approx(1, abs=1e-5)
+        assert not any(vector[384:])
+
+    def cosine(one: list[float], other: list[float]) -> float:
+        return sum(a * b for a, b in zip(one, other, strict=True))
+
+    assert cosine(kettle, boiler) > 0.7
+    assert cosine(kettle, football) < 0.3
+
+
+def test_local_vectors_do_not_depend_on_their_company(embedder: Embedder):
+    texts = ["short", "a text of some more words than the first", "x " * 400, "", "👩‍👩‍👧"]
+    together = embed(embedder, texts)
+    for text, vector in zip(texts, together, strict=True):
+        assert embed(embedder, [text])[0] == pytest.approx(vector, abs=1e-5)
+
+
+def test_no_library_of_a_provider_is_imported_before_it_is_needed():
+    """With FastAPI they cost most of a second of every cold start."""
+    check = "import sys, functions.rag_search, functions.rag_answer; sys.exit('openai' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=False).returncode == 0

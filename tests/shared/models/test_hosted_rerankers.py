@@ -1,0 +1,288 @@
+"""The rerankers behind paid APIs, each against a real HTTP server that stands in for it."""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from shared.errors import RerankFailed
+from shared.models.hosted_rerankers import APIS, PAUSES
+from shared.models.reranking import Reranker, rerank, reranker_for
+from tests.shared.examples import match, opened, settings
+from tests.stand_in import Reply, StandIn
+
+SECRET = "key-secret-7f3x"
+PASSAGES = ["first", "second", "third"]
+every_provider = pytest.mark.parametrize("provider", sorted(APIS))
+
+
+@pytest.fixture
+def api() -> Iterator[StandIn]:
+    with StandIn() as server:
+        yield server
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries without the waits, for a test that counts the retries."""
+    monkeypatch.setattr("shared.models.hosted_rerankers.PAUSES", (0.001,) * len(PAUSES))
+
+
+def hosted(api: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:
+    made = reranker_for(
+        settings(
+            **{
+                "rerank_provider": provider,
+                "rerank_api_key": SECRET,
+                "rerank_url": f"{api.url}/v9/rerank",
+                **fields,
+            }
+        )
+    )
+    assert made is not None
+    return opened(made)
+
+
+def results(provider: str, *found: tuple[Any, Any], **reply: Any) -> Reply:
+    """An answer in the provider's form, of (index, relevance)s in this order."""
+    listed = [{"index": index, NAMES[provider][1]: score} for index, score in found]
+    return Reply(json={"id": "1", "model": "m", NAMES[provider][0]: listed, "usage": {}}, **reply)
+
+
+# The names on the wire, as the providers document them: of the list of results, and of a relevance in it.
+NAMES = {
+    "cohere": ("results", "relevance_score"),
+    "jina": ("results", "relevance_score"),
+    "voyage": ("data", "relevance_score"),
+    "mixedbread": ("data", "score"),
+}
+REQUESTS = {
+    "cohere": {
+        "model": "rerank-english-v3.0",
+        "query": "a question",
+        "documents": PASSAGES,
+        "top_n": 3,
+    },
+    "jina": {
+        "model": "jina-reranker-v1-base-en",
+        "query": "a question",
+        "documents": PASSAGES,
+        "top_n": 3,
+        "return_documents": False,
+    },
+    "voyage": {
+        "model": "rerank-2.5",
+        "query": "a question",
+        "documents": PASSAGES,
+        "top_k": 3,
+        "return_documents": False,
+        "truncation": True,
+    },
+    "mixedbread": {
+        "model": "mixedbread-ai/mxbai-rerank-large-v2",
+        "query": "a question",
+        "input": PASSAGES,
+        "top_k": 3,
+        "return_input": False,
+    },
+}
+ADDRESSES = {
+    "cohere": "https://api.cohere.com/v2/rerank",
+    "jina": "https://api.jina.ai/v1/rerank",
+    "voyage": "https://api.voyageai.com/v1/rerank",
+    "mixedbread": "https://api.mixedbread.com/v1/reranking",
+}
+
+
+def failure(reranker: Reranker, passages: Sequence[str] = PASSAGES) -> RerankFailed:
+    with pytest.raises(RerankFailed) as raised:
+        reranker.score("a question", passages)
+    shown = f"{raised.value!r} {raised.value.because} {raised.value.__cause__} {raised.value.headers}"
+    assert SECRET not in shown
+    assert "first" not in shown
+    return raised.value
+
+
+@every_provider
+def test_each_provider_is_asked_in_its_own_words(api: StandIn, provider: str):
+    api.replies(results(provider, (0, 0.1), (1, 0.2), (2, 0.3)))
+    hosted(api, provider).score("a question", PASSAGES)
+    (request,) = api.requests
+    assert (request.method, request.path) == ("POST", "/v9/rerank")
+    assert request.headers["authorization"] == f"Bearer {SECRET}"
+    assert request.headers["content-type"] == "application/json"
+    assert request.json == REQUESTS[provider]
+    assert APIS[provider].url == ADDRESSES[provider]
+
+
+@every_provider
+def test_relevance_comes_back_in_the_order_of_the_passages(api: StandIn, provider: str):
+    api.replies(results(provider, (2, 0.9), (0, 0.5), (1, 0)))
+    assert hosted(api, provider).score("a question", PASSAGES) == [0.5, 0.0, 0.9]
+
+
+@every_provider
+def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(api: StandIn, provider: str):
+    api.replies(results(provider, (2, 0.9), (0, 0.4), (1, 0.4)))
+    found = [match(text, document=text) for text in PASSAGES]
+    done = rerank(hosted(api, provider, rerank_model="mine"), "a question", found)
+    assert [item.text for item in done.matches] == ["third", "first", "second"]
+    assert [item.score for item in done.matches] == [0.9, 0.4, 0.4]
+    assert (done.model, done.failed) == ("mine", False)
+
+
+# Faults are handled by the client that all providers share, so one provider stands for all of them.
+@pytest.mark.usefixtures("short_pauses")
+def test_a_passing_fault_is_retried(subtests: pytest.Subtests):
+    for status in (429, 500, 503):
+        with subtests.test(status=status), StandIn() as api:
+            api.replies(Reply(status=status, json={"message": SECRET}), results("cohere", (0, 0.5)))
+            assert hosted(api).score("a question", ["first"]) == [0.5]
+            assert len(api.requests) == 2
+            assert api.requests[0].json == api.requests[1].json
+
+
+def test_a_refusal_is_a_failure_without_a_retry(subtests: pytest.Subtests):
+    for status in (400, 401, 402, 403, 404, 422, 302, 204):
+        with subtests.test(status=status), StandIn() as api:
+            headers = {"Location": f"{api.url}/elsewhere"} if status == 302 else {}
+            api.replies(Reply(status=status, json={"message": f"no such key {SECRET}"}, headers=headers))
+            assert failure(hosted(api)).because == f"HTTP {status}"
+            assert len(api.requests) == 1
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_a_lasting_fault_is_given_up_after_three_attempts(api: StandIn):
+    api.replies(Reply(status=503))
+    assert failure(hosted(api)).because == "HTTP 503"
+    assert len(api.requests) == 3
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_a_broken_connection_is_tried_again(api: StandIn):
+    api.replies(Reply(drop=True), results("cohere", (0, 0.5)))
+    assert hosted(api).score("a question", ["first"]) == [0.5]
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_connections_that_keep_breaking_are_a_failure(api: StandIn):
+    api.replies(Reply(drop=True))
+    failure(hosted(api))
+    assert len(api.requests) == 3
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_an_endpoint_that_is_not_there_is_a_failure(api: StandIn):
+    failure(hosted(api, rerank_url="http://127.0.0.1:9/rerank"))
+
+
+def test_a_retry_after_that_lasts_longer_than_the_time_is_not_waited_for(api: StandIn):
+    api.replies(Reply(status=429, headers={"Retry-After": "60"}))
+    started = time.monotonic()
+    assert failure(hosted(api)).because == "HTTP 429"
+    assert time.monotonic() - started < 2
+    assert len(api.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "slow", [Reply(delay=30), Reply(json={}, drip=0.1), Reply(json={}, drip=0.1, drip_head=True)],
+    ids=["silent", "drips its body", "drips its head"],
+)  # fmt: skip
+def test_an_endpoint_that_takes_too_long_is_a_failure_in_time(api: StandIn, slow: Reply):
+    api.replies(slow)
+    started = time.monotonic()
+    failure(hosted(api, rag_rerank_timeout_seconds=0.15))
+    assert time.monotonic() - started < 2
+
+
+def test_all_batches_and_tries_share_one_time_out(api: StandIn):
+    few = [(number, 0.5) for number in range(100)]
+    api.replies(results("jina", *few, delay=0.3))
+    started = time.monotonic()
+    failure(hosted(api, "jina", rag_rerank_timeout_seconds=0.5), [f"first {number}" for number in range(500)])
+    assert time.monotonic() - started < 2
+    assert len(api.requests) <= 2
+
+
+@every_provider
+def test_more_passages_than_a_request_takes_go_in_several(api: StandIn, provider: str):
+    size = APIS[provider].batch
+    for start in (0, size):
+        api.replies(results(provider, *[(place, (start + place) / 5000) for place in range(size)]))
+    api.replies(results(provider, (1, 0.25), (0, 0.75)))
+    scores = hosted(api, provider).score("a question", [str(number) for number in range(2 * size + 2)])
+    assert scores == [*[number / 5000 for number in range(2 * size)], 0.75, 0.25]
+    name = "input" if provider == "mixedbread" else "documents"
+    assert [len(request.json[name]) for request in api.requests] == [size, size, 2]
+    assert api.requests[2].json[name] == [str(2 * size), str(2 * size + 1)]
+
+
+MALFORMED: dict[str, Reply] = {
+    "too few": results("cohere", (0, 0.1), (1, 0.2)),
+    "too many": results("cohere", (0, 0.1), (1, 0.2), (2, 0.3), (3, 0.4)),
+    "an index twice": results("cohere", (0, 0.1), (1, 0.2), (1, 0.3)),
+    "an index out of range": results("cohere", (0, 0.1), (1, 0.2), (3, 0.3)),
+    "a negative index": results("cohere", (0, 0.1), (1, 0.2), (-1, 0.3)),
+    "no index": Reply(json={"results": [{"relevance_score": 0.1}] * 3}),
+    "no relevance": Reply(json={"results": [{"index": n} for n in range(3)]}),
+    "an index that is true": results("cohere", (0, 0.1), (True, 0.2), (2, 0.3)),
+    "an index as text": results("cohere", (0, 0.1), ("1", 0.2), (2, 0.3)),
+    "an index with a fraction": results("cohere", (0, 0.1), (1.0, 0.2), (2, 0.3)),
+    "a relevance as text": results("cohere", (0, 0.1), (1, "0.2"), (2, 0.3)),
+    "a relevance of null": results("cohere", (0, 0.1), (1, None), (2, 0.3)),
+    "a relevance of true": results("cohere", (0, 0.1), (1, True), (2, 0.3)),
+    "nan": results("cohere", (0, 0.1), (1, math.nan), (2, 0.3)),
+    "infinity": results("cohere", (0, 0.1), (1, math.inf), (2, 0.3)),
+    "a number beyond all": results("cohere", (0, 0.1), (1, 10**400), (2, 0.3)),
+    "a list": Reply(json=[]),
+    "null": Reply(json=None),
+    "text": Reply(json="results"),
+    "an empty object": Reply(json={}),
+    "results that are null": Reply(json={"results": None}),
+    "results that are text": Reply(json={"results": "abc"}),
+    "results that are an object": Reply(json={"results": {"a": 1}}),
+    "an error with 200": Reply(json={"message": f"invalid key {SECRET}"}),
+    "no json": Reply(body=b"{not json"),
+    "not unicode": Reply(body=b'{"results": "\xff"}'),
+    "nested without end": Reply(body=b"[" * 100_000),
+    "a page": Reply(body=b"<html>", headers={"Content-Type": "text/html"}),
+    "nothing": Reply(body=b""),
+    "a false encoding": Reply(body=b"{}", headers={"Content-Encoding": "gzip"}),
+}  # fmt: skip
+
+
+def test_a_malformed_reply_is_a_failure(subtests: pytest.Subtests):
+    for kind, reply in MALFORMED.items():
+        with subtests.test(kind), StandIn() as api:
+            api.replies(reply)
+            failure(hosted(api))
+            assert len(api.requests) == 1
+
+
+def test_a_failure_of_any_kind_leaves_the_order(api: StandIn):
+    api.replies(Reply(status=401))
+    found = tuple(match(text, document=text) for text in PASSAGES)
+    done = rerank(hosted(api), "a question", found)
+    assert (done.matches, done.model, done.failed) == (found, None, True)
+
+
+@pytest.mark.parametrize("key", ["schlüssel-7f3x", "line\nbreak-7f3x"])
+def test_a_key_that_no_header_can_carry_is_a_failure_that_does_not_show_it(api: StandIn, key: str):
+    raised = failure(hosted(api, rerank_api_key=key))
+    assert "7f3x" not in f"{raised!r} {raised.because} {raised.__cause__}"
+    assert raised.__suppress_context__
+    assert api.requests == []
+
+
+def test_half_a_character_in_a_passage_is_a_failure(api: StandIn):
+    failure(hosted(api), ["first \ud83d"])
+    assert api.requests == []
+
+
+def test_texts_go_as_they_are(api: StandIn):
+    api.replies(results("cohere", (0, 0.5)))
+    hosted(api).score("Größe? 🎉", ["„Größe“\n\t<b>"])
+    assert json.loads(api.requests[0].body)["documents"] == ["„Größe“\n\t<b>"]

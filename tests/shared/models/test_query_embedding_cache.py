@@ -1,0 +1,330 @@
+"""Questions embedded before, with the real database and a stand-in for the paid embeddings: who saves the
+call, who does not, and that no search fails by it."""
+
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+
+import pytest
+from pydantic import SecretStr
+
+from shared.clients.http import within
+from shared.clients.postgrest import Database
+from shared.config import Settings
+from shared.errors import EmbeddingFailed
+from shared.models import query_embedding_cache
+from shared.models.embeddings import Embedder
+from shared.models.query_embedding_cache import embed_query
+from shared.pipeline import Pipeline
+from shared.types import Principal, Query
+from tests.actors import Actor, World, vector
+from tests.conftest import People
+from tests.shared.examples import opened
+from tests.stand_in import Reply, StandIn
+
+HOUR = 3600
+QUESTION = "How hot may the kiln become?"
+Made = Callable[..., Pipeline]
+
+
+@pytest.fixture
+def made(settings: Settings, service: StandIn) -> Made:
+    """A deployment of the stack's whose embeddings are the stand-in's."""
+
+    def make(**changes: object) -> Pipeline:
+        update = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1", **changes}
+        return opened(Pipeline(settings.model_copy(update=update)))
+
+    return make
+
+
+@pytest.fixture
+def remote(made: Made) -> Pipeline:
+    return made()
+
+
+def answers_with(service: StandIn, *seeds: int) -> None:
+    """One embedding after the other, the last one again and again."""
+    for seed in seeds:
+        data = [{"object": "embedding", "index": 0, "embedding": vector(seed)}]
+        service.replies(Reply(json={"object": "list", "data": data, "model": "m", "usage": {}}))
+
+
+def embedded(core: Pipeline, actor: Actor, text: str = QUESTION, seconds: int = HOUR) -> list[float]:
+    return embed_query(core.database, core.embedder, actor.principal, text, seconds)
+
+
+def close_to(seed: int) -> object:
+    """What half precision leaves of that vector."""
+    return pytest.approx(vector(seed), rel=1e-3, abs=1e-4)
+
+
+def remembered(world: World, actor: Actor) -> int:
+    ((count,),) = world.sql("select count(*) from rag.query_embeddings where user_id = %s", actor.id)
+    return int(count)
+
+
+def grow_older(world: World, seconds: float) -> None:
+    world.sql("update rag.query_embeddings set created_at = created_at - make_interval(secs => %s)", seconds)
+
+
+def test_the_same_question_of_the_same_user_is_embedded_once(
+    service: StandIn, remote: Pipeline, people: People
+):
+    answers_with(service, 1, 2)
+    assert embedded(remote, people.ann) == vector(1)
+    assert embedded(remote, people.ann) == close_to(1)
+    assert len(service.requests) == 1
+
+
+def test_a_recalled_vector_is_1536_floats(service: StandIn, remote: Pipeline, people: People):
+    answers_with(service, 1)
+    embedded(remote, people.ann)
+    recalled = embedded(remote, people.ann)
+    assert len(recalled) == 1536
+    assert {type(number) for number in recalled} <= {int, float}
+
+
+def test_another_instance_finds_it_too(service: StandIn, made: Made, people: People):
+    answers_with(service, 1, 2)
+    embedded(made(), people.ann)
+    assert embedded(made(), people.ann) == close_to(1)
+    assert len(service.requests) == 1
+
+
+def test_another_users_same_question_is_embedded_for_them(service: StandIn, remote: Pipeline, people: People):
+    """Of the same org too: how long it takes tells nobody what somebody else asked."""
+    answers_with(service, 1, 2, 3, 4)
+    asked = [embedded(remote, actor) for actor in (people.ann, people.alf, people.ada, people.bob)]
+    assert asked == [vector(1), vector(2), vector(3), vector(4)]
+    assert len(service.requests) == 4
+    assert embedded(remote, people.ann) == close_to(1)
+
+
+def test_a_users_api_keys_share_the_users_however_narrowed(
+    service: StandIn, remote: Pipeline, people: People
+):
+    answers_with(service, 1, 2)
+    embedded(remote, people.kim)
+    for claims in ({"scopes": ["retrievals:read"]}, {"org": people.bolt.id}, {"collection": people.bolt.id}):
+        caller = Principal(people.kim.id, people.kim.key_token(**claims))
+        assert embed_query(remote.database, remote.embedder, caller, QUESTION, HOUR) == close_to(1)
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize("other", ["how hot may the kiln become?", f"{QUESTION} ", "", "?"])
+def test_another_text_is_another_question(service: StandIn, remote: Pipeline, people: People, other: str):
+    answers_with(service, 1, 2)
+    embedded(remote, people.ann)
+    assert embedded(remote, people.ann, other) == vector(2)
+
+
+def test_another_model_is_another_question(service: StandIn, made: Made, people: People, world: World):
+    answers_with(service, 1, 2, 3)
+    embedded(made(), people.ann)
+    assert embedded(made(rag_embedding_model="bge-m3"), people.ann) == vector(2)
+    assert embedded(made(), people.ann) == close_to(1), "a deployment that goes back finds what it had"
+    assert remembered(world, people.ann) == 2
+
+
+def test_an_expired_question_is_embedded_anew(
+    service: StandIn, remote: Pipeline, people: People, world: World
+):
+    answers_with(service, 1, 2)
+    embedded(remote, people.ann, seconds=60)
+    grow_older(world, 59)
+    assert embedded(remote, people.ann, seconds=60) == close_to(1)
+    grow_older(world, 1)
+    assert embedded(remote, people.ann, seconds=60) == vector(2)
+    assert embedded(remote, people.ann, seconds=60) == close_to(2)
+    assert remembered(world, people.ann) == 1
+
+
+def test_0_switches_it_off(service: StandIn, remote: Pipeline, people: People, world: World):
+    answers_with(service, 1, 2)
+    asked = [embedded(remote, people.ann, seconds=0) for _ in range(2)]
+    assert asked == [vector(1), vector(2)]
+    assert remembered(world, people.ann) == 0
+
+
+def test_the_local_model_is_always_asked(core: Pipeline, people: People, world: World):
+    assert not core.embedder.remote
+    assert embedded(core, people.ann) == embedded(core, people.ann)
+    assert remembered(world, people.ann) == 0
+
+
+def test_a_search_and_then_an_answer_embed_once_and_find_the_same(
+    service: StandIn, remote: Pipeline, people: People
+):
+    """Through the pipeline, by the setting's default."""
+    people.ann.put([vector(number) for number in range(20)], embedding_model=remote.embedder.model)
+    answers_with(service, 99, 1)
+    first = remote.search(people.ann.principal, Query(QUESTION)).matches
+    second = remote.search(people.ann.principal, Query(QUESTION)).matches
+    assert len(first) == 8
+    assert first == second
+    assert remote.answer(people.ann.principal, Query(QUESTION)).matches == first
+    assert len(service.requests) == 1
+
+
+def test_the_setting_switches_it_off(service: StandIn, made: Made, people: People, world: World):
+    answers_with(service, 1)
+    core = made(rag_query_cache_seconds=0)
+    for _ in range(2):
+        core.search(people.ann.principal, Query(QUESTION))
+    assert len(service.requests) == 2
+    assert remembered(world, people.ann) == 0
+
+
+def test_a_failed_embedding_stays_one_and_is_not_remembered(
+    service: StandIn, remote: Pipeline, people: People, world: World
+):
+    service.replies(Reply(status=401, json={"error": {"message": "no"}}))
+    with pytest.raises(EmbeddingFailed):
+        embedded(remote, people.ann)
+    assert remembered(world, people.ann) == 0
+
+
+def test_the_text_is_stored_nowhere_and_its_bare_hash_neither(
+    service: StandIn, remote: Pipeline, people: People, world: World
+):
+    answers_with(service, 1)
+    embedded(remote, people.ann)
+    embedded(remote, people.alf)
+    rows = world.sql(
+        "select hash from rag.query_embeddings where user_id = any (%s)", [people.ann.id, people.alf.id]
+    )
+    hashes = {found for (found,) in rows}
+    assert len(hashes) == 2, "each user's own"
+    assert sha256(QUESTION.encode()).hexdigest() not in hashes
+
+
+# -- when the database does not do it -------------------------------------------------------------------
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was said; never what was asked, by whom, or anything that it could be guessed from."""
+    for record in caplog.records:
+        assert not [word for word in ("kiln", "eyJ") if word in f"{vars(record)}"]
+    return [record.getMessage() for record in caplog.records if record.name == "rag"]
+
+
+@pytest.fixture
+def without_table(world: World) -> Iterator[None]:
+    world.sql("alter table rag.query_embeddings rename to elsewhere")
+    yield
+    world.sql("alter table rag.elsewhere rename to query_embeddings")
+
+
+def test_what_cannot_be_recalled_is_embedded_and_not_tried_to_be_remembered(
+    service: StandIn,
+    remote: Pipeline,
+    people: People,
+    without_table: None,
+    caplog: pytest.LogCaptureFixture,
+):
+    answers_with(service, 1, 2)
+    assert [embedded(remote, people.ann) for _ in range(2)] == [vector(1), vector(2)]
+    assert logged(caplog) == ["a query's embedding could not be recalled (SQL 42P01)"] * 2
+
+
+def test_a_search_does_not_fail_by_it(
+    service: StandIn, remote: Pipeline, people: People, without_table: None
+):
+    people.ann.put([vector(1)], embedding_model=remote.embedder.model)
+    answers_with(service, 1)
+    assert len(remote.search(people.ann.principal, Query(QUESTION)).matches) == 1
+
+
+def test_what_cannot_be_remembered_is_given_all_the_same(
+    service: StandIn, remote: Pipeline, people: People, world: World, caplog: pytest.LogCaptureFixture
+):
+    world.sql("revoke insert on rag.query_embeddings from authenticated")
+    try:
+        answers_with(service, 1)
+        assert embedded(remote, people.ann) == vector(1)
+    finally:
+        world.sql("grant insert on rag.query_embeddings to authenticated")
+    assert logged(caplog) == ["a query's embedding could not be remembered (SQL 42501)"]
+
+
+def test_a_database_without_the_functions_is_no_failure(
+    service: StandIn, people: People, remote: Pipeline, caplog: pytest.LogCaptureFixture
+):
+    """Functions that were deployed before the migration."""
+    answers_with(service, 1)
+    with StandIn() as older:
+        missing = {
+            "code": "PGRST202",
+            "message": "Could not find the function",
+            "details": None,
+            "hint": None,
+        }
+        older.replies(Reply(status=404, json=missing))
+        database = opened(Database(older.url, "anon", 5))
+        assert ask(database, remote.embedder, people.ann) == vector(1)
+        assert len(older.requests) == 1
+    assert logged(caplog) == ["a query's embedding could not be recalled (SQL PGRST202)"]
+
+
+def ask(database: Database, embedder: Embedder, actor: Actor) -> list[float]:
+    return embed_query(database, embedder, actor.principal, QUESTION, HOUR)
+
+
+def test_a_database_that_hangs_is_not_waited_for(
+    service: StandIn,
+    people: People,
+    remote: Pipeline,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):
+    monkeypatch.setattr(query_embedding_cache, "PATIENCE_SECONDS", 0.1)
+    answers_with(service, 1)
+    with StandIn() as hanging, within(5):
+        hanging.replies(Reply(delay=30))
+        database = opened(Database(hanging.url, "anon", 60))
+        assert ask(database, remote.embedder, people.ann) == vector(1)
+    assert logged(caplog) == ["a query's embedding could not be recalled (ReadTimeout)"]
+
+
+def test_a_recalled_vector_is_checked_like_a_fresh_one(
+    subtests: pytest.Subtests,
+    service: StandIn,
+    people: People,
+    remote: Pipeline,
+    caplog: pytest.LogCaptureFixture,
+):
+    """Whatever stands before the database may answer anything."""
+    cases: list[object] = [
+        [1.0],
+        vector(1)[:-1],
+        [*vector(1), 0.0],
+        [0.0] * 1536,
+        [*vector(1)[:-1], None],
+        [*vector(1)[:-1], "1"],
+        [*vector(1)[:-1], float("nan")],
+        str(vector(1)),
+        {"embedding": vector(1)},
+        {},
+        [],
+        0,
+        True,
+        "",
+    ]
+    answers_with(service, 2)
+    for junk in cases:
+        caplog.clear()
+        with subtests.test(junk=str(junk)[:20]), StandIn() as odd:
+            odd.replies(Reply(json=junk))
+            database = opened(Database(odd.url, "anon", 5))
+            assert ask(database, remote.embedder, people.ann) == vector(2)
+            (line,) = logged(caplog)
+            assert line.startswith("a query's embedding could not be recalled (")
+
+
+def test_hashes_keep_user_model_and_text_apart(service: StandIn, made: Made, people: People, world: World):
+    """Nothing that is moved from one to the other makes the same question."""
+    answers_with(service, 1)
+    questions = [("m", 'n", "t'), ('m", "n', "t"), ("m\x00n", "t"), ("m", "n\x00t"), ("mn", "t"), ("m", "nt")]
+    for model, text in questions:
+        embedded(made(rag_embedding_model=model), people.ann, text)
+    assert remembered(world, people.ann) == len(questions)

@@ -1,0 +1,188 @@
+"""Reranking: what it makes of any reranker's scores, and which reranker the settings select."""
+
+import logging
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from shared.errors import ConfigurationError, RerankFailed
+from shared.models.embeddings import local_model
+from shared.models.hosted_rerankers import APIS, HostedReranker
+from shared.models.local_reranker import LocalReranker
+from shared.models.reranking import Reranker, described, rerank, reranker_for
+from tests.shared.examples import match, opened, settings
+
+HOSTED = sorted(APIS)
+
+
+class Table:
+    """A reranker that knows the answer: the relevance of each passage by its text."""
+
+    model = "table"
+
+    def __init__(self, **relevance: float) -> None:
+        self._relevance = relevance
+        self.asked: list[tuple[str, list[str]]] = []
+
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        self.asked.append((query, list(passages)))
+        return [self._relevance[passage.splitlines()[-1]] for passage in passages]
+
+
+class Broken:
+    model = "broken"
+
+    def __init__(self, *scores: float) -> None:
+        self._scores = list(scores)
+
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        if not self._scores:
+            raise RerankFailed(because="HTTP 503")
+        return self._scores
+
+
+FOUND = tuple(match(text, document=text, similarity=0.9 - place / 10) for place, text in enumerate("abcd"))
+
+
+def test_matches_come_back_by_relevance_and_carry_it_as_their_score():
+    done = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", FOUND)
+    assert [found.text for found in done.matches] == ["b", "d", "a", "c"]
+    assert [found.score for found in done.matches] == [0.9, 0.5, 0.2, 0.1]
+    assert (done.model, done.failed) == ("table", False)
+
+
+def test_similarity_and_everything_else_of_a_match_stay():
+    done = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", FOUND)
+    assert {found.text: found.similarity for found in done.matches} == {
+        found.text: found.similarity for found in FOUND
+    }
+    assert {found.chunk_id for found in done.matches} == {found.chunk_id for found in FOUND}
+
+
+def test_matches_of_equal_relevance_stay_in_order():
+    done = rerank(Table(a=0.5, b=0.5, c=0.7, d=0.5), "a question", FOUND)
+    assert [found.text for found in done.matches] == ["c", "a", "b", "d"]
+
+
+def test_the_reranker_reads_the_question_and_each_passage_with_its_title():
+    reranker = Table(text=0.5)
+    rerank(reranker, "a question", [match("text", title="The title")])
+    assert reranker.asked == [("a question", ["The title\ntext"])]
+
+
+def test_scores_stay_within_0_and_1_and_what_lies_beyond_is_still_in_order():
+    done = rerank(Table(a=-3.0, b=-1.0, c=2.0, d=7.0), "a question", FOUND)
+    assert [found.text for found in done.matches] == ["d", "c", "b", "a"]
+    assert [found.score for found in done.matches] == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_no_matches_ask_nobody():
+    reranker = Table()
+    done = rerank(reranker, "a question", ())
+    assert (done.matches, done.model, done.failed) == ((), "table", False)
+    assert reranker.asked == []
+
+
+@pytest.mark.parametrize(
+    "reranker",
+    [Broken(), Broken(0.1, 0.2, 0.3), Broken(0.1, 0.2, 0.3, math.nan), Broken(0.1, 0.2, 0.3, math.inf)],
+    ids=["fails", "too few", "nan", "infinite"],
+)
+def test_a_reranker_that_fails_leaves_the_order_and_says_so(
+    reranker: Reranker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(logging.getLogger("rag"), "propagate", True)
+    done = rerank(reranker, "a question", FOUND)
+    assert done.matches == FOUND
+    assert (done.model, done.failed) == (None, True)
+    assert "reranking failed" in caplog.text
+    assert "a question" not in caplog.text
+
+
+def chosen(**fields: Any) -> Reranker | None:
+    return opened(reranker_for(settings(**fields)))
+
+
+def refusal(**fields: Any) -> str:
+    with pytest.raises(ConfigurationError) as raised:
+        chosen(**fields)
+    return str(raised.value)
+
+
+def test_the_local_model_reranks_unless_another_is_chosen():
+    reranker = chosen()
+    assert isinstance(reranker, LocalReranker)
+    assert reranker.model == "all-MiniLM-L6-v2-late-interaction"
+
+
+def test_a_provider_with_a_key_reranks_with_its_default_model_or_the_one_that_is_set(
+    subtests: pytest.Subtests,
+):
+    for provider in HOSTED:
+        with subtests.test(provider=provider):
+            reranker = chosen(rerank_provider=provider, rerank_api_key="key-7f3x")
+            assert isinstance(reranker, HostedReranker)
+            assert reranker.model == APIS[provider].model
+            another = chosen(rerank_provider=provider, rerank_api_key="key-7f3x", rerank_model="another")
+            assert another is not None
+            assert another.model == "another"
+
+
+def test_a_provider_without_a_key_is_refused_whether_or_not_reranking_is_the_default(
+    subtests: pytest.Subtests,
+):
+    for provider in HOSTED:
+        with subtests.test(provider=provider):
+            for enabled in (True, False):
+                message = refusal(rerank_provider=provider, rerank_enabled=enabled)
+                assert message.startswith("RERANK_API_KEY: not set")
+
+
+def test_what_a_reranker_on_this_machine_has_no_use_for_is_refused(subtests: pytest.Subtests):
+    for provider in ("local", "flashrank"):
+        for name in ("rerank_api_key", "rerank_url"):
+            with subtests.test(provider=provider, name=name):
+                value = "https://rerank.example/7f3x"
+                message = refusal(**{"rerank_provider": provider, name: value})
+                assert message.startswith(f"{name.upper()}: set, but RERANK_PROVIDER is {provider}")
+                assert "7f3x" not in message
+
+
+def test_a_key_without_a_provider_is_refused_since_it_would_not_be_used():
+    assert refusal(rerank_api_key="key-7f3x").startswith("RERANK_API_KEY: set, but RERANK_PROVIDER is local")
+
+
+def test_the_local_reranker_has_one_model():
+    assert chosen(rerank_model="all-MiniLM-L6-v2-late-interaction") is not None
+    assert refusal(rerank_model="rerank-english-v3.0").startswith("RERANK_MODEL: RERANK_PROVIDER is local")
+
+
+@pytest.fixture
+def no_local_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the Lambda zip: Python is told that what the model needs cannot be imported."""
+    # Not the cached one: other tests have loaded it.
+    monkeypatch.setattr("shared.models.reranking.local_model", local_model.__wrapped__)
+    monkeypatch.setitem(sys.modules, "shared.models.minilm", None)
+
+
+@pytest.mark.usefixtures("no_local_model")
+def test_where_the_local_model_is_not_installed_there_is_no_reranker_unless_it_was_asked_for():
+    assert chosen() is None
+    assert refusal(rerank_provider="local").startswith("RERANK_PROVIDER: local, but")
+    assert refusal(rerank_enabled=True).startswith("RERANK_PROVIDER: local, but")
+    assert described(settings()) == {"provider": None, "model": None, "source": None}
+    assert chosen(rerank_provider="cohere", rerank_api_key="key") is not None
+
+
+def test_what_health_says_of_a_provider_needs_no_key_and_names_the_host_alone():
+    said = described(settings(rerank_provider="voyage", rerank_url="https://proxy.example/team-7f3x/rerank"))
+    assert said == {"provider": "voyage", "model": "rerank-2.5", "source": "proxy.example"}
+    assert described(settings())["source"] == "local"
+
+
+def test_a_key_shows_in_no_text_of_a_reranker():
+    reranker = chosen(rerank_provider="cohere", rerank_api_key="key-7f3x")
+    assert "7f3x" not in f"{reranker!r} {reranker}"

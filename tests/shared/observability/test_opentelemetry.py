@@ -1,0 +1,332 @@
+"""A request as spans, to a real HTTP collector: the right ones, children of the caller's; nothing of it
+without a collector, and nothing worse with one that is down."""
+
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from functions import api_keys, rag_answer, rag_search
+from local.stack import Stack
+from local.tools import ROOT
+from shared.api.app import lambda_handler
+from shared.api.dependencies import pipeline_of_process
+from shared.ingestion.ingest import NewDocument, ingest
+from shared.pipeline import Pipeline
+from tests.conftest import People
+from tests.shared.serving import started
+from tests.stand_in import Reply, StandIn
+
+STEPS = ["authenticate", "limit", "embed", "match", "judge", "generate"]
+TRACE_ID, PARENT_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+TRACEPARENT = f"00-{TRACE_ID}-{PARENT_ID}-01"
+QUESTION = {"query_text": "What is the code of the vault door, ZEBRAFISH?"}
+
+
+def collector(stand_in: StandIn, *replies: Reply) -> dict[str, str]:
+    """The setting that sends spans there."""
+    stand_in.replies(*(replies or [Reply(headers={"Content-Type": "application/x-protobuf"}, body=b"")]))
+    return {"OTEL_EXPORTER_OTLP_ENDPOINT": stand_in.url}
+
+
+def spans_of(stand_in: StandIn) -> list[Span]:
+    found = []
+    for request in stand_in.requests:
+        assert (request.method, request.path) == ("POST", "/v1/traces")
+        assert request.headers["content-type"] == "application/x-protobuf"
+        for resource in ExportTraceServiceRequest.FromString(request.body).resource_spans:
+            assert values(resource.resource)["service.name"] == "rag"
+            found += [span for scope in resource.scope_spans for span in scope.spans]
+    return found
+
+
+def values(holder: Any) -> dict[str, Any]:
+    """Attributes by name."""
+    return {item.key: getattr(item.value, str(item.value.WhichOneof("value"))) for item in holder.attributes}
+
+
+def request_and_steps(spans: list[Span]) -> tuple[Span, list[Span]]:
+    (request,) = [span for span in spans if span.kind == Span.SPAN_KIND_SERVER]
+    return request, sorted((span for span in spans if span is not request), key=by_start)
+
+
+def by_start(span: Span) -> int:
+    return span.start_time_unix_nano
+
+
+@pytest.fixture
+def document(core: Pipeline, people: People) -> str:
+    assert people.ann.org
+    new = NewDocument(people.ann.org.id, "The vault door", "The code of the vault door is QUARTZ-5521.")
+    return ingest(core.database, core.embedder, people.ann.principal, new).document_id
+
+
+def test_an_answer_is_one_server_span_and_a_child_for_each_step_under_the_callers_trace(
+    people: People, document: str, monkeypatch: pytest.MonkeyPatch
+):
+    with StandIn() as stand_in:
+        settings = collector(stand_in)
+        with started(rag_answer.app, people.ann.stack, monkeypatch, **settings) as client:
+            headers = {**people.ann.headers(), "traceparent": TRACEPARENT, "X-Request-Id": "the-request"}
+            assert client.post("/api/rag/answer", json=QUESTION, headers=headers).status_code == 200
+        spans = spans_of(stand_in)
+    request, steps = request_and_steps(spans)
+    assert request.name == "POST /api/rag/answer"
+    assert (request.trace_id.hex(), request.parent_span_id.hex()) == (TRACE_ID, PARENT_ID)
+    assert values(request) == {
+        "faas.name": "rag-answer",
+        "http.request.method": "POST",
+        "http.route": "/api/rag/answer",
+        "http.response.status_code": 200,
+        "rag.request_id": "the-request",
+    }
+    assert request.status.code == Status.STATUS_CODE_UNSET
+    assert [step.name for step in steps] == STEPS
+    for step in steps:
+        assert (step.trace_id, step.parent_span_id) == (request.trace_id, request.span_id)
+        assert by_start(request) <= by_start(step) <= step.end_time_unix_nano <= request.end_time_unix_nano
+    assert abs(time.time() - by_start(request) / 1e9) < 60
+
+
+def test_without_a_trace_of_the_callers_each_request_begins_its_own(
+    subtests: pytest.Subtests, people: People, monkeypatch: pytest.MonkeyPatch
+):
+    headers: dict[str, dict[str, str]] = {"none": {}}
+    for value in ("", "garbage", "00-0-0-01", TRACEPARENT.upper() + "x"):
+        headers[value or "empty"] = {"traceparent": value}
+    with StandIn() as stand_in:
+        with started(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
+            for case, given in headers.items():
+                for _ in range(2):
+                    sent = {**people.ann.headers(), **given, "X-Request-Id": case}
+                    assert client.post("/api/rag/search", json=QUESTION, headers=sent).status_code == 200
+        spans = spans_of(stand_in)
+    servers = [span for span in spans if span.kind == Span.SPAN_KIND_SERVER]
+    assert len({span.trace_id for span in servers}) == 2 * len(headers)
+    for case in headers:
+        with subtests.test(traceparent=case):
+            own = [span for span in servers if values(span)["rag.request_id"] == case]
+            assert [span.parent_span_id for span in own] == [b"", b""]
+            for server in own:
+                names = [span.name for span in spans if span.parent_span_id == server.span_id]
+                assert sorted(names) == sorted(STEPS[:4])
+
+
+def test_no_caller_hides_their_requests_by_a_trace_that_is_not_sampled(
+    people: People, monkeypatch: pytest.MonkeyPatch
+):
+    with StandIn() as stand_in:
+        with started(rag_search.app, people.ann.stack, monkeypatch, **collector(stand_in)) as client:
+            headers = {**people.ann.headers(), "traceparent": TRACEPARENT[:-1] + "0"}
+            assert client.post("/api/rag/search", json=QUESTION, headers=headers).status_code == 200
+        assert len(spans_of(stand_in)) == 5  # the request and its four steps
+
+
+def test_the_route_is_the_template_and_no_token_and_no_text_is_sent(
+    people: People, document: str, monkeypatch: pytest.MonkeyPatch
+):
+    with StandIn() as stand_in:
+        settings = collector(stand_in)
+        with started(api_keys.app, people.ann.stack, monkeypatch, **settings) as client:
+            key = client.post(
+                "/api/keys", json={"name": "ZEBRAFISH", "scopes": ["chat:read"]}, headers=people.ann.headers()
+            ).json()
+            client.delete(f"/api/keys/{key['id']}?x=ZEBRAFISH", headers=people.ann.headers())
+            client.get("/api/keys", headers={"Authorization": f"Bearer {key['key']}"})
+            client.get("/ZEBRAFISH", headers=people.ann.headers())
+        with started(rag_answer.app, people.ann.stack, monkeypatch, **settings) as client:
+            client.post("/api/rag/answer", json=QUESTION, headers=people.ann.headers())
+        spans, sent = spans_of(stand_in), b"".join(request.body for request in stand_in.requests)
+    names = {span.name for span in spans if span.kind == Span.SPAN_KIND_SERVER}
+    assert names == {
+        "POST /api/keys", "DELETE /api/keys/{key_id}", "GET /api/keys", "GET no route",
+        "POST /api/rag/answer",
+    }  # fmt: skip
+    for hidden in (key["key"], key["id"], people.ann.id, "ZEBRAFISH", "QUARTZ", "eyJ", "mn_live"):
+        assert hidden.encode() not in sent
+
+
+@pytest.mark.parametrize(
+    ("settings", "headers", "status", "code"),
+    [
+        ({}, {"Authorization": "Bearer a.b.c"}, 401, Status.STATUS_CODE_UNSET),
+        ({"SUPABASE_ANON_KEY": "wrong"}, {}, 500, Status.STATUS_CODE_ERROR),
+    ],
+)
+def test_a_refusal_is_no_error_of_ours_and_a_fault_is(
+    people: People,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    headers: dict[str, str],
+    status: int,
+    code: int,
+):
+    with StandIn() as stand_in:
+        settings = {**settings, **collector(stand_in)}
+        with started(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
+            given = {**people.ann.headers(), **headers}
+            answer = client.post("/api/rag/search", json=QUESTION, headers=given)
+        request, _ = request_and_steps(spans_of(stand_in))
+    assert answer.status_code == values(request)["http.response.status_code"] == status
+    assert request.status.code == code
+
+
+# -- without a collector ------------------------------------------------------------------------------
+
+IMPORTED = """
+import json, sys
+from fastapi.testclient import TestClient
+from functions import api_keys, health, metrics, rag_answer, rag_search
+with TestClient(rag_search.app) as client:
+    status = client.post("/api/rag/search", json={"query_text": "x"}).status_code
+heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.proto")
+print(json.dumps([status, [name for name in sys.modules if name.startswith(heavy)]]))
+"""
+
+
+@pytest.mark.parametrize("configured", [False, True])
+def test_nothing_that_sends_spans_is_imported_unless_there_is_a_collector(stack: Stack, configured: bool):
+    """FastAPI imports OpenTelemetry's own interface where it is installed; what is slow is the rest."""
+    with StandIn() as stand_in:
+        settings = collector(stand_in) if configured else {}
+        done = subprocess.run(
+            [sys.executable, "-c", IMPORTED],
+            env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
+            capture_output=True, text=True, check=True, cwd=ROOT,
+        )  # fmt: skip
+    status, modules = json.loads(done.stdout)
+    assert status == 401
+    assert bool(modules) is configured
+
+
+FAULTY = """
+import sys
+from fastapi.testclient import TestClient
+from functions import rag_search
+from shared.api.dependencies import pipeline
+
+def broken():
+    raise RuntimeError("QUARTZ-5521, as a document says")
+
+with TestClient(rag_search.app, raise_server_exceptions=False) as client:
+    rag_search.app.dependency_overrides[pipeline] = broken
+    answer = client.post("/api/rag/search?q=ZEBRAFISH", json={"query_text": "x"})
+print(answer.status_code)
+"""
+
+
+# FastAPI has telemetry of its own, on unless it is told otherwise: with this variable, or a provider
+# that somebody else in the process sets, it sends metrics, and spans with the path and the query as written.
+def test_no_variable_makes_a_library_send_more_than_we_do(stack: Stack):
+    with StandIn() as stand_in:
+        settings = {**collector(stand_in), "FASTAPI_OTEL_AUTO_CONFIGURE": "true"}
+        done = subprocess.run(
+            [sys.executable, "-c", FAULTY],
+            env={"PYTHONPATH": str(ROOT), **stack.function_environment(), **settings},
+            capture_output=True, text=True, check=True, cwd=ROOT,
+        )  # fmt: skip
+        sent = b"".join(request.body for request in stand_in.requests)
+    assert done.stdout.strip() == "500"
+    assert {request.path for request in stand_in.requests} == {"/v1/traces"}
+    request, steps = request_and_steps(spans_of(stand_in))
+    assert (request.name, steps) == ("POST /api/rag/search", [])
+    for hidden in (b"QUARTZ-5521", b"ZEBRAFISH"):
+        assert hidden not in sent
+
+
+# -- a collector that is down or slow -----------------------------------------------------------------
+
+
+def times(client: Any, headers: dict[str, str], number: int = 5) -> list[float]:
+    """How long each of so many requests took, all of them answered."""
+    spent = []
+    for _ in range(number):
+        started_at = time.monotonic()
+        answer = client.post("/api/rag/search", json=QUESTION, headers=headers)
+        spent.append(time.monotonic() - started_at)
+        assert answer.status_code == 200
+        assert set(answer.json()) >= {"results", "total_found"}
+    return spent
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    ["down", "slow", "refusing", "failing", "dropping"],
+)
+def test_a_collector_in_trouble_changes_no_response_and_delays_none(
+    people: People, document: str, monkeypatch: pytest.MonkeyPatch, trouble: str
+):
+    replies = {
+        "slow": Reply(delay=30),
+        "refusing": Reply(status=403),
+        "failing": Reply(status=503, headers={"Retry-After": "60"}),
+        "dropping": Reply(drop=True),
+    }
+    # What ended is sent ten times a second, so that the sending meets the requests.
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+    with StandIn() as stand_in:
+        settings = collector(stand_in, replies.get(trouble, Reply()))
+        if trouble == "down":
+            settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+        began = time.monotonic()
+        with started(rag_search.app, people.ann.stack, monkeypatch, **settings) as client:
+            times(client, people.ann.headers(), 1)
+            time.sleep(0.3)
+            assert max(times(client, people.ann.headers())) < 2
+        # The end of the process waits for the last try, and not for the collector.
+        assert time.monotonic() - began < 20
+
+
+EVENT = {
+    "version": "2.0",
+    "routeKey": "$default",
+    "rawPath": "/health",
+    "rawQueryString": "",
+    "headers": {"host": "example.com"},
+    "requestContext": {
+        "http": {"method": "GET", "path": "/health", "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1"},
+        "stage": "$default",
+    },
+    "isBase64Encoded": False,
+}
+
+
+def test_on_lambda_spans_are_sent_before_the_process_freezes(stack: Stack, monkeypatch: pytest.MonkeyPatch):
+    with StandIn() as stand_in:
+        assert handled(stack, monkeypatch, collector(stand_in)) < 2
+        request, _ = request_and_steps(spans_of(stand_in))
+    assert request.name == "GET /health"
+
+
+# The batch processor's force_flush ignores its time-out, and waits as long as the exporter does.
+def test_on_lambda_a_slow_collector_delays_a_response_by_two_seconds_at_most(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+):
+    with StandIn() as stand_in:
+        assert handled(stack, monkeypatch, collector(stand_in, Reply(delay=30))) < 3
+
+
+def handled(stack: Stack, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> float:
+    """How long the Lambda handler takes for a request, spans and all."""
+    from functions import health
+    from shared.observability import opentelemetry
+
+    for name, value in {**stack.function_environment(), **settings}.items():
+        monkeypatch.setenv(name, value)
+    pipeline_of_process.cache_clear()
+    core = pipeline_of_process()
+    try:
+        began = time.monotonic()
+        answer = lambda_handler(health.app)(EVENT, None)
+        spent = time.monotonic() - began
+    finally:
+        core.close()
+        opentelemetry.start(None)
+        pipeline_of_process.cache_clear()
+    assert answer["statusCode"] == 200
+    return spent

@@ -1,0 +1,93 @@
+"""A request's story: steps from wherever they run, each request's own, summed by name."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
+import pytest
+
+from shared.observability.tracing import Step, Trace, current, step
+
+
+@pytest.fixture
+def trace():
+    trace = Trace("a request", "a function", "GET")
+    token = current.set(trace)
+    yield trace
+    current.reset(token)
+
+
+def test_a_step_has_the_time_of_what_happens_inside(trace: Trace):
+    with step("match"):
+        time.sleep(0.02)
+    (only,) = trace.steps
+    assert only.name == "match"
+    assert trace.started <= only.started < only.ended <= time.time_ns()
+    assert 20 <= only.milliseconds < 2000
+    assert trace.milliseconds() == {"match": round(only.milliseconds, 1)}
+
+
+def test_a_step_that_raises_is_timed_and_lets_it_out(trace: Trace):
+    with pytest.raises(KeyError), step("limit"):
+        raise KeyError
+    assert [only.name for only in trace.steps] == ["limit"]
+
+
+def test_outside_of_a_request_a_step_only_happens():
+    done = []
+    with step("embed"):
+        done.append(current.get())
+    assert done == [None]
+
+
+def test_steps_of_one_name_add_up_in_the_order_of_their_first_beginning():
+    trace = Trace("a request", "a function", "GET")
+    million = 1_000_000
+    trace.steps += [
+        Step("match", 20 * million, 25 * million),
+        Step("embed", 10 * million, 12 * million),
+        Step("embed", 30 * million, 33 * million),
+    ]
+    assert trace.milliseconds() == {"embed": 5.0, "match": 5.0}
+    assert list(trace.milliseconds()) == ["embed", "match"]
+
+
+def test_steps_inside_steps_and_in_threads_of_the_request_are_its_own(trace: Trace):
+    def work() -> None:
+        with step("inner"):
+            pass
+
+    with step("outer"):
+        work()
+        thread = threading.Thread(target=copy_context().run, args=(work,))
+        thread.start()
+        thread.join()
+    assert [only.name for only in trace.steps] == ["inner", "inner", "outer"]
+
+
+def test_requests_at_once_do_not_mix_their_steps():
+    barrier = threading.Barrier(8)
+
+    def request(number: int) -> list[str]:
+        trace = Trace(str(number), "a function", "GET")
+        token = current.set(trace)
+        try:
+            for _ in range(50):
+                barrier.wait()
+                with step(f"step of {number}"):
+                    barrier.wait()
+        finally:
+            current.reset(token)
+        return [only.name for only in trace.steps]
+
+    with ThreadPoolExecutor(8) as pool:
+        stories = list(pool.map(request, range(8)))
+    assert stories == [[f"step of {number}"] * 50 for number in range(8)]
+
+
+def test_the_end_says_how_it_ended(trace: Trace):
+    assert (trace.route, trace.status, trace.ended) == (None, 0, 0)
+    trace.end("/api/keys/{key_id}", 204)
+    assert (trace.route, trace.status) == ("/api/keys/{key_id}", 204)
+    assert trace.started <= trace.ended <= time.time_ns()

@@ -1,0 +1,312 @@
+"""Times that questions speak of, asked by anybody on Wednesday, 15 April 2026, half past two p.m.
+
+Cases read: the question, the expression in it, after and before (both inclusive; - is open, bare dates are
+whole days)."""
+
+from datetime import UTC, datetime, time, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from shared.retrieval.query.dates.extract import time_range
+
+NOW = datetime(2026, 4, 15, 14, 30, tzinfo=UTC)
+
+SAID = """
+incidents today | today | 2026-04-15 | 2026-04-15
+yesterday's standup | yesterday's | 2026-04-14 | 2026-04-14
+the day before yesterday | the day before yesterday | 2026-04-13 | 2026-04-13
+who deployed this morning? | this morning | 2026-04-15 | 2026-04-15T11:59:59.999999
+what broke last night | last night | 2026-04-14T18:00 | 2026-04-15T05:59:59.999999
+yesterday evening's calls | yesterday evening's | 2026-04-14T18:00 | 2026-04-14
+what happened last week | last week | 2026-04-06 | 2026-04-12
+Last Week in review | Last Week | 2026-04-06 | 2026-04-12
+last week's incidents | last week's | 2026-04-06 | 2026-04-12
+incidents of the previous month | of the previous month | 2026-03-01 | 2026-03-31
+incidents this month? | this month | 2026-04-01 | 2026-04-30
+this quarter | this quarter | 2026-04-01 | 2026-06-30
+last quarter's numbers | last quarter's | 2026-01-01 | 2026-03-31
+during the last year | during the last year | 2025-01-01 | 2025-12-31
+in the past month | in the past month | 2026-03-15 | 2026-04-15
+last weekend | last weekend | 2026-04-11 | 2026-04-12
+over the last 7 days | over the last 7 days | 2026-04-08 | 2026-04-15
+past couple of weeks | past couple of weeks | 2026-04-01 | 2026-04-15
+in the last three months | in the last three months | 2026-01-15 | 2026-04-15
+errors in the last 24h | in the last 24h | 2026-04-14T14:30 | 2026-04-15T14:30
+what broke 3 days ago | 3 days ago | 2026-04-12 | 2026-04-12
+two weeks ago | two weeks ago | 2026-03-30 | 2026-04-05
+a year ago | a year ago | 2025-01-01 | 2025-12-31
+since a year ago | since a year ago | 2025-04-15 | -
+more than a year ago | more than a year ago | - | 2025-04-14
+older than 6 months | older than 6 months | - | 2025-10-14
+newer than 2 weeks | newer than 2 weeks | 2026-04-01 | -
+changes since March | since March | 2026-03-01 | -
+since May | since May | 2025-05-01 | -
+since 2024 | since 2024 | 2024-01-01 | -
+since last Friday | since last Friday | 2026-04-10 | -
+ever since yesterday | ever since yesterday | 2026-04-14 | -
+from March onwards | from March onwards | 2026-03-01 | -
+since the beginning of the year | since the beginning of the year | 2026-01-01 | -
+before 3 March 2025 | before 3 March 2025 | - | 2025-03-02
+prior to Q3 | prior to Q3 | - | 2025-06-30
+until March 3, 2025 | until March 3, 2025 | - | 2025-03-03
+by the end of March | by the end of March | - | 2026-03-31
+after 2024-06-01 | after 2024-06-01 | 2024-06-02 | -
+after May but before August 2025 | after May but before August 2025 | 2025-06-01 | 2025-07-31
+in March | in March | 2026-03-01 | 2026-03-31
+in february | in february | 2026-02-01 | 2026-02-28
+in may | in may | 2025-05-01 | 2025-05-31
+in Sept 2025 | in Sept 2025 | 2025-09-01 | 2025-09-30
+March of last year | March of last year | 2025-03-01 | 2025-03-31
+last March | last March | 2026-03-01 | 2026-03-31
+documents from 2024 | from 2024 | 2024-01-01 | 2024-12-31
+affected in Q3? | in Q3 | 2025-07-01 | 2025-09-30
+Q1 goals | Q1 | 2026-01-01 | 2026-03-31
+Q3'25 | Q3'25 | 2025-07-01 | 2025-09-30
+2024-Q4 | 2024-Q4 | 2024-10-01 | 2024-12-31
+Q1-Q2 2025 | Q1-Q2 2025 | 2025-01-01 | 2025-06-30
+in H2 | in H2 | 2025-07-01 | 2025-12-31
+H2 2024 | H2 2024 | 2024-07-01 | 2024-12-31
+first quarter of 2024 | first quarter of 2024 | 2024-01-01 | 2024-03-31
+the second half of last year | the second half of last year | 2025-07-01 | 2025-12-31
+early 2024 | early 2024 | 2024-01-01 | 2024-05-01
+mid-March | mid-March | 2026-03-11 | 2026-03-20
+at the end of last year | at the end of last year | 2025-09-01 | 2025-12-31
+between January and March | between January and March | 2026-01-01 | 2026-03-31
+between November and February | between November and February | 2025-11-01 | 2026-02-28
+from Jan to Mar 2025 | from Jan to Mar 2025 | 2025-01-01 | 2025-03-31
+from November to March 2025 | from November to March 2025 | 2024-11-01 | 2025-03-31
+January to March 2025 | January to March 2025 | 2025-01-01 | 2025-03-31
+2025-01-01 to 2025-02-01 | 2025-01-01 to 2025-02-01 | 2025-01-01 | 2025-02-01
+from Monday to Wednesday | from Monday to Wednesday | 2026-04-13 | 2026-04-15
+between 2025 and 2023 | between 2025 and 2023 | 2023-01-01 | 2025-12-31
+decided on Monday | on Monday | 2026-04-13 | 2026-04-13
+on Wednesday | on Wednesday | 2026-04-15 | 2026-04-15
+last Wednesday | last Wednesday | 2026-04-08 | 2026-04-08
+Friday of last week | Friday of last week | 2026-04-10 | 2026-04-10
+minutes of 3 March 2025 | of 3 March 2025 | 2025-03-03 | 2025-03-03
+March 3rd, 2025 | March 3rd, 2025 | 2025-03-03 | 2025-03-03
+the 3rd of May | the 3rd of May | 2025-05-03 | 2025-05-03
+3-5 March 2025 | 3-5 March 2025 | 2025-03-03 | 2025-03-05
+on 29 February | on 29 February | 2024-02-29 | 2024-02-29
+the week of March 3 | the week of March 3 | 2026-03-02 | 2026-03-08
+since 14/03/2025 | since 14/03/2025 | 2025-03-14 | -
+since 3.3.2025 | since 3.3.2025 | 2025-03-03 | -
+logs of 2025-03-04T10:00Z | of 2025-03-04T10:00Z | 2025-03-04T10:00 | 2025-03-04T10:00:59.999999
+logs since 2025-03-04T10:00+02:00 | since 2025-03-04T10:00+02:00 | 2025-03-04T08:00 | -
+in 2025-03 | in 2025-03 | 2025-03-01 | 2025-03-31
+difference between Q4 and Q1 | between Q4 and Q1 | 2025-10-01 | 2026-03-31
+compare Q1 and Q2 2025 | Q1 and Q2 2025 | 2025-01-01 | 2025-06-30
+shipped in February and March | in February and March | 2026-02-01 | 2026-03-31
+in january, february and march 2025? | in january, february and march 2025 | 2025-01-01 | 2025-03-31
+last week compared to this week | last week compared to this week | 2026-04-06 | 2026-04-19
+from 2024-01-01 until now | from 2024-01-01 until now | 2024-01-01 | -
+in the year 2024 | in the year 2024 | 2024-01-01 | 2024-12-31
+during the month of May | during the month of May | 2025-05-01 | 2025-05-31
+error 2024-03-05T10:11:12.5Z | 2024-03-05T10:11:12.5Z | 2024-03-05T10:11:12.5 | 2024-03-05T10:11:13.499999
+year to date | year to date | 2026-01-01 | 2026-12-31
+not on 2025-02-30 but in Q2 2025 | in Q2 2025 | 2025-04-01 | 2025-06-30
+was ist letzte Woche passiert? | letzte Woche | 2026-04-06 | 2026-04-12
+was geschah im letzten Monat | im letzten Monat | 2026-03-01 | 2026-03-31
+Vorfälle dieses Jahr | dieses Jahr | 2026-01-01 | 2026-12-31
+Vorfälle seit März | seit März | 2026-03-01 | -
+vor drei Tagen | vor drei Tagen | 2026-04-12 | 2026-04-12
+vor dem 3. März 2025 | vor dem 3. März 2025 | - | 2025-03-02
+zwischen Januar und März | zwischen Januar und März | 2026-01-01 | 2026-03-31
+von Januar bis März 2025 | von Januar bis März 2025 | 2025-01-01 | 2025-03-31
+in den letzten 3 Monaten | in den letzten 3 Monaten | 2026-01-15 | 2026-04-15
+gestern | gestern | 2026-04-14 | 2026-04-14
+pannes de la semaine dernière | de la semaine dernière | 2026-04-06 | 2026-04-12
+depuis mars | depuis mars | 2026-03-01 | -
+depuis le 3 mars 2025 | depuis le 3 mars 2025 | 2025-03-03 | -
+il y a deux semaines | il y a deux semaines | 2026-03-30 | 2026-04-05
+les 3 derniers mois | les 3 derniers mois | 2026-01-15 | 2026-04-15
+entre janvier et mars 2025 | entre janvier et mars 2025 | 2025-01-01 | 2025-03-31
+depuis le T3 2024 | depuis le T3 2024 | 2024-07-01 | -
+qué pasó la semana pasada | la semana pasada | 2026-04-06 | 2026-04-12
+desde marzo | desde marzo | 2026-03-01 | -
+el 3 de marzo de 2025 | el 3 de marzo de 2025 | 2025-03-03 | 2025-03-03
+hace tres días | hace tres días | 2026-04-12 | 2026-04-12
+los últimos 7 días | los últimos 7 días | 2026-04-08 | 2026-04-15
+"""
+SILENT = (
+    "", "may I use this", "what comes in may be wrong", "users may march on", "the march of progress",
+    "due by Friday", "changed since the May release",
+    "march 3 times",
+    "may 5 people join", "the second attempt", "last second change", "second half of the function",
+    "last time we met",
+    "what does the last commit do", "the week day parser", "this week day parser", "last week of the trial",
+    "INC-2024-7", "CVE-2024-1234", "version 2024.1.3", "release v2024", "port 2024", "the 2024 roadmap",
+    "2024",
+    "in 2024 lines of code", "after 2000 ms", "since 2000 users", "since version 2", "since the 90s", "Q345",
+    "Q3.1",
+    "FQ3", "in h1 tags", "respond within 2 days", "retry in 3 days", "tomorrow", "next week", "last_week",
+    "lastWeek",
+    "on Monday.com", "sun and mon", "hex to dec in dec", "between 5 and 10 items", "on 2025-02-30",
+    "03/04/2025",
+    "between 2025-03-04 and friends", "hier ist der Fehler", "vor dem Start", "ab version 2",
+    "mars rover", "en 5 minutos", "mayo sauce recipe", "seit wann gibt es das", "de la page",
+    "last 9999 years",
+    "seit 2000 ms",
+)  # fmt: skip
+
+
+# Times that are not the documents'.
+DOUBTED = """
+from 2000 to 3000 users
+from 2000 to 2010 miles
+after 2000 miles
+what is the maximum in 2048 mode
+in H2 database
+Q4 of the FAQ
+Q1 question in the survey
+certificate expires in March
+when is payday in June
+what are the holidays in December
+are we open on Sunday?
+are we closed on Friday
+can I take off on Friday
+what is due in March
+the release planned for the 3rd of March
+by 2026, what do we want to have
+holidays in 2026
+Q2 2026 roadmap
+Q2 roadmap
+until the end of 2026
+since 2027
+between Q1 and Q4 2026
+between February and May
+incidents in april
+message from May Chen
+in Jan's email
+messages from June
+we moved in 2019, what is our address
+employees hired before 2020 get which pension
+pension of employees hired before 2020
+fiscal year 2024
+Q3 of fiscal 2025
+tax year 2024
+this weekend
+tonight
+Feiertage im Dezember
+im Jahr 2026
+"""
+MEANT = """
+Can you show me incidents in March? | in March
+which tickets were closed in March | in March
+what was planned in March | in March
+is anything broken since March | since March
+is there a message from last Friday | from last Friday
+what is the status of last week's outage | of last week's
+open tickets in March | in March
+who is affected in Q3? | in Q3
+documents from 2024 about billing | from 2024
+from 2023 to 2024, who led sales | from 2023 to 2024
+between 1 April 2026 and today | between 1 April 2026 and today
+what broke on Wednesday | on Wednesday
+incidents last week, what is their root cause | last week
+minutes from March about May Chen | from March
+what are the holidays in December and what broke last week | last week
+"""
+
+
+def moment(said: str, ends: bool) -> datetime | None:
+    if said == "-":
+        return None
+    found = datetime.fromisoformat(said).replace(tzinfo=UTC)
+    return datetime.combine(found, time.max, UTC) if ends and len(said) == len("2025-01-01") else found
+
+
+def test_what_anybody_says_of_time_is_understood(subtests: pytest.Subtests):
+    for case in SAID.strip().splitlines():
+        with subtests.test(case=case):
+            question, said, after, before = (part.strip() for part in case.split("|"))
+            found = time_range(question, NOW)
+            assert found is not None
+            assert (found.said, found.after, found.before) == (
+                said,
+                moment(after, False),
+                moment(before, True),
+            )
+            assert question[found.start : found.end] == said
+
+
+def test_what_only_looks_like_a_time_is_none(subtests: pytest.Subtests):
+    for question in SILENT:
+        with subtests.test(question=question):
+            assert time_range(question, NOW) is None
+
+
+def test_a_time_that_may_not_be_the_documents_is_none(subtests: pytest.Subtests):
+    for question in DOUBTED.strip().splitlines():
+        with subtests.test(question=question):
+            assert time_range(question, NOW) is None
+
+
+def test_beside_words_that_raise_doubts_a_time_may_be_sure(subtests: pytest.Subtests):
+    for case in MEANT.strip().splitlines():
+        with subtests.test(case=case):
+            question, said = (part.strip() for part in case.split("|"))
+            found = time_range(question, NOW)
+            assert found
+            assert found.said == said
+
+
+def test_the_first_of_two_times_counts():
+    found = time_range("who deployed yesterday what broke in March?", NOW)
+    assert found
+    assert found.said == "yesterday"
+
+
+def test_the_clock_may_stand_in_another_zone():
+    # Half past midnight of the 15th in Berlin is the 14th in UTC.
+    berlin = datetime(2026, 4, 15, 0, 30, tzinfo=timezone(timedelta(hours=2)))
+    found = time_range("today", berlin)
+    assert found
+    assert found.after == datetime(2026, 4, 14, tzinfo=UTC)
+
+
+EDGES = [
+    (datetime(2026, 1, 1, tzinfo=UTC), "in December", datetime(2025, 12, 1, tzinfo=UTC)),
+    (datetime(2026, 1, 1, tzinfo=UTC), "last month", datetime(2025, 12, 1, tzinfo=UTC)),
+    (datetime(2026, 1, 1, tzinfo=UTC), "last quarter", datetime(2025, 10, 1, tzinfo=UTC)),
+    (datetime(2026, 3, 31, tzinfo=UTC), "the past month", datetime(2026, 2, 28, tzinfo=UTC)),
+    (datetime(2024, 3, 31, tzinfo=UTC), "the past month", datetime(2024, 2, 29, tzinfo=UTC)),
+    (datetime(2026, 4, 13, tzinfo=UTC), "last week", datetime(2026, 4, 6, tzinfo=UTC)),
+    (datetime(2026, 4, 19, 23, 59, tzinfo=UTC), "last week", datetime(2026, 4, 6, tzinfo=UTC)),
+]
+
+
+def test_the_edges_of_the_calendar_are_where_they_belong(subtests: pytest.Subtests):
+    for now, question, after in EDGES:
+        with subtests.test(now=now, question=question):
+            found = time_range(question, now)
+            assert found
+            assert found.after == after
+
+
+WORDS = """
+since between and from to before until after by in the last past this early end of N days weeks ago month
+year Q3 H1 March may 3 2024 31 February 2025-03-04 30.2.2025 Friday week of - , ? seit letzten Monat März
+depuis desde marzo de vor drei Tagen 9999 older than first half quarter on
+"""
+
+
+@given(
+    some.one_of(
+        some.text(max_size=200), some.lists(some.sampled_from(WORDS.split()), max_size=12).map(" ".join)
+    ),
+    some.datetimes(timezones=some.just(UTC)),
+)
+def test_whatever_is_said_a_range_is_ordered_and_its_words_are_the_text_s(text: str, now: datetime):
+    found = time_range(text, now)
+    if found:
+        assert found.after or found.before
+        assert not found.after or not found.before or found.after <= found.before
+        assert 0 <= found.start < found.end <= len(text)
+        assert text[found.start : found.end] == found.said
+
+
+def test_a_text_without_end_is_not_read_to_its_end():
+    assert time_range("x " * 10_000 + "last week", NOW) is None

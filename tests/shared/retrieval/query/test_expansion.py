@@ -1,0 +1,125 @@
+"""Anybody's questions, made fit for searching by the rules."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from shared.retrieval.query import MAX_LENGTH
+from shared.retrieval.query.abbreviations import ABBREVIATIONS
+from shared.retrieval.query.expansion import MOST, Expanded, expand
+
+FRAMED = [
+    ("Can you please tell me who owns billing?", "who owns billing?"),
+    ("hey team, could someone show me open bugs", "open bugs"),
+    ("I'm looking for the kettle's manual, please", "the kettle's manual"),
+    ("I am looking for kettles", "kettles"),
+    ("show me kettles", "kettles"),
+    ("Do you know where it is? Thanks!", "where it is?"),
+    ("i'd like to know about kettles", "kettles"),
+    ("  kettles \n and   pots ", "kettles and pots"),
+    ("Kannst du mir bitte sagen, wo der Kessel steht?", "wo der Kessel steht?"),
+    ("pouvez-vous me dire où il est", "où il est"),
+    ("por favor, muéstrame las teteras", "las teteras"),
+    ("please", "please"),
+    ("note of thanks", "note of thanks"),
+    ("a letter to say thank you", "a letter to say thank you"),
+    ("where is it, thanks a lot!", "where is it"),
+    ("wo ist der Kessel? Danke", "wo ist der Kessel?"),
+    ("the kettle please", "the kettle"),
+    ("please show me", "please show me"),
+    ("hello, world program", "hello, world program"),
+    ("find command", "find command"),
+    ("displease me", "displease me"),
+    ("please-retry header", "please-retry header"),
+    ("", ""),
+    (" ", ""),
+]
+OTHER_FORMS = [
+    ("who owns BillingService", ("billing service",)),
+    ("retry_count", ("retry count",)),
+    ("RAG_GATEWAY_URL", ("rag gateway url",)),
+    ("parseHTTPResponse", ("parse http response",)),
+    ("k8s cluster", ("kubernetes",)),
+    ("Kubernetes cluster", ("k8s",)),
+    ("the database", ("db",)),
+    ("auth in the DB", ("authentication", "database")),
+    ("open PRs", ("pull requests",)),
+    ("pull request", ("PR",)),
+    ("our SLA", ("service level agreement",)),
+    ("row level security", ("RLS",)),
+    ("row-level security", ("RLS",)),
+]
+NO_OTHER = (
+    "kettle", "iPhone", "GitHub", "MySQL", "INC-42", "db-main", "auth.users", "pre-auth", "/docs/readme",
+    "k8s kubernetes", "Mr Smith", "rag doll", "24 hr", "db@example.com", "db=main",
+    "BillingService billing service",
+    "v2", "__",
+)  # fmt: skip
+
+
+def test_what_is_only_polite_goes(subtests: pytest.Subtests):
+    for question, meaning in FRAMED:
+        with subtests.test(question=question):
+            assert expand(question).meaning == meaning
+
+
+def test_other_forms_are_looked_for_too(subtests: pytest.Subtests):
+    for question, added in OTHER_FORMS:
+        with subtests.test(question=question):
+            assert expand(question) == Expanded(question, f"{question} {' '.join(added)}", added, "rules")
+
+
+def test_nothing_is_added_to_names_and_to_what_is_said_already(subtests: pytest.Subtests):
+    for question in NO_OTHER:
+        with subtests.test(question=question):
+            assert expand(question) == Expanded(question, question, ())
+
+
+def test_in_another_language_only_names_are_taken_apart():
+    assert expand("die DB von BillingService", "de-AT").added == ("billing service",)
+    assert expand("the DB of BillingService", "en-GB").added == ("billing service", "database")
+
+
+def test_each_abbreviation_stands_for_one_thing():
+    assert len(set(map(str.lower, ABBREVIATIONS))) == len(ABBREVIATIONS) == len(set(ABBREVIATIONS.values()))
+    assert not {short.lower() for short in ABBREVIATIONS} & set(ABBREVIATIONS.values())
+
+
+def test_a_text_gains_no_more_than_so_many_forms():
+    assert (
+        len(expand(" ".join(f"someName{letter}x" for letter in "abcdefghijklmnopqrstuvwxyz")).added) == MOST
+    )
+
+
+def test_what_is_too_long_is_cut_and_stays_so_with_what_is_added():
+    found = expand("k8s BillingService " * 2_000)
+    assert len(found.words) <= MAX_LENGTH
+    assert len(found.meaning) <= MAX_LENGTH
+
+
+PIECES = some.sampled_from(
+    [
+        "please",
+        "show me",
+        "hi,",
+        "k8s",
+        "DB",
+        "BillingService",
+        "a_b",
+        "thanks",
+        "!",
+        "?",
+        ",",
+        "PR",
+        "tell me about",
+    ]
+)
+
+
+@given(some.one_of(some.text(), some.lists(PIECES, max_size=12).map(" ".join)))
+def test_expanding_again_changes_nothing_and_nothing_becomes_empty(question: str):
+    once = expand(question)
+    assert expand(once.meaning) == once
+    assert bool(once.meaning) == bool(question.split())
+    assert once.words.startswith(once.meaning)
+    assert len(once.words) <= MAX_LENGTH

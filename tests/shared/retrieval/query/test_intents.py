@@ -1,0 +1,81 @@
+"""What anybody's question wants beyond its words."""
+
+import pytest
+
+from shared.retrieval.query.intents import fresh, org_level, timeless
+
+OF_THE_ORG = [
+    ("who owns the billing service", "ownership", "who owns"),
+    ("Who is responsible for on-call?", "ownership", "Who is responsible"),
+    ("which team maintains checkout", "ownership", "which team maintains"),
+    ("code owners of the parser", "ownership", "code owners"),
+    ("ownership of the billing service", "ownership", "ownership of the billing service"),
+    ("what is our travel policy", "policy", "policy"),
+    ("password policies", "policy", "policies"),
+    ("retention policy", "policy", "policy"),
+    ("owned by which team", "ownership", "owned by which team"),
+    ("who owns this service", "ownership", "who owns"),
+    ("who is responsible for the payroll", "ownership", "who is responsible"),
+    ("the goals of our company", "the whole org", "our company"),
+    ("code of conduct", "policy", "code of conduct"),
+    ("Q3 roadmap", "roadmap", "roadmap"),
+    ("company goals", "roadmap", "company goals"),
+    ("org-wide freeze", "the whole org", "org-wide"),
+    ("used across all teams", "the whole org", "across all teams"),
+    ("the employee handbook", "the whole org", "employee handbook"),
+]
+OF_NO_ORG = (
+    "", "row-level security policy", "row level security policies", "RLS policies for tenants",
+    "CORS policy error",
+    "cache eviction policy", "retry policy of the client", "create policy on documents", "IAM policy",
+    "policy.json",
+    "the policy engine", "reward policy", "network policy", "owner_id column", "rust ownership rules",
+    "company_id",
+    "company table", "organizations.name", "S3 bucket policy", "kettle",
+    "who owns this bug", "who owns this file", "who owns my laptop", "who maintains this repo",
+    "who is responsible for this ticket", "owned by which user", "insurance policy number",
+    "AWS policy document", "Kyverno/OPA policy", "OPA policy", "password policy regex",
+    "security policy in Kubernetes", "policies on AWS", "roadmap component crashes",
+    "service owner field in yaml", "all teams channel", "every team member", "our company's laptop",
+    "our company laptops", "OKR template",
+)  # fmt: skip
+
+
+def test_what_is_an_org_s_is_asked_of_the_org(subtests: pytest.Subtests):
+    for question, what, word in OF_THE_ORG:
+        with subtests.test(question=question):
+            assert org_level(question) == (what, word)
+
+
+def test_what_only_sounds_like_it_is_not(subtests: pytest.Subtests):
+    for question in OF_NO_ORG:
+        with subtests.test(question=question):
+            assert org_level(question) is None
+
+
+def test_a_person_s_policy_beside_a_machine_s_is_heard():
+    assert org_level("is the retry policy in our travel policy?") == ("policy", "policy")
+
+
+def test_what_is_new_is_asked_for(subtests: pytest.Subtests):
+    for question in ["latest incidents", "most  recent release", "what is currently broken"]:
+        with subtests.test(question=question):
+            assert fresh(question)
+
+
+def test_what_only_looks_new_is_not(subtests: pytest.Subtests):
+    for question in ["latest_version", "presently", "recently.py", "kettle"]:
+        with subtests.test(question=question):
+            assert fresh(question) is None
+
+
+def test_what_does_not_age_is_asked_for(subtests: pytest.Subtests):
+    for question in ["history of the billing service", "what does SLA mean", "the oldest bug"]:
+        with subtests.test(question=question):
+            assert timeless(question)
+
+
+def test_what_ages_is_not_timeless(subtests: pytest.Subtests):
+    for question in ["whatever", "forever young", "how many incidents", "history_id", "how do I", "how to"]:
+        with subtests.test(question=question):
+            assert timeless(question) is None

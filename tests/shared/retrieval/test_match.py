@@ -1,0 +1,123 @@
+"""What is asked for by its name and what is a question; and how a question reaches the database."""
+
+from typing import Any
+
+import pytest
+
+from shared.errors import NotFound
+from shared.models.embeddings import embed
+from shared.pipeline import Pipeline
+from shared.retrieval.match import holds, similar
+from shared.text.identifiers import is_identifier
+from shared.types import Filters, Mode, Query, Result, Subject
+from tests.actors import NOBODYS, World
+from tests.conftest import People
+from tests.shared.examples import match
+from tests.sql import passages
+
+
+def test_a_name_with_a_digit_or_a_joint_is_an_identifier(subtests: pytest.Subtests):
+    cases = (
+        "INC-4821", "a/b", "joe@example.com", "v1.2.3", "0x80070005", "E-42", "snake_case", "shared/match.py",
+        "std::vector", "covid-19", "4821", "ISO9001", "10.1038/s41586-020-2649-2", "é-9",
+    )  # fmt: skip
+    for text in cases:
+        with subtests.test(text=text):
+            assert is_identifier(text)
+
+
+def test_a_word_or_a_question_is_none(subtests: pytest.Subtests):
+    cases: list[str] = [
+        "",
+        "invoice",
+        "well-being",
+        "Why?",
+        "What is INC-4821?",
+        "two words",
+        "e.g.",
+        "-",
+        "/",
+        "a" * 300 + "1",
+    ]
+    for text in cases:
+        with subtests.test(text=text):
+            assert not is_identifier(text)
+
+
+def test_an_identifier_is_held_by_text_or_title_in_any_case():
+    assert holds(match("The review of inc-4821."), "INC-4821")
+    assert holds(match("The review.", title="INC-4821"), "inc-4821")
+    assert not holds(match("The review of INC 4821."), "INC-4821")
+
+
+def test_a_part_of_a_longer_identifier_is_another(subtests: pytest.Subtests):
+    for identifier, text in (("INC-482", "inc-4821"), ("v1.2", "v1.25"), ("C-4", "INC-4")):
+        with subtests.test(identifier=identifier, text=text):
+            assert not holds(match(f"The review of {text} is done."), identifier)
+            assert holds(match(f"The review of ({identifier.lower()}), at last."), identifier)
+
+
+def test_what_is_looked_for_by_word_need_not_be_the_question(core: Pipeline, people: People, world: World):
+    """Ann asks for one thing, and has another looked for."""
+    for text in ("pump", "valve"):
+        passages.put(world, people.ann, text, embedding_model=core.embedder.model)
+    query = Query("pump", mode=Mode.KEYWORD)
+    assert [found.text for found in core.search(people.ann.principal, query).matches] == ["pump"]
+    query = Query("pump", mode=Mode.KEYWORD, words="valve")
+    assert [found.text for found in core.search(people.ann.principal, query).matches] == ["valve"]
+
+
+def test_preferred_source_types_come_first_in_every_mode(
+    subtests: pytest.Subtests, core: Pipeline, people: People, world: World
+):
+    """As far as ann's equally good documents go."""
+    vectors = embed(core.embedder, ["pump"])
+    for source_type in ("a", "b", "c"):
+        fields: dict[str, Any] = {"embedding_model": core.embedder.model, "source_type": source_type}
+        passages.put(world, people.ann, "pump", vectors=vectors, **fields)
+    for mode in Mode:
+        for source_type in ("a", "b", "c"):
+            with subtests.test(mode=mode, source_type=source_type):
+                query = Query("pump", mode=mode, prefer=(source_type, "d"), top_k=2)
+                found = core.search(people.ann.principal, query)
+                assert found.matches[0].source_type == source_type
+                assert (found.vector_ms > 0) is (mode is not Mode.KEYWORD)
+                assert (found.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
+
+
+def test_where_nothing_is_found_nothing_took_long(core: Pipeline, people: People):
+    """Ann asks for what nobody has."""
+    query = Query("pump", filters=Filters(source_types=("none",)))
+    found = core.search(people.ann.principal, query)
+    assert (found.matches, found.vector_ms, found.lexical_ms) == ((), 0, 0)
+
+
+def test_similar_items_of_a_text_a_chunk_or_a_document_leave_the_subject_out(
+    subtests: pytest.Subtests, core: Pipeline, people: People, world: World
+):
+    """Ann asks, and her org has two documents."""
+    vectors = embed(core.embedder, ["pump"])
+    model, ann = core.embedder.model, people.ann.principal
+    first, second = (
+        passages.put(world, people.ann, text, vectors=vectors, embedding_model=model)
+        for text in ("pump", "a pump")
+    )
+    ((chunk,),) = world.sql("select id::text from rag.chunks where document_id = %s", first)
+    subjects = {
+        Subject("chunk", chunk): {second},
+        Subject("document", first): {second},
+        Subject("text", "pump"): {first, second},
+    }
+    for mode in (Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID):
+        query = Query("unused", mode=mode, filters=Filters(org_id=people.acme.id))
+        for result in Result:
+            for subject, expected in subjects.items():
+                vector = vectors[0] if subject.kind == "text" and mode is not Mode.KEYWORD else None
+                with subtests.test(mode=mode, result=result, subject=subject.kind):
+                    page = similar(core.database, ann, subject, vector, model, query, result)
+                    assert {found.document_id for found in page.matches} == expected
+                    assert (page.vector_ms > 0) is (mode is not Mode.KEYWORD)
+            with subtests.test(mode=mode, result=result, subject="unknown"):
+                with pytest.raises(NotFound) as missing:
+                    similar(core.database, ann, Subject("document", NOBODYS), None, model, query, result)
+                assert missing.value.code == "subject_not_found"

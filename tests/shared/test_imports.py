@@ -1,0 +1,139 @@
+"""Rules on the imports of shared/ that import-linter cannot state: lazy imports, parsers, the environment."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from local.tools import ROOT
+
+SHARED = ROOT / "shared"
+# Slow to import, and not needed by every process; and who may import it when it is.
+LAZY = {
+    "openai": {
+        "clients.http",
+        "generation.generators",
+        "graph.llm_extractor",
+        "models.embeddings",
+        "models.moderation",
+        "models.transcription",
+        "retrieval.query.llm_rewriter",
+    },
+    "mangum": {"api.app"},
+    "supabase": set[str](),
+    "fsspec": {"clients.object_store"},
+    "opentelemetry": {"observability.opentelemetry"},
+}
+# What reads strangers' files does it in a process of its own: nothing but a reader imports these.
+APART = {"pypdfium2", "html_to_markdown", "lxml", "mammoth", "pptx", "openpyxl", "tree_sitter"}
+READERS = {
+    "shared.ingestion.parsers.pdf",
+    "shared.ingestion.parsers.html_xml",
+    "shared.ingestion.parsers.office",
+    "shared.ingestion.parsers.code",
+}
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(SHARED).with_suffix("").parts)
+
+
+MODULES = {name_of(path): path for path in sorted(SHARED.rglob("*.py")) if path.name != "__init__.py"}
+ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "environ", "getenv"}
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text())
+
+
+def imported(nodes: Iterator[ast.AST]) -> set[str]:
+    """Full names of all imports; of `from a import b` both a and a.b, since b may be a module."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@cache
+def imports(module: str) -> set[str]:
+    """Full names of all imports of a module, inside functions too."""
+    return imported(ast.walk(tree(module)))
+
+
+def of_libraries(names: set[str], libraries: set[str]) -> set[str]:
+    """The names that are one of the libraries, or one of their modules."""
+    return {name for name in names if any(f"{name}.".startswith(f"{library}.") for library in libraries)}
+
+
+def at_import(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """The nodes that run when the module is imported: outside functions and TYPE_CHECKING."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+            yield from at_import(statement.orelse)
+            continue
+        yield statement
+        for part in ("body", "orelse", "finalbody"):
+            yield from at_import(getattr(statement, part, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from at_import(handler.body)
+
+
+def offenders(found: Mapping[str, set[str]]) -> dict[str, list[str]]:
+    """Modules with forbidden names, and these names."""
+    return {module: sorted(names) for module, names in found.items() if names}
+
+
+def test_imports_are_written_in_full():
+    relative = {
+        module: {
+            ast.unparse(node)
+            for node in ast.walk(tree(module))
+            if isinstance(node, ast.ImportFrom) and node.level > 0
+        }
+        for module in MODULES
+    }
+    assert offenders(relative) == {}
+
+
+def test_only_config_reads_the_environment():
+    reads = {
+        module: {
+            ast.unparse(node)
+            for node in ast.walk(tree(module))
+            if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node) in ENVIRONMENT
+        }
+        for module in MODULES
+    }
+    assert reads.pop("config")
+    assert offenders(reads) == {}
+
+
+def test_slow_libraries_are_imported_only_by_their_users():
+    for library, users in LAZY.items():
+        others = {module: of_libraries(imports(module), {library}) for module in set(MODULES) - users}
+        assert offenders(others) == {}
+
+
+def test_slow_libraries_are_imported_only_within_functions():
+    found = {module: of_libraries(imported(at_import(tree(module).body)), set(LAZY)) for module in MODULES}
+    assert offenders(found) == {}
+
+
+def test_only_readers_import_parsers_of_files():
+    """Readers run in a process of their own, so no other process loads a parser."""
+    found = {
+        module: of_libraries(imports(module), APART) | (imports(module) & READERS)
+        for module in MODULES
+        if f"shared.{module}" not in READERS
+    }
+    assert offenders(found) == {}
+
+
+def test_every_module_has_a_docstring():
+    assert [module for module in MODULES if not ast.get_docstring(tree(module))] == []

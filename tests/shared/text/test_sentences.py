@@ -1,0 +1,100 @@
+"""Where sentences begin and end, as exact spans."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.text.sentences import Sentence, sentences
+
+LINES = st.lists(
+    st.sampled_from(
+        ["# Title. Part", "| a. | b? |", "Mr. Smith left. He came back.", "Anna: Yes.  No?", " - item. ", "",
+         "\t", "你好。再见。", "👩‍👩‍👧 Hi. 🧿 Ok.", "e\u0301te\u0301. U\u0308ber.",
+         "a\u2028b. c\x0bd. e\x85f. G"]
+    )
+)  # fmt: skip
+TEXTS = LINES.map("\n".join) | st.text(max_size=200)
+
+
+def texts(text: str, lang: str | None = None) -> list[str]:
+    return [text[item.start : item.end] for item in sentences(text, lang)]
+
+
+@given(TEXTS, st.sampled_from([None, "", "en", "pt-BR", "zh-CN", "de", "tlh", "en_US", "!"]))
+def test_spans_are_in_order_apart_and_trimmed_and_leave_out_only_white_space(text: str, lang: str | None):
+    found = sentences(text, lang)
+    ends = [0, *(item.end for item in found)]
+    starts = [*(item.start for item in found), len(text)]
+    assert all(item.start < item.end for item in found)
+    assert all(text[item.start : item.end] == text[item.start : item.end].strip() for item in found)
+    assert all(end <= start and not text[end:start].strip() for end, start in zip(ends, starts, strict=True))
+
+
+@given(TEXTS)
+def test_no_sentence_goes_over_a_line_end(text: str):
+    assert not any("\n" in sentence for sentence in texts(text))
+
+
+def test_sentences_end_where_they_end_and_not_at_abbreviations_or_decimals():
+    text = "Mr. Smith paid 3.5 euros. He left at 10 a.m. on Monday. Why?"
+    assert texts(text) == ["Mr. Smith paid 3.5 euros.", "He left at 10 a.m. on Monday.", "Why?"]
+
+
+def test_the_language_tag_chooses_the_rules(subtests: pytest.Subtests):
+    cases: list[tuple[str, str, list[str]]] = [
+        ("de", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
+        ("de-AT", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
+        ("DE", "Das ist z. B. gut. Ende.", ["Das ist z. B. gut.", "Ende."]),
+        ("zh-CN", "你好。再见。", ["你好。", "再见。"]),
+        ("no such language", "One. Two.", ["One.", "Two."]),
+        ("", "One. Two.", ["One.", "Two."]),
+    ]
+    for lang, text, expected in cases:
+        with subtests.test(lang=lang, text=text, expected=expected):
+            assert texts(text, lang) == expected
+
+
+def test_each_turn_of_a_transcript_and_each_item_of_a_list_ends_at_its_line():
+    text = "Anna: did it stop\nBen: yes it did\n- first item\n- second item"
+    assert texts(text) == text.split("\n")
+
+
+def test_a_heading_is_one_sentence_and_marked():
+    text = "# 1. Scope. And more\nIt stops. It starts."
+    assert sentences(text) == [Sentence(0, 20, True), Sentence(21, 30), Sentence(31, 41)]
+
+
+def test_one_to_six_hashes_and_a_space_make_a_heading(subtests: pytest.Subtests):
+    for line in ("# One", "## One", "###### One"):
+        with subtests.test(line=line):
+            assert [item.heading for item in sentences(f"{line}\ntext")] == [True, False]
+
+
+def test_other_hashes_make_no_heading(subtests: pytest.Subtests):
+    for line in ("#one", "####### Seven", "a # b", "#", "C# is a language"):
+        with subtests.test(line=line):
+            assert not any(item.heading for item in sentences(line))
+
+
+def test_a_table_row_is_one_sentence_and_no_heading():
+    text = "| Dr. A. | left. Came? |\n|---|---|"
+    assert texts(text) == text.split("\n")
+    assert not any(item.heading for item in sentences(text))
+
+
+def test_nothing_to_read_has_no_sentences(subtests: pytest.Subtests):
+    for text in ("", " ", "\n \n\t"):
+        with subtests.test(text=text):
+            assert sentences(text) == []
+
+
+def test_a_long_line_has_the_sentences_that_its_parts_have():
+    said = [f"Sentence {number} of Dr. Heron, no. {number % 7}, ends here." for number in range(1_000)]
+    assert texts(" ".join(said)) == said
+
+
+def test_a_long_line_without_an_end_is_cut_and_nothing_of_it_is_lost(subtests: pytest.Subtests):
+    cases: list[str] = [" " * 20_000, "“" * 20_000, "x" * 20_000, "( [ “ " * 5_000, "a" + " " * 20_000 + "b."]
+    for line in cases:
+        with subtests.test(line=line):
+            assert "".join(texts(line)).replace(" ", "") == line.replace(" ", "")

@@ -1,0 +1,135 @@
+"""The upper bound on tokens, held against the true counts of o200k and cl100k."""
+
+import json
+import random
+import string
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from local.ingest import demo_corpus
+from local.tools import ROOT
+from shared.text.token_count import count_tokens
+
+HERE = Path(__file__).parent
+ENCODINGS = ("o200k", "cl100k")
+
+
+def _letters(count: int, alphabet: str) -> str:
+    draw = random.Random(7)  # noqa: S311  # not a secret
+    return "".join(draw.choices(alphabet, k=count))
+
+
+ODD = {
+    "nothing": "",
+    "one letter": "a",
+    "digits": "1234567890" * 5,
+    "digits apart": "1 2 3 4 5 6 7 8 9 10 11 12",
+    "dates and amounts": "On 2026-03-18 at 09:00:00Z, 4,300 litres cost 2,006.00 euros (41.25 a litre).",
+    "phone numbers": "+353 21 555 0199, +47 73 55 01 00, +49 30 1234 5678",
+    "identifiers": "INC-4821 RMA-20417 FL-300 BW-C-2025-031 DEP-2026-0611 E-42 KIL-S3",
+    "uuid": "00000000-0000-4000-8000-00000000000a 3f9a7c0e-1b2d-4f68-9a7c-0e1b2d4f68aa",
+    "hexadecimal": "3f9a7c0e1b2d4f68a5b6c7d8e9f00112",
+    "base64": "aGVsbG8gd29ybGQhIFRoaXMgaXMgYmFzZTY0IHRleHQgb2YgYSBmaWxl",
+    "random letters": _letters(200, string.ascii_letters),
+    "capitals": "XJQZK WVBFP QWRTZ",
+    "shouting": "THE BATTERY OF THE LOGGER LASTS FIVE YEARS",
+    "names": "Gráinne Tuohy, Siobhan Walsh, Oskar Brekke, Marek Nowak, Zbigniew Wójcik, Nguyễn Thị Hạnh",
+    "address": "https://docs.brightwater.example/quality/audits/2026-06?x=1&y=%20#top",
+    "python": "def read(path: Path) -> dict[str, int]:\n    return {k: v[0] for k, v in x.items() if v != 1}",
+    "json": json.dumps(
+        {"query_text": "x", "top_k": 8, "filters": {"lang": None, "date_from": "2026-01-01"}}, indent=2
+    ),
+    "sql": "select id, count(*) from rag.chunks where org_id = any ($1) group by 1 having count(*) > 3;",
+    "snake and camel": "getHTTPResponseCode __init__ read_HTTP_header xmlHttpRequest2",
+    "table": "| a | b | c |\n|---|---|---|\n| 1 | 2 | 3 |\n| 4.5 | 6 % | -7 |",
+    "emoji": "🧿🫠👩‍👩‍👧‍👦🇮🇪👍🏽❤️🏴󠁧󠁢󠁥󠁮󠁧󠁿",
+    "german": "Donaudampfschifffahrtsgesellschaftskapitän prüft Kühlkettenüberwachungsgeräte in Großräschen.",
+    "norwegian": "Flyttingen til Ålesund skjer på onsdag, og gjærbøtta står på loftet; si ifra.",
+    "french": "Où est l'œuf ? Il était là, près de l'île, où tout s'arrêta jusqu'à l'été.",
+    "chinese": "数据记录器的电池在十分钟的采样间隔下可以使用五年。",
+    "rare chinese": "龘靐齉爩鱻麤龗灪吁",
+    "japanese": "データロガーの電池は10分間隔で5年もちます。",
+    "korean": "데이터 로거의 배터리는 5년 동안 지속됩니다.",
+    "arabic": "تدوم بطارية مسجل البيانات خمس سنوات.",
+    "hindi": "डेटा लॉगर की बैटरी पाँच साल तक चलती है।",
+    "thai": "แบตเตอรี่ของเครื่องบันทึกข้อมูลใช้งานได้ห้าปี",
+    "old scripts": "𐎀𐎁𐎂 ᚠᚢᚦᚨᚱᚲ 𓀀𓀁𓀂",
+    "combining marks": "e\u0301" * 20 + "Z\u0351\u036b\u0343\u036a\u0302A\u034a\u036c\u0351",
+    "punctuation": "!@#$%^&*()_+-=[]{}|;':\",./<>?" * 3,
+    "dashes": "-" * 100,
+    "dots": "." * 70,
+    "mixed runs": "?!?!?! ~~~ ;;; <<<>>> %%% ^^^ {{{}}} §§§ ‰‰ „“ «» … — –",
+    "markers": "<<source-a1b2c3d4e5f6a7b8>> 10. Title\n<<end-a1b2c3d4e5f6a7b8>>\n",
+    "special tokens": "<|endoftext|><|im_start|>system",
+    "white space": " \t \n\n \t\r\n   \t" * 4,
+    "spaces": " " * 100,
+    "empty lines": "a\n\n\n\nb\n \n \nc",
+    "wide spaces": "\u00a0" * 20 + "\u3000" * 20 + "\u2003" * 20,
+    "indented": "".join(f"{' ' * depth}- item\n" for depth in range(12)),
+}
+
+
+def true_counts(texts: Sequence[str]) -> list[dict[str, int]]:
+    done = subprocess.run(
+        ["node", str(HERE / "count_tokens.mjs")],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    counts: list[dict[str, int]] = json.loads(done.stdout)
+    return counts
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[tuple[str, int, dict[str, int]]]:
+    """Name, bound and true counts of every document of the demo."""
+    documents = [file.document for file, _ in demo_corpus()]
+    counts = true_counts([document.text for document in documents])
+    return [
+        (document.external_id or "", count_tokens(document.text), count)
+        for document, count in zip(documents, counts, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def odd() -> dict[str, dict[str, int]]:
+    return dict(zip(ODD, true_counts(list(ODD.values())), strict=True))
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_no_document_of_the_demo_costs_more_than_its_bound(
+    corpus: list[tuple[str, int, dict[str, int]]], encoding: str
+):
+    below = {name: (bound, count[encoding]) for name, bound, count in corpus if bound < count[encoding]}
+    assert below == {}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_over_the_demo_the_bound_wastes_less_than_a_third_of_the_window(
+    corpus: list[tuple[str, int, dict[str, int]]], encoding: str
+):
+    ratio = sum(bound for _, bound, _ in corpus) / sum(count[encoding] for _, _, count in corpus)
+    assert 1 <= ratio < 1.5
+
+
+def test_no_odd_text_costs_more_than_its_bound(subtests: pytest.Subtests, odd: dict[str, dict[str, int]]):
+    for name, text in ODD.items():
+        with subtests.test(name):
+            assert count_tokens(text) >= max(odd[name].values())
+
+
+def test_nothing_costs_nothing():
+    assert count_tokens("") == 0
+
+
+def test_a_longer_text_never_costs_less():
+    text = "The logger FL-300 (№ 4821) läuft bei 4,2 °C. 👩‍👩‍👧\n\n| a | b |\n"
+    costs = [count_tokens(text[:end]) for end in range(len(text) + 1)]
+    assert costs == sorted(costs)
