@@ -20,7 +20,7 @@ from bench.figures import Figure
 from bench.ranking import Difference, by_best_chunk, difference, measures, recalls
 from bench.sets import Labelled, Library
 from shared.answering.routed_search import retrieve
-from shared.retrieval.types import Place, Wanted
+from shared.retrieval.types import Place, SearchRequest
 from shared.types import Match, Mode, Query
 
 PART = "graph_quality"
@@ -125,7 +125,7 @@ def search_of(library: Library, way: str) -> Search:
     """As the search API's router has it, or as the core is told. Nothing is reranked."""
 
     def routed(text: str) -> Found:
-        wanted = Wanted(text, top_k=CHUNKS, rerank=False, highlighted=False)
+        wanted = SearchRequest(text, top_k=CHUNKS, rerank=False, highlighted=False)
         found = retrieve(library.core, library.reader, wanted, place=Place(library.org_id, None))
         return Found(found.matches, found.route.graph, found.graph.is_seeded)
 

@@ -16,9 +16,9 @@ from bench.shelf import Shelf
 from bench.tenants import Tenants
 from local.ingest import core_of, demo_corpus
 from shared.graph.extractor import extract
-from shared.ingestion.ingest import UNSAID, NewDocument, prepared
+from shared.ingestion.ingest import DEFAULT_CHUNKING, NewDocument, chunk_and_embed
 from shared.models.embeddings import embed
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal
 
 # Documents that are there have lower numbers.
@@ -65,7 +65,7 @@ def made_up(shelf: Shelf) -> list[NewDocument]:
     return [NewDocument(str(shelf.org.id), one.title, "\n\n".join(one.chunks), lang="en") for one in written]
 
 
-def timed(core: Pipeline, caller: Principal, documents: Sequence[NewDocument]) -> Taken:
+def timed(core: Services, caller: Principal, documents: Sequence[NewDocument]) -> Taken:
     """Every document both ways, the first one by turns; the first few once more, before, and not counted."""
     taken = Taken()
     for turn, document in enumerate([*documents[:WARM], *documents]):
@@ -82,11 +82,11 @@ def _turns(turn: int) -> tuple[str, str]:
     return (NAMED, NAMELESS) if turn % 2 else (NAMELESS, NAMED)
 
 
-def put(core: Pipeline, caller: Principal, document: NewDocument, way: str) -> float:
+def put(core: Services, caller: Principal, document: NewDocument, way: str) -> float:
     """As shared/ingest.ingest does it, under a name of its own."""
     started = perf_counter()
-    cut = replace(UNSAID, graphed=way == NAMED)
-    (row,) = prepared(core.embedder, [replace(document, external_id=uuid4().hex)], cut)
+    cut = replace(DEFAULT_CHUNKING, graphed=way == NAMED)
+    (row,) = chunk_and_embed(core.embedder, [replace(document, external_id=uuid4().hex)], cut)
     chunks = row.pop("chunks")
     own = {"org_id": document.org_id, "collection": document.collection}
     arguments = {"document": {**row, **own}, "chunks": chunks}
@@ -94,8 +94,8 @@ def put(core: Pipeline, caller: Principal, document: NewDocument, way: str) -> f
     return perf_counter() - started
 
 
-def _alone(core: Pipeline, document: NewDocument, taken: Taken) -> None:
-    (row,) = prepared(core.embedder, [document])
+def _alone(core: Services, document: NewDocument, taken: Taken) -> None:
+    (row,) = chunk_and_embed(core.embedder, [document])
     texts = [chunk["content"] for chunk in row["chunks"]]
     started = perf_counter()
     named = extract(row["title"], texts)

@@ -11,8 +11,8 @@ from starlette.applications import Starlette
 
 from functions.server import Functions
 from shared.api.dependencies import pipeline_of_process
-from shared.generation.generators import UNSAID
-from shared.types import Citation, Draft, Match, Query, Sampling
+from shared.generation.generators import DEFAULT_SAMPLING
+from shared.types import Citation, GeneratedText, Match, Query, Sampling
 
 DIMENSIONS = 384
 
@@ -49,9 +49,9 @@ class Instant:
         query: Query,
         matches: Sequence[Match],
         citations: Sequence[Citation],
-        sampling: Sampling = UNSAID,
-    ) -> Draft:
-        return Draft("An answer.", self.model)
+        sampling: Sampling = DEFAULT_SAMPLING,
+    ) -> GeneratedText:
+        return GeneratedText("An answer.", self.model)
 
 
 functions = Functions(["indexes", "index-query"])

@@ -28,7 +28,7 @@ from local.corpus import ORGS
 from local.ingest import COLLECTION, authorise, core_of
 from local.stack import Stack
 from shared.ingestion.ingest import NewDocument, ingest_many
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal
 
 ORG, READER = ORGS["halden"], "ines@halden.example"
@@ -70,7 +70,7 @@ class Library:
     """A set's corpus as a user of a running stack has it; `names`: the corpus' ids by the documents';
     `small`: the small corpus in an org of its own, where there are published rankings of it."""
 
-    core: Pipeline
+    core: Services
     reader: Principal
     names: Mapping[str, str]
     chunks: int
@@ -135,7 +135,7 @@ def ingested(labelled: Labelled, console: Console) -> Iterator[Library]:
 
 
 def _put(
-    stack: Stack, core: Pipeline, items: Sequence[Item], org_id: str, reader: str, console: Console
+    stack: Stack, core: Services, items: Sequence[Item], org_id: str, reader: str, console: Console
 ) -> Library:
     """By hundreds, two of them at a time: while the database stores one, the next is embedded."""
     principal = authorise(stack)(reader)

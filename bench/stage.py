@@ -15,7 +15,7 @@ from local.ingest import authorise, core_of, demo_corpus, put
 from local.processes import answers, free_port, start, wait_until
 from local.stack import Stack
 from local.tools import ROOT
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 
 ASKER = "tomas@halden.example"
 # More than any measurement asks.
@@ -25,7 +25,7 @@ UNLIMITED = {"RAG_RATE_LIMIT": "10000000/minute", "RAG_API_RATE_LIMIT": "1000000
 @dataclass(frozen=True)
 class Stage:
     stack: Stack
-    core: Pipeline
+    core: Services
 
     def token(self) -> str:
         return self.stack.token(ASKER)

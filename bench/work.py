@@ -32,11 +32,11 @@ from bench.tenants import Tenants, tenants
 from local.ingest import core_of
 from local.tools import ROOT
 from shared.documents import documents
-from shared.documents.documents import Brought
+from shared.documents.documents import NewUpload
 from shared.ingestion.job_queue import Jobs
 from shared.ingestion.worker import Worker
 from shared.models.embeddings import DIMENSIONS, Embedder, local_embedder
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal
 
 THERE, OTHER = Org(1, 10_000, 1500), Org(2, 100, 1)
@@ -77,7 +77,7 @@ class Desk:
     """Who brings documents, and what works on them."""
 
     made: Tenants
-    core: Pipeline
+    core: Services
     prose: Prose
     number: int = FIRST
 
@@ -97,8 +97,8 @@ class Desk:
     def bring(self, who: tuple[Principal, str], wanted: int) -> list[str]:
         caller, home = who
         return [
-            documents.bring(
-                self.core.database, caller, home, Brought(data, title, content_type="text/plain")
+            documents.add(
+                self.core.database, caller, home, NewUpload(data, title, content_type="text/plain")
             )["id"]
             for title, data in self.texts(wanted)
         ]  # fmt: skip

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from shared.access.orgs import listed
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import administration as wire
-from shared.api.dependencies import Core, Visitor, with_scope
+from shared.api.dependencies import Core, OptionalCaller, with_scope
 from shared.api.health import check
 from shared.api.probes import State
 from shared.api.stats import events as events_of
@@ -26,7 +26,7 @@ GONE: dict[int | str, dict[str, Any]] = {
 
 @app.get("/api/v1/health", response_model=wire.Health, responses=GONE)
 @app.get("/v1/health", response_model=wire.Health, responses=GONE)
-def health(caller: Visitor, core: Core) -> Response:
+def health(caller: OptionalCaller, core: Core) -> Response:
     report = check(core, caller)
     status = 503 if report.status is State.UNHEALTHY else 200
     body = wire.Health.of(report).model_dump_json()

@@ -7,7 +7,7 @@ from fastapi import Body, Depends
 from starlette.responses import Response
 
 from shared.access import api_keys
-from shared.access.api_key_exchange import KeyRing
+from shared.access.api_key_exchange import ApiKeyExchange
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts import api_keys as wire
 from shared.api.dependencies import Core, require_keys, with_scope
@@ -17,7 +17,7 @@ app = create_app(wire, "api-keys", searches=False, errors=(400, 401, 403, 404, 4
 
 Manager = Annotated[Principal, with_scope(Scope.ADMIN)]
 # Asked after the caller: parameters are resolved in their order.
-KeysOn = Annotated[KeyRing, Depends(require_keys)]
+KeysOn = Annotated[ApiKeyExchange, Depends(require_keys)]
 
 
 @app.post("/api/keys", status_code=201)

@@ -14,8 +14,8 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import chat_request as wire
 from shared.api.contracts.platform import chat_response as told
 from shared.api.contracts.platform import chat_sessions as kept
-from shared.api.dependencies import Core, Renewed, with_scope
-from shared.api.sse import DESCRIBED, EventStream, begun, ended, events
+from shared.api.dependencies import Core, FreshCaller, with_scope
+from shared.api.sse import DESCRIBED, EventStream, events, last_event, peek_first
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
@@ -36,12 +36,12 @@ Id = Annotated[str, Depends(_id_of_path)]
 
 @app.post("/api/v1/chat", response_model=told.Response, responses={200: DESCRIBED})
 @app.post("/v1/chat", response_model=told.Response, responses={200: DESCRIBED})
-async def chat(caller: Asker, renewed: Renewed, core: Core, body: wire.Request) -> Response:
+async def chat(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Request) -> Response:
     happening = converse(core, renewed, body.turn())
     if not body.stream:
-        return told.response(body, caller.user_id, await ended(happening, Answered))
+        return told.response(body, caller.user_id, await last_event(happening, Answered))
     async with AsyncExitStack() as until:
-        happened = await until.enter_async_context(aclosing(await begun(happening)))
+        happened = await until.enter_async_context(aclosing(await peek_first(happening)))
         said = partial(told.said, body, caller.user_id)
         return EventStream(events(happened, said, told.broken), until.pop_all())
 

@@ -10,7 +10,7 @@ from shared.answering.chat_completions import complete as completions
 from shared.answering.chat_completions import models as listed
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.index import chat_completions as wire
-from shared.api.dependencies import Core, Renewed, require_scope, with_scope
+from shared.api.dependencies import Core, FreshCaller, require_scope, with_scope
 from shared.api.sse import DESCRIBED, EventStream, events
 from shared.types import Principal, Scope
 
@@ -29,7 +29,7 @@ Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ, 
 
 
 @app.post("/v1/chat/completions", response_model=wire.Answer, responses={200: DESCRIBED})
-async def complete(caller: Asker, renewed: Renewed, core: Core, body: wire.Completion) -> Response:
+async def complete(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Completion) -> Response:
     asked = body.asked()
     if asked.bypasses:
         require_scope(caller, Scope.CHAT_READ)

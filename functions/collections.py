@@ -9,7 +9,7 @@ from starlette.responses import Response
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import collections as wire
 from shared.api.dependencies import Core, with_scope
-from shared.api.idempotency import Asked, Once
+from shared.api.idempotency import IdempotentRequest, Once
 from shared.clients.row_validation import readable
 from shared.documents import collections
 from shared.errors import InvalidRequest
@@ -36,7 +36,7 @@ Id = Annotated[str, Depends(_id_of_path)]
 @app.post("/v1/collections", status_code=201, response_model=wire.Collection)
 def create(caller: Manager, core: Core, once: Once, body: wire.NewCollection) -> wire.Collection | Response:
     wanted = body.wanted()
-    asked = Asked(Scope.COLLECTIONS_MANAGE, wanted, org_id=wanted.get("org_id"))
+    asked = IdempotentRequest(Scope.COLLECTIONS_MANAGE, wanted, org_id=wanted.get("org_id"))
     return once.make(asked, partial(_create, core, caller, body))
 
 

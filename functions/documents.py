@@ -9,13 +9,13 @@ from starlette.responses import RedirectResponse, Response
 from shared.access.download_links import LIFETIME_SECONDS, MAX_LIFETIME_SECONDS, link_to, new_link
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import documents as wire
-from shared.api.dependencies import Core, Linked, PublicUrl, with_scope
-from shared.api.idempotency import Asked, Once
+from shared.api.dependencies import Core, LinkCaller, PublicUrl, with_scope
+from shared.api.idempotency import IdempotentRequest, Once
 from shared.clients.row_validation import readable
 from shared.documents import documents
-from shared.documents.direct_uploads import Uploads, Wanted
-from shared.documents.documents import Brought, Page
-from shared.errors import about
+from shared.documents.direct_uploads import UploadRequest, Uploads
+from shared.documents.documents import NewUpload, UrlDocument
+from shared.errors import error_details
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
@@ -57,7 +57,7 @@ def upload(
 ) -> wire.Document | Response:
     said = wire.parsed(metadata)
     name = documents.file_name(file.filename)
-    brought = Brought(file.file.read(), None, name, file.content_type, external_id, private, said)
+    brought = NewUpload(file.file.read(), None, name, file.content_type, external_id, private, said)
     return _brought(core, caller, once, collection_id, brought)
 
 
@@ -66,7 +66,7 @@ def upload(
 def write(caller: Writer, core: Core, once: Once, body: wire.NewText) -> wire.Document | Response:
     metadata = body.metadata or {}
     title = documents.title_of(body.title, metadata) or documents.first_words(body.content)
-    brought = Brought(
+    brought = NewUpload(
         documents.encoded(body.content),
         title,
         content_type="text/plain",
@@ -80,12 +80,12 @@ def write(caller: Writer, core: Core, once: Once, body: wire.NewText) -> wire.Do
 @app.post("/api/v1/documents/url", status_code=202, response_model=wire.Document)
 @app.post("/v1/documents/url", status_code=202, response_model=wire.Document)
 def address(caller: Writer, core: Core, once: Once, body: wire.NewAddress) -> wire.Document | Response:
-    with about(field="url"):
+    with error_details(field="url"):
         url = core.networks.require_url(body.url)
     collection = id_of(body.collection_id, "collection")
-    page = Page(url, body.title, body.private, body.metadata or {})
-    asked = Asked(Scope.DOCUMENTS_WRITE, page, collection)
-    bring = documents.bring_address
+    page = UrlDocument(url, body.title, body.private, body.metadata or {})
+    asked = IdempotentRequest(Scope.DOCUMENTS_WRITE, page, collection)
+    bring = documents.add_from_url
     return once.make(asked, lambda: wire.Document.of(bring(core.database, caller, collection, page)))
 
 
@@ -93,7 +93,7 @@ def address(caller: Writer, core: Core, once: Once, body: wire.NewAddress) -> wi
 @app.post("/v1/documents/upload", status_code=201)
 def begin_upload(caller: Writer, core: Core, body: wire.NewUpload) -> wire.Upload:
     said = body.model_dump(exclude={"collection_id"})
-    begun = _uploads(core).begin(caller, Wanted(id_of(body.collection_id, "collection"), **said))
+    begun = _uploads(core).begin(caller, UploadRequest(id_of(body.collection_id, "collection"), **said))
     return wire.Upload(upload_url=begun.upload_url, upload=begun.ticket, expires_at=begun.expires_at)
 
 
@@ -101,7 +101,7 @@ def begin_upload(caller: Writer, core: Core, body: wire.NewUpload) -> wire.Uploa
 @app.post("/v1/documents/uploaded", status_code=202, response_model=wire.Document)
 def finish_upload(caller: Writer, core: Core, once: Once, body: wire.Uploaded) -> wire.Document | Response:
     uploads = _uploads(core)
-    asked = Asked(Scope.DOCUMENTS_WRITE, body.upload, uploads.collection_of(caller, body.upload))
+    asked = IdempotentRequest(Scope.DOCUMENTS_WRITE, body.upload, uploads.collection_of(caller, body.upload))
     return once.make(asked, lambda: wire.Document.of(uploads.finish(caller, body.upload)))
 
 
@@ -118,7 +118,9 @@ def index(
     order: wire.Order = "desc",
 ) -> wire.Documents:
     collection = id_of(collection_id, "collection")
-    rows, total = documents.listed(core.database, caller, collection, limit, offset, status, sort_by, order)
+    rows, total = documents.list_documents(
+        core.database, caller, collection, limit, offset, status, sort_by, order
+    )
     return wire.Documents(
         data=list(readable(rows, wire.Document.of)), pagination=wire.Pagination.of(total, limit, offset)
     )
@@ -160,7 +162,7 @@ def url(
 
 @app.get("/api/v1/documents/{document_id}/original")
 @app.get("/v1/documents/{document_id}/original")
-def original(caller: Linked, core: Core, document: Id) -> Response:
+def original(caller: LinkCaller, core: Core, document: Id) -> Response:
     found = documents.original(core.database, caller, document)
     if found.path is not None:
         link = documents.object_link(core.require_storage(), caller, found)
@@ -187,11 +189,11 @@ def _uploads(core: Core) -> Uploads:
 
 
 def _brought(
-    core: Core, caller: Principal, once: Once, collection_id: str, brought: Brought
+    core: Core, caller: Principal, once: Once, collection_id: str, brought: NewUpload
 ) -> wire.Document | Response:
     collection = id_of(collection_id, "collection")
-    asked = Asked(Scope.DOCUMENTS_WRITE, brought, collection)
-    bring = documents.bring
+    asked = IdempotentRequest(Scope.DOCUMENTS_WRITE, brought, collection)
+    bring = documents.add
     return once.make(asked, lambda: wire.Document.of(bring(core.database, caller, collection, brought)))
 
 

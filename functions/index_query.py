@@ -6,7 +6,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.index import index as wire
 from shared.api.dependencies import Core, with_scope
 from shared.errors import InvalidRequest
-from shared.observability.usage_metrics import measured
+from shared.observability.usage_metrics import timed
 from shared.types import Filters, Mode, Principal, Query, Scope
 
 app = create_app(wire, "index-query", errors=(400, 401, 403, 404, 413, 422, 429, 500, 503), malformed=422)
@@ -16,7 +16,7 @@ Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, 
 
 @app.post("/query")
 def query(caller: Asker, core: Core, body: wire.Questioned) -> wire.Answered:
-    with measured(core.database, caller, "query"):
+    with timed(core.database, caller, "query"):
         asked = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
         # An index may hold one good passage among any others: that one suffices for an answer.
         return wire.Answered.of(body.query, core.answer(caller, asked, body.sampling(), judged=1))
@@ -24,7 +24,7 @@ def query(caller: Asker, core: Core, body: wire.Questioned) -> wire.Answered:
 
 @app.post("/retrieve")
 def retrieve(caller: Asker, core: Core, body: wire.Retrieval) -> wire.Retrieved:
-    with measured(core.database, caller, "retrieve"):
+    with timed(core.database, caller, "retrieve"):
         if not body.query.strip():
             raise InvalidRequest("query: must not be blank")
         filters = Filters(collection=body.index_name, metadata=body.metadata_filter)

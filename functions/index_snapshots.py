@@ -7,12 +7,12 @@ from fastapi import Path, Query
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.fastapi_errors import CollectionName
 from shared.api.contracts.index import index as wire
-from shared.api.dependencies import Core, Renewed, with_scope
+from shared.api.dependencies import Core, FreshCaller, with_scope
 from shared.clients.object_paths import DEFAULT
 from shared.documents.snapshots.load import load as load_snapshot
 from shared.documents.snapshots.persist import persist as persist_snapshot
 from shared.models.embeddings import model_of
-from shared.observability.usage_metrics import measured
+from shared.observability.usage_metrics import timed
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -34,9 +34,9 @@ Place = Query(max_length=1000)
 
 @app.post("/persist/{index_name:path}")
 def persist(
-    caller: Writer, core: Core, renewed: Renewed, index_name: Name, path: Annotated[str, Place] = DEFAULT
+    caller: Writer, core: Core, renewed: FreshCaller, index_name: Name, path: Annotated[str, Place] = DEFAULT
 ) -> wire.Done:
-    with measured(core.database, renewed, "persist"):
+    with timed(core.database, renewed, "persist"):
         place = persist_snapshot(core.database, core.require_snapshots(), renewed, index_name, path)
         return wire.Done(message=f"Successfully persisted index {index_name} to {place}.")
 
@@ -45,12 +45,12 @@ def persist(
 def load(
     caller: Loader,
     core: Core,
-    renewed: Renewed,
+    renewed: FreshCaller,
     index_name: Name,
     path: Annotated[str | None, Place] = None,
     overwrite: bool = False,
 ) -> wire.Done:
-    with measured(core.database, renewed, "load"):
+    with timed(core.database, renewed, "load"):
         store, model = core.require_snapshots(), model_of(core.settings)
         place = load_snapshot(
             core.database, store, renewed, index_name, path, model=model, overwrite=overwrite

@@ -8,13 +8,13 @@ from starlette.responses import JSONResponse
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.fastapi_errors import CollectionName
 from shared.api.contracts.index import index as wire
-from shared.api.dependencies import Core, Renewed, guard_from, in_authorization, with_scope
+from shared.api.dependencies import Core, FreshCaller, guard_from, in_authorization, with_scope
 from shared.clients.row_validation import readable
 from shared.documents import by_name, indexes
 from shared.documents.documents import MAX_BYTES
 from shared.documents.indexes import Text
 from shared.ingestion.ingest import Guard
-from shared.observability.usage_metrics import measured
+from shared.observability.usage_metrics import timed
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -36,8 +36,8 @@ MaxTextLength = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @app.post("/index", response_model=list[wire.Document])
-def create(caller: Writer, renewed: Renewed, core: Core, guard: Guarded, body: wire.Indexing) -> Any:
-    with measured(core.database, renewed, "index"):
+def create(caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, body: wire.Indexing) -> Any:
+    with timed(core.database, renewed, "index"):
         texts = [Text.new(document.text, document.metadata) for document in body.documents]
         rows = indexes.add(core.database, core.embedder, renewed, body.index_name, texts, guard)
         return JSONResponse([wire.Document.of(row).model_dump() for row in rows])
@@ -45,7 +45,7 @@ def create(caller: Writer, renewed: Renewed, core: Core, guard: Guarded, body: w
 
 @app.get("/indexes", response_model=list[str])
 def index(caller: Reader, core: Core) -> Any:
-    with measured(core.database, caller, "indexes"):
+    with timed(core.database, caller, "indexes"):
         return JSONResponse(by_name.names(core.database, caller))
 
 
@@ -59,8 +59,8 @@ def documents(
     max_text_length: MaxTextLength = 1000,
     metadata_filter: str | None = None,
 ) -> wire.Documents:
-    with measured(core.database, caller, "indexes_document"):
-        wanted = by_name.Wanted(limit, offset, max_text_length, wire.filters_of(metadata_filter))
+    with timed(core.database, caller, "indexes_document"):
+        wanted = by_name.DocumentPageRequest(limit, offset, max_text_length, wire.filters_of(metadata_filter))
         rows, total = by_name.documents(core.database, caller, index_name, wanted)
         shown = list(readable(rows, wire.Document.of))
         return wire.Documents(documents=shown, count=len(shown), total_items=total)
@@ -68,9 +68,9 @@ def documents(
 
 @app.post("/indexes/{index_name:path}/documents")
 def change(
-    caller: Writer, renewed: Renewed, core: Core, guard: Guarded, index_name: Name, body: wire.Changes
+    caller: Writer, renewed: FreshCaller, core: Core, guard: Guarded, index_name: Name, body: wire.Changes
 ) -> wire.Changed:
-    with measured(core.database, renewed, "indexes_update_document"):
+    with timed(core.database, renewed, "indexes_update_document"):
         texts = [Text(document.doc_id or "", document.text, document.metadata) for document in body.documents]
         named = [text for text in texts if text.name]
         changed = indexes.change(core.database, core.embedder, renewed, index_name, named, guard)
@@ -84,14 +84,14 @@ def change(
 
 @app.post("/indexes/{index_name:path}/documents/delete")
 def delete_documents(caller: Writer, core: Core, index_name: Name, body: wire.Deletion) -> wire.Deleted:
-    with measured(core.database, caller, "indexes_delete_document"):
+    with timed(core.database, caller, "indexes_delete_document"):
         gone = by_name.delete(core.database, caller, index_name, body.doc_ids)
         return wire.Deleted.of(body, gone)
 
 
 @app.delete("/indexes/{index_name:path}")
 def delete(caller: Manager, core: Core, index_name: Name) -> wire.Done:
-    with measured(core.database, caller, "delete_index"):
+    with timed(core.database, caller, "delete_index"):
         indexes.delete(core.database, caller, index_name)
         return wire.Done(message=f"Successfully deleted index {index_name}.")
 

@@ -16,9 +16,9 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import common as wire
 from shared.api.contracts.platform.webhooks import message_of
 from shared.api.dependencies import Core, pipeline_of_process, worker_only
-from shared.documents.webhook_delivery import Courier
-from shared.ingestion.graph_worker import Builder
-from shared.ingestion.job_queue import Done, Jobs
+from shared.documents.webhook_delivery import WebhookSender
+from shared.ingestion.graph_worker import GraphWorker
+from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.ingestion.storage_cleanup import remove_deleted_collections, remove_due
 from shared.ingestion.worker import Worker
 
@@ -51,8 +51,8 @@ def _work(core: Core) -> Report:
     signer = core.require_signer()
     jobs = Jobs(core.database, signer)
     worker = Worker(jobs, core.embedder, core.networks, core.transcriber, core.storage)
-    courier = Courier(core.database, signer, core.networks, message_of)
-    builder = Builder(jobs, core.graph_model)
+    courier = WebhookSender(core.database, signer, core.networks, message_of)
+    builder = GraphWorker(jobs, core.graph_model)
     # Beside each other: documents do not wait for slow receivers or models, nor these for long documents.
     finished = Event()
     with ThreadPoolExecutor(2) as beside:
@@ -78,9 +78,9 @@ def _work(core: Core) -> Report:
     )
 
 
-def _documents(worker: Worker) -> tuple[Done, bool]:
+def _documents(worker: Worker) -> tuple[BatchResult, bool]:
     """What was done of them, and whether nothing was left that was due."""
-    done, idle, until = Done(), False, time.monotonic() + BUDGET_SECONDS
+    done, idle, until = BatchResult(), False, time.monotonic() + BUDGET_SECONDS
     while not idle and time.monotonic() < until:
         step = worker.work()
         idle = step.claimed == 0

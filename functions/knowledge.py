@@ -11,7 +11,7 @@ from shared.answering.knowledge import Asked, Text
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts import knowledge as wire
 from shared.api.contracts.fastapi_errors import CollectionName, DocumentName
-from shared.api.dependencies import Core, guard_from, in_either_header, renewed_from, with_scope
+from shared.api.dependencies import Core, guard_from, in_either_header, refreshing_caller, with_scope
 from shared.clients.row_validation import readable
 from shared.documents import by_name
 from shared.documents.documents import MAX_BYTES
@@ -35,7 +35,7 @@ WRITER = with_scope(Scope.DOCUMENTS_WRITE, credential=in_either_header)
 Writer = Annotated[Principal, WRITER]
 Retriever = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, credential=in_either_header)]
 Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, credential=in_either_header)]
-Renewed = Annotated[Callable[[], Principal], renewed_from(in_either_header)]
+Renewed = Annotated[Callable[[], Principal], refreshing_caller(in_either_header)]
 Guarded = Annotated[Guard, guard_from(in_either_header, WRITER)]
 Namespace = Annotated[CollectionName, Path()]
 

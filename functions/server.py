@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from shared.api import openapi_reference
 from shared.api.app import create_app
 from shared.api.contracts import rag
-from shared.config import read_frame
+from shared.config import read_server_settings
 from shared.errors import ConfigurationError
 
 # Every function's slug, and its module.
@@ -103,7 +103,7 @@ def chosen(names: Iterable[str]) -> list[str]:
 
 def create() -> Starlette:
     """The app over the functions that RAG_FUNCTIONS chooses. Raises ConfigurationError."""
-    functions = Functions(chosen(read_frame().functions))
+    functions = Functions(chosen(read_server_settings().functions))
     app = Starlette(lifespan=lambda _: functions.started())
     app.router.default = functions
     return app
@@ -122,7 +122,7 @@ def main() -> None:
     uvicorn.run(
         app,
         host="0.0.0.0",  # noqa: S104  # a container is reached from outside
-        port=read_frame().port,
+        port=read_server_settings().port,
         lifespan="on",
         ws="none",
         timeout_graceful_shutdown=DRAIN_SECONDS,

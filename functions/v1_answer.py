@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import Header
 from starlette.responses import Response
 
-from shared.access.idempotency_store import Reply
-from shared.answering.cited.idempotent import Once, once
-from shared.answering.cited.types import Finished
+from shared.access.idempotency_store import StoredResponse
+from shared.answering.cited.idempotent import IdempotencyKey, answer_once
+from shared.answering.cited.types import AnswerDone
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.search import answer as wire
-from shared.api.dependencies import Core, Renewed, with_scope
-from shared.api.sse import DESCRIBED, EventStream, begun, ended, events
+from shared.api.dependencies import Core, FreshCaller, with_scope
+from shared.api.sse import DESCRIBED, EventStream, events, last_event, peek_first
 from shared.types import Principal, Scope
 
 app = create_app(
@@ -29,7 +29,7 @@ Asker = Annotated[Principal, with_scope(Scope.CHAT_READ)]
 @app.post("/v1/answer", response_model=wire.Response, responses={200: DESCRIBED})
 async def answer(
     caller: Asker,
-    renewed: Renewed,
+    renewed: FreshCaller,
     core: Core,
     body: wire.Request,
     x_workspace_id: Annotated[str | None, Header()] = None,
@@ -37,14 +37,16 @@ async def answer(
 ) -> Response:
     question = body.asked(x_workspace_id)
     # (An empty key is none, as proxies send it.)
-    wanted = Once(idempotency_key, body.said(), partial(wire.body, body)) if idempotency_key else None
-    happening = await once(core, renewed, question, wanted)
-    if isinstance(happening, Reply):
+    wanted = (
+        IdempotencyKey(idempotency_key, body.said(), partial(wire.body, body)) if idempotency_key else None
+    )
+    happening = await answer_once(core, renewed, question, wanted)
+    if isinstance(happening, StoredResponse):
         return wire.replay(happening, streams=body.stream)
     if not body.stream:
-        return wire.response(body, await ended(happening, Finished))
+        return wire.response(body, await last_event(happening, AnswerDone))
     async with AsyncExitStack() as until:
-        happened = await until.enter_async_context(aclosing(await begun(happening)))
+        happened = await until.enter_async_context(aclosing(await peek_first(happening)))
         return EventStream(events(happened, partial(wire.said, body), wire.broken), until.pop_all())
 
 

@@ -8,7 +8,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.search import contents as wire
 from shared.api.dependencies import Core, with_scope
 from shared.documents.contents import hydrate
-from shared.retrieval.query.types import Reach
+from shared.retrieval.query.types import SearchScope
 from shared.retrieval.workspace import locate
 from shared.types import Principal, Scope
 
@@ -36,7 +36,7 @@ def contents(
         chunks=body.expand.chunks,
         text=body.include_raw,
         # What a search found that went on to the org is there too.
-        whole_org=body.reach is not Reach.WORKSPACE,
+        whole_org=body.reach is not SearchScope.WORKSPACE,
         hops=body.hops,
     )
     return wire.Response.of(body, found)

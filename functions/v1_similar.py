@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Header
 
-from shared.answering.similar import alike
+from shared.answering.similar import find_similar
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.search import similar as wire
 from shared.api.dependencies import Core, with_scope
@@ -22,7 +22,7 @@ def similar(
     caller: Searcher, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
 ) -> wire.Response:
     wanted = body.wanted(x_workspace_id)
-    return wire.Response.of(body, alike(core, caller, wanted, body.to_subject(), body.by))
+    return wire.Response.of(body, find_similar(core, caller, wanted, body.to_subject(), body.by))
 
 
 handler = lambda_handler(app)

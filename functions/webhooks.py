@@ -10,7 +10,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import webhooks as wire
 from shared.api.dependencies import Core, with_scope
 from shared.documents import webhooks
-from shared.errors import about
+from shared.errors import error_details
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
@@ -100,7 +100,7 @@ def repeat(caller: Manager, core: Core, webhook: Id, delivery: DeliveryId) -> Re
 
 def _admitted(core: Core, url: str) -> str:
     """Raises AddressRefused for one that leads into a network of ours."""
-    with about(field="url"):
+    with error_details(field="url"):
         return core.networks.require_url(url)
 
 

@@ -16,7 +16,7 @@ from rich.markup import escape
 from local.ingest import COLLECTION, authorise, demo_corpus, put
 from local.processes import StackError
 from local.stack import Stack
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 
 QUESTIONS = Path(__file__).parent / "questions.toml"
 WIDTH = 110
@@ -53,7 +53,7 @@ def ask(url: str, anon_key: str, token: str, question: Question) -> dict[str, An
     return body
 
 
-def run(stack: Stack, core: Pipeline, console: Console) -> None:
+def run(stack: Stack, core: Services, console: Console) -> None:
     """Ingest the corpus, ask every question as its asker, print what came back."""
     started = perf_counter()
     documents, chunks = put(core, demo_corpus(), authorise(stack), console)
@@ -108,7 +108,7 @@ def _passage(number: int, score: float, passage: dict[str, Any], console: Consol
     console.print(f"    [dim]{score:.2f}[/dim] {escape(title)} [dim]{escape(shown)}[/dim]", soft_wrap=True)
 
 
-def ingest_once(stack: Stack, core: Pipeline, console: Console) -> None:
+def ingest_once(stack: Stack, core: Services, console: Console) -> None:
     """Put the demo's documents in, unless all of them are there; an interrupted run is completed."""
     files = demo_corpus()
     with psycopg.connect(stack.database_url()) as connection:

@@ -12,18 +12,18 @@ from local.progress import columns
 from local.stack import Stack
 from shared.config import read_settings
 from shared.ingestion.ingest import ingest
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal
 
 COLLECTION = "demo"
 Authorise = Callable[[str], Principal]
 
 
-def core_of(stack: Stack, **settings: Any) -> Pipeline:
+def core_of(stack: Stack, **settings: Any) -> Services:
     """The core as the stack's functions have it, in this process, or with other settings. Raises
     ConfigurationError."""
     environment = {name.lower(): value for name, value in stack.function_environment().items()}
-    core = Pipeline(read_settings(**{**environment, **settings}))
+    core = Services(read_settings(**{**environment, **settings}))
     core.prepare()
     return core
 
@@ -50,7 +50,7 @@ def demo_corpus() -> list[tuple[CorpusFile, str]]:
 
 
 def put(
-    core: Pipeline, files: Sequence[tuple[CorpusFile, str]], principal: Authorise, console: Console
+    core: Services, files: Sequence[tuple[CorpusFile, str]], principal: Authorise, console: Console
 ) -> tuple[int, int]:
     """Ingest the files, each as its user; how many documents and chunks. Raises the first RagError."""
     title = TextColumn("{task.fields[title]}", style="dim")

@@ -10,7 +10,7 @@ from local.ingest import authorise, core_of
 from local.stack import Stack
 from shared.generation.confidence import snippet
 from shared.graph.verbalize import graph_context
-from shared.types import Filters, Found, Mode, Query
+from shared.types import Filters, Mode, Query, SearchResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
         show(core.search(authorise(stack)(options.user), query), Console())
 
 
-def show(found: Found, console: Console) -> None:
+def show(found: SearchResult, console: Console) -> None:
     """One line a match with what ordered it, and the beginning of its text."""
     for rank, match in enumerate(found.matches, start=1):
         similarity = "" if match.similarity is None else f", similarity {match.similarity:.3f}"

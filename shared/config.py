@@ -118,14 +118,14 @@ def _functions_secret(value: SecretStr) -> SecretStr:
 # What embeds where no key says otherwise (minilm.py).
 LOCAL_MODEL = "all-MiniLM-L6-v2"
 
-Read = TypeVar("Read", bound="FrameSettings")
+Read = TypeVar("Read", bound="ServerSettings")
 Address = Annotated[str, AfterValidator(_address)]
 Rate = Annotated[str, AfterValidator(_rate)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 
 
-class FrameSettings(BaseModel):
+class ServerSettings(BaseModel):
     """What an app needs before it has a project: read when it is made, not when it starts."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -146,7 +146,7 @@ class FrameSettings(BaseModel):
         return _listed(self.rag_functions)
 
 
-class Settings(FrameSettings):
+class Settings(ServerSettings):
     """Field names in capitals are the environment variables; .env.example lists them all."""
 
     # The Supabase project.
@@ -287,9 +287,9 @@ def _loses_files() -> bool:
     return on_lambda() or "K_SERVICE" in os.environ
 
 
-def read_frame() -> FrameSettings:
+def read_server_settings() -> ServerSettings:
     """As read_settings, for what an app needs before it has a project."""
-    return _read(FrameSettings, {})
+    return _read(ServerSettings, {})
 
 
 def read_settings(**given: Any) -> Settings:

@@ -316,7 +316,7 @@ class AnswersOff(RagError):
 
 
 @contextmanager
-def about(**details: Any) -> Iterator[None]:
+def error_details(**details: Any) -> Iterator[None]:
     """Whatever is raised in here says what it was about, as far as that is known."""
     try:
         yield

@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from shared.access.api_key_exchange import KeyRing
+from shared.access.api_key_exchange import ApiKeyExchange
 from shared.access.concurrency_limit import IngestionLimit
 from shared.access.jwks import KeySet
 from shared.access.jwt import Verifier
-from shared.access.token_signer import Signer, anonymous, signer_for, without_user
+from shared.access.token_signer import Signer, anonymous_principal, signer_for, without_user
 from shared.clients.object_store import Store, store_for
-from shared.clients.postgrest import Database, Reach
-from shared.clients.ssrf_guard import Networks
+from shared.clients.postgrest import Database, DatabaseStatus
+from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage, storage_for
 from shared.config import Settings
 from shared.errors import (
@@ -32,8 +32,8 @@ from shared.errors import (
     SnapshotsOff,
     StorageOff,
 )
-from shared.generation.confidence import JUDGED, cite, judge, thresholds_for, with_snippets
-from shared.generation.generators import UNSAID, Generator, generator_for
+from shared.generation.confidence import CONFIDENCE_TOP_N, cite, judge, thresholds_for, with_snippets
+from shared.generation.generators import DEFAULT_SAMPLING, Generator, generator_for
 from shared.graph.verbalize import graph_context
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.embeddings import Embedder, embedder_for
@@ -48,17 +48,17 @@ from shared.types import (
     Answer,
     Confidence,
     Connected,
-    Found,
     Graph,
     Judgement,
     Match,
+    MatchPage,
     Mode,
-    Page,
     Principal,
     Query,
     Result,
     Sampling,
-    Subject,
+    SearchResult,
+    SimilarTo,
     Thresholds,
 )
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rag")
 # How many matches a reranker is given at least.
-RERANKED = 50
+RERANK_CANDIDATES = 50
 # Ingestions of one user at the same time in a process: a local model uses all processors for one.
 LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
 
@@ -80,7 +80,7 @@ class Closeable(Protocol):
     def close(self) -> None: ...
 
 
-class Pipeline:
+class Services:
     """What one process needs to answer: made once, used by many threads, holding nothing of any caller."""
 
     def __init__(self, settings: Settings) -> None:
@@ -176,22 +176,22 @@ class Pipeline:
         return moderator_for(self.settings)
 
     @cached_property
-    def key_ring(self) -> KeyRing | None:
+    def key_ring(self) -> ApiKeyExchange | None:
         """Exchanges API keys; None without a key to sign with. The rag pair takes none and never asks."""
-        return KeyRing(self.database, self.signer) if self.signer else None
+        return ApiKeyExchange(self.database, self.signer) if self.signer else None
 
     @cached_property
     def signer(self) -> Signer | None:
         """Signs our own tokens. Raises ConfigurationError for a key that cannot."""
         return signer_for(self.settings)
 
-    def reach(self) -> Reach:
+    def reach(self) -> DatabaseStatus:
         """How far towards the database the project's own key leads."""
         return self.database.reach(without_user(self.signer) if self.signer else None)
 
     def is_reachable(self) -> bool:
         """Whether the project's PostgREST answers, knows the anon key and has our schema and its database."""
-        return self.reach() is Reach.SERVES
+        return self.reach() is DatabaseStatus.SERVES
 
     @cached_property
     def transcriber(self) -> Transcriber | None:
@@ -210,22 +210,22 @@ class Pipeline:
         return store_for(self.settings)
 
     @cached_property
-    def networks(self) -> Networks:
+    def networks(self) -> AddressPolicy:
         """Where addresses that callers name may lead."""
-        return Networks(self.settings.fetch_networks)
+        return AddressPolicy(self.settings.fetch_networks)
 
-    def say_who_is_anonymous(self) -> None:
+    def warn_if_anonymous(self) -> None:
         """Once, and loudly, where anybody may be somebody. Raises ConfigurationError."""
-        if "_said_anonymous" in vars(self) or self.anonymous() is None:
+        if "_warned_of_anonymous" in vars(self) or self.anonymous_principal() is None:
             return
-        self._said_anonymous = True
+        self._warned_of_anonymous = True
         log.warning(
             "RAG_INDEX_ANONYMOUS_ORG is set: ANYBODY who reaches this may read, write, persist and delete "
             "the indexes of org %s, and spend on its model, WITHOUT A CREDENTIAL. For private networks.",
             self.settings.rag_index_anonymous_org,
         )
 
-    def anonymous(self) -> Principal | None:
+    def anonymous_principal(self) -> Principal | None:
         """Whom requests to the index API without a credential act as; None where there is nobody. Raises
         ConfigurationError for half a setting, or without a key to sign with."""
         org, user = self.settings.rag_index_anonymous_org, self.settings.rag_index_anonymous_user
@@ -237,7 +237,7 @@ class Pipeline:
             )
         if self.signer is None:
             raise ConfigurationError("RAG_INDEX_ANONYMOUS_ORG: needs RAG_SIGNING_KEY, or SUPABASE_JWT_SECRET")
-        return anonymous(self.signer, org, user)
+        return anonymous_principal(self.signer, org, user)
 
     def require_signer(self) -> Signer:
         """Raises ApiKeysOff where there is nothing to sign with."""
@@ -263,7 +263,7 @@ class Pipeline:
             raise SnapshotsOff
         return self.snapshots
 
-    def search(self, caller: Principal, query: Query) -> Found:
+    def search(self, caller: Principal, query: Query) -> SearchResult:
         """The caller's best matches. Raises a RagError."""
         started = time.perf_counter()
         page = self._named(caller, query)
@@ -276,12 +276,12 @@ class Pipeline:
             ordered = Reranked(page.matches, None, failed=False)
         return _found(page, ordered, started)
 
-    def similar(self, caller: Principal, subject: Subject, query: Query, result: Result) -> Found:
+    def similar(self, caller: Principal, subject: SimilarTo, query: Query, result: Result) -> SearchResult:
         """What is most like the subject, whose text the query has: chunks, or documents by their best chunk.
         Raises a RagError, NotFound for a subject that the caller does not see."""
         started = time.perf_counter()
         is_reranked = self._is_reranked(query)
-        wider = replace(query, top_k=max(query.top_k, RERANKED)) if is_reranked else query
+        wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES)) if is_reranked else query
         vector = None
         if subject.kind == "text" and query.mode is not Mode.KEYWORD:
             vector = self._embedded(caller, query.text)
@@ -300,10 +300,10 @@ class Pipeline:
             raise InvalidRequest("A reranker knows no dates: leave out rerank or the half-life.")
         return False
 
-    def _reranked(self, caller: Principal, query: Query) -> tuple[Page, Reranked]:
+    def _reranked(self, caller: Principal, query: Query) -> tuple[MatchPage, Reranked]:
         # A reranker has more to choose from than the caller wants to see, and reads passages, not what is
         # around them.
-        page = self._matched(caller, replace(query, top_k=max(query.top_k, RERANKED), neighbours=0))
+        page = self._matched(caller, replace(query, top_k=max(query.top_k, RERANK_CANDIDATES), neighbours=0))
         ordered = self._in_order(query, page)
         matches = ordered.matches[: query.top_k]
         if query.neighbours:
@@ -311,13 +311,13 @@ class Pipeline:
                 matches = widen(self.database, caller, matches, query.neighbours)
         return page, replace(ordered, matches=matches)
 
-    def _in_order(self, query: Query, page: Page) -> Reranked:
+    def _in_order(self, query: Query, page: MatchPage) -> Reranked:
         if self.reranker is None:
             return Reranked(page.matches, None, failed=True)
         with step("rerank"):
             return rerank(self.reranker, query.text, page.matches)
 
-    def _named(self, caller: Principal, query: Query) -> Page | None:
+    def _named(self, caller: Principal, query: Query) -> MatchPage | None:
         """What holds the identifier that the query is, without an embedding; None when nothing does."""
         # (By word alone it is the same search, and nothing is embedded.)
         if query.mode in (Mode.SEMANTIC, Mode.KEYWORD) or not is_identifier(query.text):
@@ -327,7 +327,7 @@ class Pipeline:
             page = match(self.database, caller, None, self.embedder.model, by_word)
         return page if page.matches and holds(page.matches[0], query.text) else None
 
-    def _matched(self, caller: Principal, query: Query) -> Page:
+    def _matched(self, caller: Principal, query: Query) -> MatchPage:
         vector = None
         if query.mode is not Mode.KEYWORD or (query.compares and not is_identifier(query.text)):
             vector = self._embedded(caller, query.text)
@@ -349,8 +349,8 @@ class Pipeline:
         self,
         caller: Principal,
         query: Query,
-        sampling: Sampling = UNSAID,
-        judged: int = JUDGED,
+        sampling: Sampling = DEFAULT_SAMPLING,
+        judged: int = CONFIDENCE_TOP_N,
         shown: Callable[[Match], Match] = lambda match: match,
     ) -> Answer:
         """An answer with citations, or, below medium confidence, the citations alone. Confidence is judged on
@@ -370,7 +370,7 @@ class Pipeline:
             citations = with_snippets(citations, draft.snippets)
         return Answer(matches, judgement, citations, draft, datetime.now(UTC), milliseconds_since(started))
 
-    def judged(self, matches: Sequence[Match], text: str, judged: int = JUDGED) -> Judgement:
+    def judged(self, matches: Sequence[Match], text: str, judged: int = CONFIDENCE_TOP_N) -> Judgement:
         """How sure the matches for that text make."""
         return judge(_compared(matches, text), self.thresholds, judged)
 
@@ -393,8 +393,8 @@ class Pipeline:
                 part.close()
 
 
-def _found(page: Page, ordered: Reranked, started: float) -> Found:
-    return Found(
+def _found(page: MatchPage, ordered: Reranked, started: float) -> SearchResult:
+    return SearchResult(
         ordered.matches,
         page.exact,
         page.considered,

@@ -37,7 +37,7 @@ class Principal:
 
 
 # Who acts: somebody, or, for what may take minutes, who they are by then. A token may be short.
-Acting = Principal | Callable[[], Principal]
+PrincipalSource = Principal | Callable[[], Principal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class SimilarTo:
     """What something may be like: a text, or a chunk or a document by its id."""
 
     kind: Literal["text", "chunk", "document"]
@@ -260,7 +260,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class GeneratedText:
     """An answer, the generator that wrote it, and the tokens that it used. `snippets`: by the number of a
     citation, the passage that its mark refers to, as far as the generator knows it."""
 
@@ -271,7 +271,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class MatchPage:
     """What the database found: matches, best first.
 
     `exact`: whether the nearest were found by comparing everything that may be found, None where words alone
@@ -290,7 +290,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Page):
+class SearchResult(MatchPage):
     """The end of the first four steps. `reranked_by`: the model that made the order, None where none did;
     `rerank_failed`: one was asked to and could not."""
 
@@ -316,7 +316,7 @@ class Answer:
     matches: tuple[Match, ...]
     judgement: Judgement
     citations: tuple[Citation, ...]
-    draft: Draft | None
+    draft: GeneratedText | None
     generated_at: datetime
     milliseconds: int
 

@@ -20,7 +20,7 @@ from local.stack import Stack
 from local.tools import ROOT
 from shared.config import Settings
 from shared.models.embeddings import Embedder, local_embedder
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, Org, World, client
 from tests.databases import ProcessStack, Run
 from tests.functions.serving import made, served
@@ -123,8 +123,8 @@ def settings(stack: Stack) -> Settings:
 
 
 @pytest.fixture(scope="session")
-def core(settings: Settings) -> Iterator[Pipeline]:
-    pipeline = Pipeline(settings)
+def core(settings: Settings) -> Iterator[Services]:
+    pipeline = Services(settings)
     yield pipeline
     pipeline.close()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.models.embeddings import embed
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor
 
 QUESTION = "Who signs the goals of the team that owns the Billing Service?"
@@ -57,7 +57,7 @@ TOLD = {
 
 
 def put(
-    core: Pipeline,
+    core: Services,
     actor: Actor,
     title: str,
     *told: Told,
@@ -85,7 +85,7 @@ def put(
     return document_id
 
 
-def put_all(core: Pipeline, actor: Actor, collection: str = "default", **fields: Any) -> dict[str, str]:
+def put_all(core: Services, actor: Actor, collection: str = "default", **fields: Any) -> dict[str, str]:
     """All of them; their ids by their titles."""
     return {
         title: put(core, actor, title, told, collection=collection, **fields) for title, told in TOLD.items()

@@ -6,11 +6,11 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from shared.ingestion.job_queue import Done, Jobs
+from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.ingestion.storage_cleanup import remove_due
 from shared.ingestion.worker import Worker
 from shared.models.embeddings import Embedder
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World, client
 from tests.storage_server import BUCKET, StorageServer
 
@@ -26,7 +26,7 @@ def page(text: str, padding: int = 0) -> bytes:
 @dataclass(frozen=True)
 class Uploading:
     server: StorageServer
-    core: Pipeline
+    core: Services
     app: TestClient
     embedder: Embedder
     world: World
@@ -65,7 +65,7 @@ class Uploading:
         found: Row = self.get(actor, row["id"]).json()
         return found
 
-    def work(self) -> Done:
+    def work(self) -> BatchResult:
         core = self.core
         return Worker(Jobs(core.database, core.require_signer()), self.embedder, storage=core.storage).work()
 

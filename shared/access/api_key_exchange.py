@@ -15,7 +15,7 @@ from typing import Any
 from cachetools import LRUCache
 
 from shared.access.api_keys import hash_of
-from shared.access.token_signer import LIFETIME_SECONDS, Signer, call_as_nobody
+from shared.access.token_signer import LIFETIME_SECONDS, Signer, call_with_claims_only
 from shared.clients.postgrest import Database
 from shared.errors import DatabaseTimedOut, Unauthorized
 from shared.types import Principal
@@ -34,7 +34,7 @@ class _Opened:
     seconds: float
 
 
-class KeyRing:
+class ApiKeyExchange:
     """Exchanges keys for principals. Safe to use from many threads."""
 
     def __init__(self, database: Database, signer: Signer, *, clock: Callable[[], float] = time.time) -> None:
@@ -85,7 +85,7 @@ class KeyRing:
         if not self._looking_up.acquire(timeout=PATIENCE_SECONDS):
             raise DatabaseTimedOut(because="too many keys at once")
         try:
-            rows: list[dict[str, Any]] = call_as_nobody(
+            rows: list[dict[str, Any]] = call_with_claims_only(
                 self._database, self._signer, "rag_open_key", key_hash=digest
             )
         finally:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from shared.access.signed_payload import Broken, sealed, unsealed
+from shared.access.signed_payload import BadSignature, dumps, loads
 from shared.access.token_signer import CALL_SECONDS, Signer
 from shared.config import Settings
 from shared.errors import PublicUrlUnset, Unauthorized
@@ -35,7 +35,7 @@ class Link:
 
 def link_to(signer: Signer, link: Link) -> str:
     """What the link carries: anybody can read it, and nobody else can make it."""
-    return sealed(signer, PURPOSE, [link.document_id, link.org_id, link.user_id, link.as_admin, link.expires])
+    return dumps(signer, PURPOSE, [link.document_id, link.org_id, link.user_id, link.as_admin, link.expires])
 
 
 def public_url(settings: Settings, scheme: str, host: str, lambda_host: str | None = None) -> str:
@@ -71,8 +71,8 @@ def principal_of(signer: Signer, carried: str, document_id: str) -> Principal:
     Raises Unauthorized for what nobody here has made, for another document's, and after its time.
     """
     try:
-        link = Link(*unsealed(signer, PURPOSE, carried))
-    except Broken:
+        link = Link(*loads(signer, PURPOSE, carried))
+    except BadSignature:
         raise Unauthorized("The link is not valid.") from None
     if link.document_id != document_id:
         raise Unauthorized("The link is not valid.")

@@ -10,7 +10,7 @@ from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.errors import Conflict, InvalidRequest, RagError
-from shared.types import Acting, Scope
+from shared.types import PrincipalSource, Scope
 
 log = logging.getLogger("rag")
 HEADER = "Idempotency-Key"
@@ -18,7 +18,7 @@ _PRINTABLE = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class StoredResponse:
     """What was answered, to be answered again."""
 
     status: int
@@ -27,11 +27,11 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Reservation:
     """The right, and the duty, to answer: ended by keep or by release, else by its time."""
 
     _database: Database
-    _caller: Acting
+    _caller: PrincipalSource
     _held: dict[str, str] = field(repr=False)
 
     def keep(self, status: int, body: Any, request_id: str, chunk_ids: Sequence[str] = ()) -> bool:
@@ -60,7 +60,7 @@ class Claim:
 
 def begin(
     database: Database,
-    caller: Acting,
+    caller: PrincipalSource,
     org_id: str | None,
     key: str,
     body: bytes,
@@ -68,7 +68,7 @@ def begin(
     *,
     collection: str | None = None,
     scope: Scope = Scope.CHAT_READ,
-) -> Claim | Reply:
+) -> Reservation | StoredResponse:
     """What to do with a request: answer it under the claim, or replay the reply.
 
     `body` is all that makes two requests the same: the route with what was sent. `scope` is what an API key
@@ -96,9 +96,9 @@ def begin(
     match found["outcome"]:
         case "go":
             held = {"org_id": found["org_id"], "key_hash": key_hash, "claim": found["claim"]}
-            return Claim(database, caller, held)
+            return Reservation(database, caller, held)
         case "replay":
-            return Reply(found["status"], found["body"], found["request_id"])
+            return StoredResponse(found["status"], found["body"], found["request_id"])
         case "busy":
             raise Conflict(
                 "This request is being worked on. Please ask again in a moment.",

@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 from jose import jwk
 from jose.backends.base import Key
 
-from shared.clients.http import patient_client, within
+from shared.clients.http import deadline, http_client
 from shared.errors import KeysUnavailable
 
 log = logging.getLogger("rag")
@@ -123,8 +123,8 @@ class KeySet:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         content = b""
         with (
-            within(self._timeout),
-            patient_client(self._timeout) as client,
+            deadline(self._timeout),
+            http_client(self._timeout) as client,
             client.stream("GET", self._url, headers=headers, follow_redirects=False) as answer,
         ):
             if answer.status_code != 200:

@@ -21,7 +21,7 @@ from starlette.requests import Request
 
 from shared.clients.postgrest import Database
 from shared.errors import DatabaseFailed, RateLimited
-from shared.types import Acting, Principal
+from shared.types import Principal, PrincipalSource
 
 # The unit in which text is counted.
 KILOBYTE = 1024
@@ -54,7 +54,7 @@ class Window:
 
 
 @dataclass
-class Spending:
+class RateLimitCheck:
     """One request, or `amount` of them, against its caller's budget, and, once counted, where each window
     stands."""
 
@@ -104,10 +104,10 @@ class Spending:
         }
 
 
-_spending: ContextVar[Spending] = ContextVar("spending")
+_spending: ContextVar[RateLimitCheck] = ContextVar("spending")
 
 
-class CallersStorage(Storage):
+class PostgresRateLimitStorage(Storage):
     """`limits` storage over rag_hit. It counts for the caller of the spending at hand; keys are ignored."""
 
     STORAGE_SCHEME = ["rag"]  # noqa: RUF012  # as the base class declares it
@@ -136,7 +136,7 @@ class CallersStorage(Storage):
         raise NotImplementedError("nobody resets somebody else's count")
 
 
-class _SettingsOfOurs(Limiter):
+class _LimiterWithoutEnvironment(Limiter):
     """slowapi also reads RATELIMIT_* from the environment and .env, where a line could switch limits off."""
 
     def get_app_config(self, key: str, default_value: Any = None) -> Any:
@@ -144,7 +144,7 @@ class _SettingsOfOurs(Limiter):
 
 
 # headers_enabled would ask the storage again and write fractions: middleware.py writes the headers.
-_limiter = _SettingsOfOurs(
+_limiter = _LimiterWithoutEnvironment(
     key_func=lambda: _spending.get().caller.user_id, storage_uri="rag://", headers_enabled=False
 )
 
@@ -161,7 +161,7 @@ def _admit(request: Request) -> None:
     """slowapi raises in the wrapper; a request that arrives here is within its limits."""
 
 
-def spend(request: Request, spending: Spending) -> None:
+def check_rate_limit(request: Request, spending: RateLimitCheck) -> None:
     """Count this request in the caller's budget.
 
     Raises RateLimited, with Retry-After in seconds. Either way the request remembers the spending, from
@@ -181,8 +181,8 @@ def spend(request: Request, spending: Spending) -> None:
             request.state.spending = spending
 
 
-def spend_text(
-    database: Database, caller: Acting, function: str, text_bytes: int, bytes_per_minute: int
+def check_text_limit(
+    database: Database, caller: PrincipalSource, function: str, text_bytes: int, bytes_per_minute: int
 ) -> None:
     """Count text in the user's budget, which all of their API keys share. More text than the limit takes the
     whole of a minute. Raises RateLimited, with Retry-After in seconds."""
@@ -191,7 +191,7 @@ def spend_text(
     who = caller if isinstance(caller, Principal) else caller()
     rate = RateLimitItemPerMinute(bytes_per_minute // KILOBYTE)
     amount = min(-(-text_bytes // KILOBYTE), rate.amount)
-    spending = Spending(database, who, function, "ingest", rate, amount)
+    spending = RateLimitCheck(database, who, function, "ingest", rate, amount)
     spending.count()
     if not spending.tightest.admitted:
         message = f"More text than {rate.amount} KB a minute. Please wait, or send less at once."

@@ -10,25 +10,25 @@ from typing import Any
 from shared.access.token_signer import Signer
 
 
-class Broken(ValueError):
+class BadSignature(ValueError):
     """Nobody here has made that."""
 
 
-def sealed(signer: Signer, purpose: str, said: Any) -> str:
+def dumps(signer: Signer, purpose: str, said: Any) -> str:
     """What can be said in JSON, for an address or a body."""
     payload = json.dumps(said, separators=(",", ":")).encode()
     return f"{_encoded(payload)}.{_encoded(signer.seal(purpose, payload))}"
 
 
-def unsealed(signer: Signer, purpose: str, carried: str) -> Any:
+def loads(signer: Signer, purpose: str, carried: str) -> Any:
     """What was said. Raises Broken for what was not sealed here, for this purpose."""
     payload, _, seal = carried.partition(".")
     try:
         data = _decoded(payload)
         if not hmac.compare_digest(_decoded(seal), signer.seal(purpose, data)):
-            raise Broken
+            raise BadSignature
     except (binascii.Error, ValueError):
-        raise Broken from None
+        raise BadSignature from None
     return json.loads(data)
 
 

@@ -50,7 +50,7 @@ class Signer:
         return hmac.digest(key, data, "sha256")
 
 
-def anonymous(signer: Signer, org: UUID, user: UUID) -> Principal:
+def anonymous_principal(signer: Signer, org: UUID, user: UUID) -> Principal:
     """Whoever asks the index API without a credential, where that is switched on: a member of one org, with
     what it takes to use indexes and nothing else."""
     scopes = frozenset(Scope) - {Scope.ADMIN}
@@ -59,7 +59,7 @@ def anonymous(signer: Signer, org: UUID, user: UUID) -> Principal:
     return Principal(str(user), signer.token(sub=str(user), rag=claims), scopes)
 
 
-def the_worker(signer: Signer) -> Principal:
+def worker_principal(signer: Signer) -> Principal:
     """The worker's own role, for one call: it claims and sends, and reads no document."""
     return Principal("", signer.token(CALL_SECONDS, role="rag_worker"))
 
@@ -69,7 +69,7 @@ def without_user(signer: Signer, **claims: Any) -> Principal:
     return Principal("", signer.token(CALL_SECONDS, rag=claims))
 
 
-def call_as_nobody(database: Database, signer: Signer, function: str, **claims: Any) -> Any:
+def call_with_claims_only(database: Database, signer: Signer, function: str, **claims: Any) -> Any:
     """What the SQL function returns for a token without a user, whose `rag` claims say what it is for.
 
     Raises a RagError; a token of ours that is refused is our failure, and not the caller's.

@@ -15,13 +15,23 @@ from shared.documents.by_name import Row
 from shared.documents.documents import TITLE_CHARACTERS, first_words, title_of
 from shared.errors import AnswersOff, NotFound, RagError
 from shared.generation.confidence import snippet
-from shared.ingestion.ingest import UNGUARDED, Cut, Guard, NewDocument, prepared, store_many
+from shared.ingestion.ingest import UNGUARDED, ChunkingConfig, Guard, NewDocument, chunk_and_embed, store_many
 from shared.ingestion.metadata_fields import Fields
 from shared.observability import usage_metrics
 from shared.observability.usage_metrics import Measure
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.text.normalize import clean_line
-from shared.types import Acting, Draft, Filters, Match, Mode, Passage, Principal, Query, Source
+from shared.types import (
+    Filters,
+    GeneratedText,
+    Match,
+    Mode,
+    Passage,
+    Principal,
+    PrincipalSource,
+    Query,
+    Source,
+)
 
 # Metadata keys that a document's title may be made of.
 TITLED = {"title", "source"}
@@ -61,13 +71,13 @@ class Asked:
 
 
 def ingest(
-    core: Pipeline, caller: Acting, namespace: str, texts: Sequence[Text], guard: Guard = UNGUARDED
+    core: Services, caller: PrincipalSource, namespace: str, texts: Sequence[Text], guard: Guard = UNGUARDED
 ) -> list[str]:
     """Store texts, searchable when this returns; their names, in order, made for those without. One takes the
     place of what has its name, and no two that are named have the same. The namespace is made when it is new.
     Raises Forbidden for another user's own, and as ingest_many."""
     home = by_name.find_or_none(core.database, caller, namespace)
-    cut = Cut.of_home(home)
+    cut = ChunkingConfig.of_home(home)
     names = [text.name or text.made_name() for text in texts]
     documents = {
         name: text.document(name, _denied(core))
@@ -82,21 +92,21 @@ def ingest(
 
     # What came through another API without a name goes by its id, and is replaced by that.
     ids = [text.name for text in texts if home and text.name and _is_id(text.name)]
-    there = list(by_name.present(core.database, caller, namespace, ids)) if ids else []
+    there = list(by_name.existing_documents(core.database, caller, namespace, ids)) if ids else []
     with _noted_if_it_fails(core, caller, "knowledge.ingest", namespace):
-        ready = prepared(core.embedder, list(documents.values()), cut, guard)
+        ready = chunk_and_embed(core.embedder, list(documents.values()), cut, guard)
         rows = dict(zip(documents, ready, strict=True))
         gone = put(there, only_present=True) if there else []
         put([name for name in documents if name not in there or name in gone], only_present=False)
     counted = Measure("gateway_knowledge_documents_ingested_total", len(documents))
-    usage_metrics.note(
+    usage_metrics.record_event(
         core.database, caller, "knowledge.ingest", namespace, counted, documents=len(documents)
     )
     return names
 
 
 def documents(
-    core: Pipeline, caller: Principal, namespace: str, limit: int, offset: int
+    core: Services, caller: Principal, namespace: str, limit: int, offset: int
 ) -> tuple[list[Row], int]:
     """A page of the namespace's documents, the oldest first, and how many there are: none where there is no
     such namespace. Raises Forbidden for another user's own."""
@@ -104,7 +114,7 @@ def documents(
     untitled = not denied.isdisjoint(TITLED)
     try:
         # Of their texts nothing, or as much as a title may be made of.
-        wanted = by_name.Wanted(limit, offset, TITLE_CHARACTERS + 1 if untitled else 0)
+        wanted = by_name.DocumentPageRequest(limit, offset, TITLE_CHARACTERS + 1 if untitled else 0)
         page, total = by_name.documents(core.database, caller, namespace, wanted)
     except NotFound as missing:
         if missing.code != "collection_not_found":
@@ -122,16 +132,16 @@ def documents(
     return list(readable(page, shown)), total
 
 
-def delete(core: Pipeline, caller: Principal, namespace: str, name: str) -> None:
+def delete(core: Services, caller: Principal, namespace: str, name: str) -> None:
     """Raises NotFound where there is no such document, or namespace; Forbidden for another user's own."""
     if not by_name.delete(core.database, caller, namespace, [name]):
         raise NotFound(code="document_not_found")
     counted = Measure("gateway_knowledge_documents_deleted_total", 1)
-    usage_metrics.note(core.database, caller, "knowledge.delete", namespace, counted, documents=1)
+    usage_metrics.record_event(core.database, caller, "knowledge.delete", namespace, counted, documents=1)
 
 
 def retrieve(
-    core: Pipeline, caller: Principal, namespaces: Sequence[str], asked: Asked
+    core: Services, caller: Principal, namespaces: Sequence[str], asked: Asked
 ) -> tuple[Passage, ...]:
     """The best passages of these namespaces, by word and by meaning; none where there are no such namespaces.
     Raises Forbidden for another user's own, or another RagError."""
@@ -151,14 +161,14 @@ def retrieve(
 
 
 def query(
-    core: Pipeline, caller: Principal, namespace: str, asked: Asked
-) -> tuple[Draft | None, tuple[Passage, ...]]:
+    core: Services, caller: Principal, namespace: str, asked: Asked
+) -> tuple[GeneratedText | None, tuple[Passage, ...]]:
     """An answer, None where confidence withholds it or there is nothing, and the passages that it is from.
     Raises AnswersOff, Forbidden for another user's own, or another RagError."""
     if not core.settings.rag_knowledge_query_enabled:
         raise AnswersOff
     homes = _homes(core, caller, [namespace])
-    draft: Draft | None = None
+    draft: GeneratedText | None = None
     matches: tuple[Match, ...] = ()
     if any(homes.values()):
         # By meaning, in the order of the cosine: that is what confidence was measured on.
@@ -204,11 +214,11 @@ def _shown(denied: frozenset[str]) -> Callable[[Match], Match]:
 
 
 @contextmanager
-def _noted_if_it_fails(core: Pipeline, caller: Acting, event: str, namespace: str) -> Iterator[None]:
+def _noted_if_it_fails(core: Services, caller: PrincipalSource, event: str, namespace: str) -> Iterator[None]:
     try:
         yield
     except RagError:
-        usage_metrics.note(core.database, caller, event, namespace)
+        usage_metrics.record_event(core.database, caller, event, namespace)
         raise
 
 
@@ -219,7 +229,7 @@ def _is_id(name: str) -> bool:
         return False
 
 
-def _denied(core: Pipeline) -> frozenset[str]:
+def _denied(core: Services) -> frozenset[str]:
     return core.settings.denied("knowledge")
 
 
@@ -227,7 +237,7 @@ def _without(denied: frozenset[str], metadata: Row) -> Row:
     return {name: value for name, value in metadata.items() if name not in denied}
 
 
-def _homes(core: Pipeline, caller: Principal, namespaces: Sequence[str]) -> dict[str, str | None]:
+def _homes(core: Services, caller: Principal, namespaces: Sequence[str]) -> dict[str, str | None]:
     """The collections' ids, by namespace."""
     found = {name: by_name.find_or_none(core.database, caller, name) for name in namespaces}
     return {name: home["id"] if home else None for name, home in found.items()}
@@ -240,7 +250,7 @@ def _query(homes: Mapping[str, str | None], asked: Asked, mode: Mode, *, rerank:
 
 
 def _note(
-    core: Pipeline,
+    core: Services,
     caller: Principal,
     event: str,
     namespace: str,
@@ -249,7 +259,7 @@ def _note(
     counted: Sequence[Measure],
 ) -> None:
     own = [match for match in matches if match.collection_id == home]
-    usage_metrics.note(
+    usage_metrics.record_event(
         core.database,
         caller,
         event,

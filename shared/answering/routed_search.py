@@ -12,7 +12,7 @@ from shared.errors import ContentFlagged
 from shared.graph.query_result import told_by
 from shared.models.moderation import require_moderator
 from shared.observability.tracing import current, milliseconds_since, step
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.retrieval.context_text import concatenated
 from shared.retrieval.highlight import highlight
 from shared.retrieval.match import holds
@@ -20,10 +20,10 @@ from shared.retrieval.query.dates.extract import TimeRange
 from shared.retrieval.query.document_kinds import KINDS, Family
 from shared.retrieval.query.expansion import expand
 from shared.retrieval.query.router import low_recall, route
-from shared.retrieval.query.types import Asked, Reach, Route, Rule, Way
-from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, Retrieved, Wanted
+from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
+from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, RoutedResult, SearchRequest
 from shared.retrieval.workspace import locate
-from shared.types import Filters, Graph, Match, Mode, Page, Principal, Query, Result, Subject
+from shared.types import Filters, Graph, Match, MatchPage, Mode, Principal, Query, Result, SimilarTo
 
 # Kinds of documents that are counted apart from plain chunks.
 OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
@@ -34,22 +34,22 @@ SUMMARIES = frozenset(KINDS[Family.SUMMARIES])
 class _Search:
     """A search in progress: how it looks by now, and what the databases's legs took so far."""
 
-    core: Pipeline
+    core: Services
     caller: Principal
-    wanted: Wanted
+    wanted: SearchRequest
     place: Place
     route: Route
-    reach: Reach
+    reach: SearchScope
     mode: Mode
     time_range: TimeRange | None
     rules: list[Rule]
-    subject: Subject | None
+    subject: SimilarTo | None
     result: Result
     vector_ms: float = 0.0
     lexical_ms: float = 0.0
     graph_ms: float = 0.0
     embeds: bool = False
-    found: Page = field(default_factory=lambda: Page((), None, 0))
+    found: MatchPage = field(default_factory=lambda: MatchPage((), None, 0))
 
     def look(self) -> None:
         query = self.query()
@@ -84,13 +84,13 @@ class _Search:
 
 
 def retrieve(
-    core: Pipeline,
+    core: Services,
     caller: Principal,
-    wanted: Wanted,
-    subject: Subject | None = None,
+    wanted: SearchRequest,
+    subject: SimilarTo | None = None,
     result: Result = Result.CHUNKS,
     place: Place | None = None,
-) -> Retrieved:
+) -> RoutedResult:
     """What answers the text; or, for a subject whose text that is, what is like it: chunks, or documents by
     their best chunk. `place`: where, if that is known already. Raises NotFound for a workspace or org that
     the caller does not see, ContentFlagged, or a RagError."""
@@ -101,7 +101,7 @@ def retrieve(
     if moderator and moderator.flagged([wanted.text])[0]:
         raise ContentFlagged
     with step("route"):
-        asked = Asked(
+        asked = RouterInput(
             wanted.text,
             wanted.way,
             wanted.reach,
@@ -157,26 +157,26 @@ def _look_at_the_graph(search: _Search, graph: Graph) -> None:
 def _look_by_meaning(search: _Search) -> None:
     """What no document says word for word, some may mean."""
     way = search.route
-    if search.mode is not Mode.KEYWORD or search.wanted.way is Way.KEYWORD:
+    if search.mode is not Mode.KEYWORD or search.wanted.way is SearchMode.KEYWORD:
         return
     matches = search.found.matches
-    if way.way is Way.FAST and not matches:
+    if way.way is SearchMode.FAST and not matches:
         search.mode = Mode.SEMANTIC
         search.because("nothing_by_word", "No document has these words: looked for by meaning.")
         search.look()
-    elif way.way is Way.KEYWORD and not (matches and holds(matches[0], way.text)):
+    elif way.way is SearchMode.KEYWORD and not (matches and holds(matches[0], way.text)):
         search.mode = Mode.HYBRID
         search.because("identifier_not_found", "No document holds this name: looked for by meaning as well.")
         search.look()
 
 
 def _look_in_the_org(search: _Search) -> None:
-    if not search.route.falls_back or search.reach is Reach.ORG:
+    if not search.route.falls_back or search.reach is SearchScope.ORG:
         return
     matches, medium = search.found.matches, search.core.thresholds.medium
     if (why := low_recall(matches, search.wanted.top_k, medium)) is None:
         return
-    search.reach = Reach.ORG
+    search.reach = SearchScope.ORG
     search.because("org_fallback", f"In the workspace {why}: looked in the whole organization.")
     search.look()
 
@@ -191,9 +191,9 @@ def _look_at_any_time(search: _Search) -> None:
     search.look()
 
 
-def narrowed(filters: Filters, place: Place, reach: Reach, said: TimeRange | None = None) -> Filters:
+def narrowed(filters: Filters, place: Place, reach: SearchScope, said: TimeRange | None = None) -> Filters:
     """The filters, within the place, as far as it reaches, and within the time that the question says."""
-    inside = () if reach is Reach.ORG or place.collection_id is None else (place.collection_id,)
+    inside = () if reach is SearchScope.ORG or place.collection_id is None else (place.collection_id,)
     filters = replace(filters, org_id=place.org_id, collection_ids=inside)
     return replace(filters, date_from=said.after, date_to=said.before) if said else filters
 
@@ -209,13 +209,15 @@ def contributions(matches: Sequence[Match]) -> dict[str, float]:
     return {kind: round(found, 4) for kind, found in shares.items()}
 
 
-def _retrieved(search: _Search, matches: tuple[Match, ...], graph: Graph | None, started: float) -> Retrieved:
-    stages = stages_of(search.vector_ms, search.lexical_ms, search.graph_ms)
+def _retrieved(
+    search: _Search, matches: tuple[Match, ...], graph: Graph | None, started: float
+) -> RoutedResult:
+    stages = stage_timings(search.vector_ms, search.lexical_ms, search.graph_ms)
     embedded = search.embeds or stages["embed"] > 0
     wanted, asked = search.wanted, search.route.text
     highlights = [highlight(match, asked) if wanted.highlighted else None for match in matches]
     budget = search.core.settings.rag_context_tokens
-    return Retrieved(
+    return RoutedResult(
         matches,
         tuple(highlights),
         concatenated(matches, budget) if wanted.in_context else None,
@@ -232,7 +234,7 @@ def _retrieved(search: _Search, matches: tuple[Match, ...], graph: Graph | None,
     )
 
 
-def stages_of(vector_ms: float, lexical_ms: float, graph_ms: float) -> dict[str, float]:
+def stage_timings(vector_ms: float, lexical_ms: float, graph_ms: float) -> dict[str, float]:
     """Milliseconds of the request at hand, by stage: `vector`, `lexical` and `graph` are the database's own,
     `hydrate` is the rest of asking it."""
     trace = current.get()

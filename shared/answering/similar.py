@@ -5,17 +5,19 @@ from dataclasses import replace
 from shared.answering.routed_search import retrieve
 from shared.documents.contents import hydrate
 from shared.errors import NotFound
-from shared.pipeline import Pipeline
-from shared.retrieval.query.types import Way
-from shared.retrieval.types import Retrieved, Wanted
+from shared.pipeline import Services
+from shared.retrieval.query.types import SearchMode
+from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.retrieval.workspace import locate
-from shared.types import Principal, Result, Subject
+from shared.types import Principal, Result, SimilarTo
 
 # Of a document as much as a reranker and a highlight are for.
 SUBJECT_CHARACTERS = 8000
 
 
-def alike(core: Pipeline, caller: Principal, wanted: Wanted, subject: Subject, result: Result) -> Retrieved:
+def find_similar(
+    core: Services, caller: Principal, wanted: SearchRequest, subject: SimilarTo, result: Result
+) -> RoutedResult:
     """The subject's id as its caller writes it. Raises NotFound for a subject, a workspace or an org that the
     caller does not see, or a RagError."""
     if subject.kind == "text":
@@ -31,6 +33,6 @@ def alike(core: Pipeline, caller: Principal, wanted: Wanted, subject: Subject, r
     else:
         known, text = found.chunks[0].chunk_id, found.chunks[0].text or ""
     # Its meaning is known, and it asks for nothing that a router could read.
-    way = Way.NEURAL if wanted.way in (Way.AUTO, Way.FAST) else wanted.way
+    way = SearchMode.NEURAL if wanted.way in (SearchMode.AUTO, SearchMode.FAST) else wanted.way
     plain = replace(wanted, text=text[:SUBJECT_CHARACTERS], way=way, expands=False)
-    return retrieve(core, caller, plain, Subject(subject.kind, known), result, place)
+    return retrieve(core, caller, plain, SimilarTo(subject.kind, known), result, place)

@@ -21,13 +21,19 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from shared.api.dependencies import pipeline_of_process
-from shared.api.middleware import MAX_BODY_BYTES, Barrier, BodyLimit, Cors, Edge
-from shared.config import on_lambda, read_frame
+from shared.api.middleware import (
+    MAX_BODY_BYTES,
+    BodyLimit,
+    Cors,
+    RequestContextMiddleware,
+    UnhandledErrorMiddleware,
+)
+from shared.config import on_lambda, read_server_settings
 from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFound, RagError
 from shared.observability import opentelemetry
 from shared.observability.logging import configure
 from shared.observability.tracing import Trace
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 
 CORS_HEADERS = ["authorization", "x-client-info", "apikey", "content-type", "x-request-id"]
 EXPOSED_HEADERS = [
@@ -124,16 +130,16 @@ def create_app(
     app.add_exception_handler(HTTPException, rendered(_http))
     # The last added is the outermost.
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, message=too_large)
-    app.add_middleware(Barrier, fault=lambda: render(RagError()))
+    app.add_middleware(UnhandledErrorMiddleware, fault=lambda: render(RagError()))
     _let_browsers_in(app, headers)
-    app.add_middleware(Edge, function=function)
+    app.add_middleware(RequestContextMiddleware, function=function)
     return app
 
 
 def _let_browsers_in(app: FastAPI, headers: Iterable[str]) -> None:
     app.add_middleware(
         Cors,
-        allow_origins=read_frame().cors_origins,
+        allow_origins=read_server_settings().cors_origins,
         allow_methods=["GET", "POST", "PATCH", "DELETE", "OPTIONS"],
         allow_headers=[*CORS_HEADERS, *headers],
         expose_headers=EXPOSED_HEADERS,
@@ -178,7 +184,7 @@ async def _start(app: FastAPI) -> AsyncIterator[None]:
     pipeline_of_process.cache_clear()
 
 
-def _started(app: FastAPI) -> Pipeline:
+def _started(app: FastAPI) -> Services:
     core = pipeline_of_process()
     if app.state.searches:
         core.prepare()
@@ -187,7 +193,7 @@ def _started(app: FastAPI) -> Pipeline:
         # is not to be had, a model without a key, or half of what says who asks without a credential, they do
         # not start.
         _ = core.signer, core.snapshots, core.graph_model
-    core.say_who_is_anonymous()
+    core.warn_if_anonymous()
     return core
 
 

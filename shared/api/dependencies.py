@@ -16,11 +16,11 @@ from fastapi import Depends, Header, Request
 from limits import parse
 from pydantic import SecretStr
 
-from shared.access.api_key_exchange import KeyRing
+from shared.access.api_key_exchange import ApiKeyExchange
 from shared.access.api_keys import is_key
 from shared.access.download_links import principal_of, public_url
 from shared.access.jwt import bearer
-from shared.access.rate_limit import Spending, spend, spend_text
+from shared.access.rate_limit import RateLimitCheck, check_rate_limit, check_text_limit
 from shared.config import read_settings
 from shared.errors import (
     ApiKeysOff,
@@ -35,7 +35,7 @@ from shared.errors import (
 from shared.ingestion.ingest import Guard
 from shared.observability import opentelemetry
 from shared.observability.tracing import step
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
@@ -45,19 +45,19 @@ INGESTION_WAIT_SECONDS = 30.0
 
 
 @cache
-def pipeline_of_process() -> Pipeline:
+def pipeline_of_process() -> Services:
     """Made once, at start-up, from the environment. Raises ConfigurationError."""
     settings = read_settings()
     opentelemetry.start(settings.otel_exporter_otlp_endpoint)
-    return Pipeline(settings)
+    return Services(settings)
 
 
-async def pipeline() -> Pipeline:
+async def pipeline() -> Services:
     """What handlers ask for as `Core`. Async, since FastAPI would send it through a thread otherwise."""
     return pipeline_of_process()
 
 
-Core = Annotated[Pipeline, Depends(pipeline)]
+Core = Annotated[Services, Depends(pipeline)]
 Authorization = Annotated[str | None, Header()]
 
 
@@ -116,16 +116,16 @@ def require_scope(caller: Principal, *scopes: Scope) -> None:
         raise Forbidden(f"The API key lacks the scope {' or '.join(scopes)}.", code="missing_scope")
 
 
-def _anonymous(core: Pipeline, request: Request, credential: str | None) -> Principal | None:
+def _anonymous(core: Services, request: Request, credential: str | None) -> Principal | None:
     """Whom the settings make of a request without a credential. Not of a page's, wherever its reader found
     it, unless its origin is listed: who is in a private network may open pages that are not of it."""
     origin = request.headers.get("origin")
     if credential is not None or (origin is not None and origin not in core.settings.cors_origins):
         return None
-    return core.anonymous()
+    return core.anonymous_principal()
 
 
-def renewed_from(credential: Any) -> Any:
+def refreshing_caller(credential: Any) -> Any:
     """For what may take minutes, beside the principal that may do it: `Annotated[Acting, renewed_from(...)]`,
     whoever asks, with a token that is still good. A key's lasts a minute. When called it raises Unauthorized
     once a user's own has expired, or the key is gone."""
@@ -139,7 +139,7 @@ def renewed_from(credential: Any) -> Any:
 
 
 # With the credential where all APIs take it. (Who may not be anonymous was refused before.)
-Renewed = Annotated[Callable[[], Principal], renewed_from(in_authorization)]
+FreshCaller = Annotated[Callable[[], Principal], refreshing_caller(in_authorization)]
 
 
 def guard_from(credential: Any, caller: Any) -> Any:
@@ -149,12 +149,12 @@ def guard_from(credential: Any, caller: Any) -> Any:
     async def guard(
         request: Request,
         core: Core,
-        renewed: Annotated[Callable[[], Principal], renewed_from(credential)],
+        renewed: Annotated[Callable[[], Principal], refreshing_caller(credential)],
         principal: Annotated[Principal, caller],
     ) -> AsyncIterator[Guard]:
         def admit(text_bytes: int) -> None:
             function, limit = request.app.state.function, core.settings.rag_ingest_bytes_per_minute
-            spend_text(core.database, renewed, function, text_bytes, limit)
+            check_text_limit(core.database, renewed, function, text_bytes, limit)
 
         async def check_client() -> None:
             # On Lambda no disconnection is ever reported.
@@ -187,7 +187,7 @@ def _visitor(core: Core, authorization: Authorization = None) -> Principal | Non
 
 # Whoever asks, for what anybody may: None without a credential, and while nobody can tell whose it is.
 # Nothing is counted. Raises Unauthorized for one that is not good.
-Visitor = Annotated[Principal | None, Depends(_visitor)]
+OptionalCaller = Annotated[Principal | None, Depends(_visitor)]
 
 
 def _by_link(request: Request, core: Core, document_id: str, token: str) -> Principal:
@@ -201,7 +201,7 @@ def _by_link(request: Request, core: Core, document_id: str, token: str) -> Prin
 
 # The holder of a link to the original of the path's document (download_links.py). Raises Unauthorized and
 # RateLimited.
-Linked = Annotated[Principal, Depends(_by_link)]
+LinkCaller = Annotated[Principal, Depends(_by_link)]
 
 
 async def _public_url(request: Request, core: Core) -> str:
@@ -237,21 +237,21 @@ operators_only = Depends(_operator)
 worker_only = Depends(_schedule)
 
 
-def require_keys(core: Core) -> KeyRing:
+def require_keys(core: Core) -> ApiKeyExchange:
     """Raises ApiKeysOff where there is nothing to sign with."""
     if core.key_ring is None:
         raise ApiKeysOff
     return core.key_ring
 
 
-def _key_or_user(core: Pipeline, authorization: str | None) -> Principal:
+def _key_or_user(core: Services, authorization: str | None) -> Principal:
     credential = bearer(authorization)
     if is_key(credential):
         return require_keys(core).principal(credential)
     return core.verifier.principal(authorization)
 
 
-def _limit(request: Request, core: Pipeline, caller: Principal, bucket: str, rate: str) -> None:
+def _limit(request: Request, core: Services, caller: Principal, bucket: str, rate: str) -> None:
     function: str = request.app.state.function
     with step("limit"):
-        spend(request, Spending(core.database, caller, function, bucket, parse(rate)))
+        check_rate_limit(request, RateLimitCheck(core.database, caller, function, bucket, parse(rate)))

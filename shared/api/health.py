@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from shared.api import probes
 from shared.api.probes import Embedding, Look, State
-from shared.clients.postgrest import Reach
+from shared.clients.postgrest import DatabaseStatus
 from shared.models.embeddings import DIMENSIONS
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal
 
 VERSION = "0.1.0"
@@ -20,7 +20,7 @@ SCHEMA_VERSION = "20261124000000"
 # A worker is missing when work has been due for so many of its intervals, and for at least so long.
 MISSED_INTERVALS, MISSED_SECONDS = 3, 180.0
 # Through these a user's call comes.
-OPEN = {Reach.SERVES, Reach.KEY_REFUSED}
+OPEN = {DatabaseStatus.SERVES, DatabaseStatus.KEY_REFUSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Report:
     details: dict[str, Any] | None
 
 
-def check(core: Pipeline, caller: Principal | None, clock: Callable[[], float] = time.monotonic) -> Report:
+def check(core: Services, caller: Principal | None, clock: Callable[[], float] = time.monotonic) -> Report:
     """What works, as far as the caller may know. Raises nothing."""
     reach = probes.REACHES.at(core, clock)
     embedding, gateway = probes.EMBEDDINGS.at(core, clock), probes.GATEWAYS.at(core, clock)
@@ -53,13 +53,13 @@ def check(core: Pipeline, caller: Principal | None, clock: Callable[[], float] =
     return Report(VERSION, _status(reach, services, core), services, datetime.now(UTC), details)
 
 
-def queue_state(core: Pipeline, clock: Callable[[], float] = time.monotonic) -> State:
+def queue_state(core: Services, clock: Callable[[], float] = time.monotonic) -> State:
     """Whether a worker takes the work that is due. Unknown without a key to sign with, or while the database
     is gone."""
     return _queue(core, probes.WORKERS.at(core, clock))
 
 
-def overdue_seconds(core: Pipeline) -> float:
+def overdue_seconds(core: Services) -> float:
     """For how long work may be due while a worker runs."""
     return max(MISSED_SECONDS, MISSED_INTERVALS * core.settings.rag_worker_interval_seconds)
 
@@ -69,7 +69,7 @@ def source(key: object, address: str) -> str | None:
     return "local" if key is None else urlsplit(address).hostname
 
 
-def _status(reach: Reach, services: dict[str, State], core: Pipeline) -> State:
+def _status(reach: DatabaseStatus, services: dict[str, State], core: Services) -> State:
     """Unhealthy is where no user's call comes through. PostgREST may refuse the project's own key and take
     users' tokens: where there is a key to sign with, it is seen whether it does."""
     if reach not in OPEN:
@@ -80,15 +80,15 @@ def _status(reach: Reach, services: dict[str, State], core: Pipeline) -> State:
     return State.HEALTHY if wrong.isdisjoint(services.values()) else State.DEGRADED
 
 
-def _by_reach(reach: Reach, *, is_seen: bool) -> dict[str, State]:
+def _by_reach(reach: DatabaseStatus, *, is_seen: bool) -> dict[str, State]:
     database, postgrest = {
-        Reach.SERVES: (State.HEALTHY, State.HEALTHY),
-        Reach.NO_SCHEMA: (State.HEALTHY, State.HEALTHY),
-        Reach.KEY_REFUSED: (State.HEALTHY if is_seen else State.UNKNOWN, State.DEGRADED),
+        DatabaseStatus.SERVES: (State.HEALTHY, State.HEALTHY),
+        DatabaseStatus.NO_SCHEMA: (State.HEALTHY, State.HEALTHY),
+        DatabaseStatus.KEY_REFUSED: (State.HEALTHY if is_seen else State.UNKNOWN, State.DEGRADED),
         # Somebody before PostgREST does not know the key.
-        Reach.TURNED_AWAY: (State.UNKNOWN, State.UNKNOWN),
-        Reach.NO_DATABASE: (State.UNHEALTHY, State.HEALTHY),
-        Reach.SILENT: (State.UNHEALTHY, State.UNHEALTHY),
+        DatabaseStatus.TURNED_AWAY: (State.UNKNOWN, State.UNKNOWN),
+        DatabaseStatus.NO_DATABASE: (State.UNHEALTHY, State.HEALTHY),
+        DatabaseStatus.SILENT: (State.UNHEALTHY, State.UNHEALTHY),
     }[reach]
     return {"database": database, "postgrest": postgrest}
 
@@ -98,11 +98,13 @@ def _by_functions_secret(look: Look | None) -> dict[str, State]:
     return {} if look is None or look.functions_secret == "ok" else {"database": State.UNHEALTHY}  # noqa: S105  # a state
 
 
-def _by_look(core: Pipeline, look: Look | None, reach: Reach) -> dict[str, State]:
+def _by_look(core: Services, look: Look | None, reach: DatabaseStatus) -> dict[str, State]:
     """A database that does not know rag_health is behind, or has nothing of ours at all."""
     if look is None or look.version is None:
         unknown = dict.fromkeys(("migrations", "pgvector", "queue"), State.UNKNOWN)
-        missing = reach is Reach.NO_SCHEMA or (reach is Reach.SERVES and core.signer is not None)
+        missing = reach is DatabaseStatus.NO_SCHEMA or (
+            reach is DatabaseStatus.SERVES and core.signer is not None
+        )
         return unknown | ({"migrations": State.UNHEALTHY} if missing else {})
     behind = State.UNHEALTHY if look.version < SCHEMA_VERSION else State.DEGRADED
     return {
@@ -112,7 +114,7 @@ def _by_look(core: Pipeline, look: Look | None, reach: Reach) -> dict[str, State
     }
 
 
-def _queue(core: Pipeline, look: Look | None) -> State:
+def _queue(core: Services, look: Look | None) -> State:
     """Unhealthy where work has been due for longer than a worker that runs leaves it."""
     if look is None or look.queues is None:
         return State.UNKNOWN
@@ -120,7 +122,7 @@ def _queue(core: Pipeline, look: Look | None) -> State:
     return State.UNHEALTHY if oldest > overdue_seconds(core) else State.HEALTHY
 
 
-def _details(core: Pipeline, reach: Reach, embedding: Embedding, own: Look) -> dict[str, Any]:
+def _details(core: Services, reach: DatabaseStatus, embedding: Embedding, own: Look) -> dict[str, Any]:
     settings = core.settings
     return {
         "database": {

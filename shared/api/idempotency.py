@@ -11,11 +11,11 @@ from fastapi import Depends, Header, Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from shared.access.idempotency_store import Reply, begin
-from shared.api.dependencies import Core, Renewed
+from shared.access.idempotency_store import StoredResponse, begin
+from shared.api.dependencies import Core, FreshCaller
 from shared.clients.postgrest import Database
 from shared.observability.tracing import Trace
-from shared.types import Acting, Scope
+from shared.types import PrincipalSource, Scope
 
 # Longer than Storage and the database may take to make something.
 LEASE_SECONDS = 180
@@ -23,7 +23,7 @@ Made = TypeVar("Made", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class IdempotentRequest:
     """What a request is for: the scope that an API key needs, what makes it the same when it comes again
     (JSON, with dataclasses and bytes), and the collection that it is about, or the org, as far as it says."""
 
@@ -34,11 +34,11 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class IdempotentExecutor:
     """Makes what one request asks for."""
 
     _database: Database
-    _caller: Acting
+    _caller: PrincipalSource
     _key: str | None = field(repr=False)
     _route: str
     _status: int
@@ -49,7 +49,7 @@ class Maker:
         cls,
         request: Request,
         core: Core,
-        renewed: Renewed,
+        renewed: FreshCaller,
         idempotency_key: Annotated[str | None, Header()] = None,
     ) -> Self:
         """(An empty key is none, as proxies send it. Both prefixes are one route.)"""
@@ -58,7 +58,7 @@ class Maker:
         name = f"{request.app.state.function} {route.name}"
         return cls(core.database, renewed, idempotency_key or None, name, route.status_code, trace.request_id)
 
-    def make(self, asked: Asked, make: Callable[[], Made]) -> Made | Response:
+    def make(self, asked: IdempotentRequest, make: Callable[[], Made]) -> Made | Response:
         """What is made, or the answer given before. Nothing is kept of what fails: whoever asks again
         may try. Raises what `make` does, and what idempotency.begin does. Without a key it is only made."""
         if self._key is None:
@@ -74,7 +74,7 @@ class Maker:
             collection=asked.collection,
             scope=asked.scope,
         )
-        if isinstance(claim, Reply):
+        if isinstance(claim, StoredResponse):
             return JSONResponse(claim.body, claim.status, {"Idempotency-Replayed": "true"})
         try:
             made = make()
@@ -86,7 +86,7 @@ class Maker:
 
 
 # What a handler that makes something asks for.
-Once = Annotated[Maker, Depends(Maker.of)]
+Once = Annotated[IdempotentExecutor, Depends(IdempotentExecutor.of)]
 
 
 def _written(value: Any) -> Any:

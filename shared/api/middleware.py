@@ -25,7 +25,7 @@ MAX_BODY_BYTES = 256 * 1024
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
-class Edge:
+class RequestContextMiddleware:
     """Outermost: opens the request's trace, gives every response its request id and, where a limit was
     counted, the limit's headers, and logs the request once it has ended."""
 
@@ -86,7 +86,7 @@ class Cors(CORSMiddleware):
             await super().__call__(scope, receive, send)
 
 
-class Barrier:
+class UnhandledErrorMiddleware:
     """Turns an exception that nobody named into `fault`.
 
     It stands inside Cors, so that a browser may read the answer, and notes the exception by its kind and

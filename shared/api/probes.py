@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 
-from shared.access.token_signer import the_worker
-from shared.clients.http import patient_client, within
-from shared.clients.postgrest import Reach
-from shared.clients.probe_cache import Looks
+from shared.access.token_signer import worker_principal
+from shared.clients.http import deadline, http_client
+from shared.clients.postgrest import DatabaseStatus
+from shared.clients.probe_cache import CachedProbe
 from shared.errors import ConfigurationError, RagError
 from shared.models.embeddings import DIMENSIONS, SIZED, padded
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal
 
 log = logging.getLogger("rag")
@@ -57,33 +57,33 @@ class Look:
     functions_secret: str = "ok"  # noqa: S105  # a state
 
 
-def look(core: Pipeline, caller: Principal | None) -> Look | None:
+def look(core: Services, caller: Principal | None) -> Look | None:
     """As the caller, or else as the worker, whose role sees what waits; None where nobody can."""
-    who = caller or (the_worker(core.signer) if core.signer else None)
+    who = caller or (worker_principal(core.signer) if core.signer else None)
     if who is None:
         return None
     try:
-        with within(CHECK_SECONDS):
+        with deadline(CHECK_SECONDS):
             (row,) = core.database.call(who, "rag_health", {}, again=True)
         return Look(**row)
     except (RagError, TypeError, ValueError):
         return None
 
 
-def _reach(core: Pipeline) -> Reach:
-    with within(CHECK_SECONDS):
+def _reach(core: Services) -> DatabaseStatus:
+    with deadline(CHECK_SECONDS):
         reach = core.reach()
-    if reach is not Reach.SERVES:
+    if reach is not DatabaseStatus.SERVES:
         # Where nobody can be known for an admin, this is where it is told.
         log.warning("health: the database is not reached as it should be (%s)", reach)
     return reach
 
 
-def _embedding(core: Pipeline) -> Embedding:
+def _embedding(core: Services) -> Embedding:
     model = None
     try:
         model = core.embedder.model
-        with within(CHECK_SECONDS):
+        with deadline(CHECK_SECONDS):
             (vector,) = core.embedder.embed(["health"])
         padded(vector)
     except (RagError, ConfigurationError, ValueError):
@@ -93,7 +93,7 @@ def _embedding(core: Pipeline) -> Embedding:
     return Embedding(state, model, len(vector))
 
 
-def _gateway(core: Pipeline) -> State:
+def _gateway(core: Services) -> State:
     """An endpoint that lists no models may be one that answers, or another one's address: nobody knows."""
     settings = core.settings
     if settings.lovable_api_key is None:
@@ -101,8 +101,8 @@ def _gateway(core: Pipeline) -> State:
     headers = {"Authorization": f"Bearer {settings.lovable_api_key.get_secret_value()}"}
     try:
         with (
-            patient_client(CHECK_SECONDS) as client,
-            within(CHECK_SECONDS),
+            http_client(CHECK_SECONDS) as client,
+            deadline(CHECK_SECONDS),
             client.stream("GET", f"{settings.rag_gateway_url}/models", headers=headers) as answer,
         ):
             status = answer.status_code
@@ -121,10 +121,10 @@ def _soon(_: Any) -> float:
     return AGAIN_SECONDS
 
 
-REACHES: Looks[Pipeline, Reach] = Looks(_reach, _soon)
-EMBEDDINGS: Looks[Pipeline, Embedding] = Looks(_embedding, _rarely)
-GATEWAYS: Looks[Pipeline, State] = Looks(_gateway, _rarely)
+REACHES: CachedProbe[Services, DatabaseStatus] = CachedProbe(_reach, _soon)
+EMBEDDINGS: CachedProbe[Services, Embedding] = CachedProbe(_embedding, _rarely)
+GATEWAYS: CachedProbe[Services, State] = CachedProbe(_gateway, _rarely)
 # The database may have come back.
-WORKERS: Looks[Pipeline, Look | None] = Looks(
+WORKERS: CachedProbe[Services, Look | None] = CachedProbe(
     lambda core: look(core, None), lambda seen: FRESH_SECONDS if seen else AGAIN_SECONDS
 )

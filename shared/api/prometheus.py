@@ -10,9 +10,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYP
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from shared.access.token_signer import call_as_nobody
+from shared.access.token_signer import call_with_claims_only
 from shared.errors import ApiKeysOff
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 
 __all__ = ["CONTENT_TYPE", "exposition"]
 Row = dict[str, Any]
@@ -108,10 +108,10 @@ def _histogram(name: str, family: _Family, rows: list[Row]) -> Metric:
     return metric
 
 
-def exposition(core: Pipeline) -> bytes:
+def exposition(core: Services) -> bytes:
     """All metrics as text. Raises ApiKeysOff without a key to sign the reading token with, or a RagError."""
     if core.signer is None:
         raise ApiKeysOff
     registry = CollectorRegistry()
-    registry.register(_Rows(call_as_nobody(core.database, core.signer, "rag_metrics", metrics=True)))
+    registry.register(_Rows(call_with_claims_only(core.database, core.signer, "rag_metrics", metrics=True)))
     return generate_latest(registry)

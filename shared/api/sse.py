@@ -28,7 +28,7 @@ def event(data: Any, name: str | None = None) -> bytes:
     return f"{kind}data: {said}\n\n".encode("utf-8", "replace")
 
 
-async def begun(messages: AsyncGenerator[Message]) -> AsyncGenerator[Message]:
+async def peek_first(messages: AsyncGenerator[Message]) -> AsyncGenerator[Message]:
     """The messages, once the first is there: what is wrong before it may still have a status. Raises what
     they raise."""
     try:
@@ -46,7 +46,7 @@ async def _after(first: Message, messages: AsyncGenerator[Message]) -> AsyncGene
             yield message
 
 
-async def ended(messages: AsyncGenerator[Any], kind: type[Message]) -> Message:
+async def last_event(messages: AsyncGenerator[Any], kind: type[Message]) -> Message:
     """The message of that kind, which is the last: what happened, as a whole. Raises what they raise, and
     GenerationFailed where it never comes."""
     async with aclosing(messages):

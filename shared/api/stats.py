@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal
 
 
-def stats(core: Pipeline, caller: Principal) -> dict[str, Any]:
+def stats(core: Services, caller: Principal) -> dict[str, Any]:
     """How much there is in the orgs that the caller administers. Raises Forbidden where that is none."""
     (row,) = core.database.call(caller, "rag_stats", {}, again=True)
     return dict(row)
 
 
 def events(
-    core: Pipeline, caller: Principal, limit: int, offset: int, namespace: str | None, event: str | None
+    core: Services, caller: Principal, limit: int, offset: int, namespace: str | None, event: str | None
 ) -> tuple[list[dict[str, Any]], int]:
     """A page of the audit events of the orgs that the caller administers, the latest first, and how many
     there are. Raises Forbidden where the caller administers none."""

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 import httpx
 
-from shared.clients.http import patient_client, within
-from shared.clients.ssrf_guard import Networks
+from shared.clients.http import deadline, http_client
+from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
 from shared.text.normalize import clean_line
 
@@ -41,14 +41,14 @@ class Fetched:
     filename: str | None
 
 
-def fetch(url: str, networks: Networks, max_bytes: int | None = None, org_id: str = "") -> Fetched:
+def fetch(url: str, networks: AddressPolicy, max_bytes: int | None = None, org_id: str = "") -> Fetched:
     """At most so many bytes, and never more than 25 MB, from an address that the org gave.
 
     Raises AddressRefused for what nobody is to fetch, UnreadableDocument for what is not there, too large,
     or too slow, FetchFailed for what may be there another time."""
     with (
-        within(SECONDS),
-        patient_client(SILENCE_SECONDS, admits=networks.require, org_id=org_id) as client,
+        deadline(SECONDS),
+        http_client(SILENCE_SECONDS, admits=networks.require, org_id=org_id) as client,
     ):
         try:
             for _ in range(MAX_REDIRECTS + 1):

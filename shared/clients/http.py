@@ -26,7 +26,7 @@ _end: ContextVar[float] = ContextVar("end", default=math.inf)
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def deadline(seconds: float) -> Iterator[None]:
     """Requests of `patient_client()` inside fail with httpx.TimeoutException once the seconds are over."""
     token = _end.set(min(_end.get(), time.monotonic() + seconds))
     try:
@@ -35,27 +35,27 @@ def within(seconds: float) -> Iterator[None]:
         _end.reset(token)
 
 
-def seconds_left() -> float:
+def remaining_seconds() -> float:
     return _end.get() - time.monotonic()
 
 
-def pause_again(pauses: Iterator[float], at_least: float = 0) -> bool:
+def sleep_before_retry(pauses: Iterator[float], at_least: float = 0) -> bool:
     """Wait for the next of the pauses, or longer, before another try; False, at once, when there is none
     left or no time for it."""
     pause = max(next(pauses, math.inf), at_least)
-    if pause > seconds_left():
+    if pause > remaining_seconds():
         return False
     time.sleep(pause)
     return True
 
 
-def patient_client(
+def http_client(
     seconds: float,
     limits: httpx.Limits | None = None,
     admits: Callable[[str], None] | None = None,
     org_id: str = "",
 ) -> httpx.Client:
-    """A client whose single waits take at most `seconds`, and whose requests obey `within`.
+    """A client whose single waits take at most `seconds`, and whose requests obey `deadline`.
 
     `admits` is for hosts that users of the org `org_id` chose. It raises for an IP address that must not be
     connected to, and is called for each address of a host between the one look-up and the connection.
@@ -77,7 +77,7 @@ def async_client(seconds: float) -> httpx.AsyncClient:
 
 
 def openai_client(key: str, address: str, seconds: float, **more: Any) -> "OpenAI":
-    """The same for an OpenAI-compatible endpoint: such a client's requests obey `within`, too.
+    """The same for an OpenAI-compatible endpoint: such a client's requests obey `deadline`, too.
 
     It never tries again by itself: it would wait a minute where an answer says so.
     """
@@ -128,13 +128,13 @@ class _Stream:
         self._core = core
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if seconds_left() <= 0:
+        if remaining_seconds() <= 0:
             raise self._core.ReadTimeout
         data: bytes = self._stream.read(max_bytes, _at_most(timeout))
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        if seconds_left() <= 0:
+        if remaining_seconds() <= 0:
             raise self._core.WriteTimeout
         self._stream.write(buffer, _at_most(timeout))
 
@@ -144,7 +144,7 @@ class _Stream:
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> "_Stream":
-        if seconds_left() <= 0:
+        if remaining_seconds() <= 0:
             raise self._core.ConnectTimeout
         return _Stream(self._stream.start_tls(ssl_context, server_hostname, _at_most(timeout)), self._core)
 
@@ -166,7 +166,7 @@ class _Backend:
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> _Stream:
         """To the first of the host's addresses that answers: they share the time, where the operating
         system would give it to each."""
-        deadline = time.monotonic() + min(seconds_left(), timeout if timeout is not None else math.inf)
+        deadline = time.monotonic() + min(remaining_seconds(), timeout if timeout is not None else math.inf)
         addresses = self._resolve(host, port, deadline)
         if self._admits:
             for address in addresses:
@@ -195,7 +195,7 @@ class _Backend:
 
 
 def _at_most(timeout: float | None) -> float | None:
-    left = seconds_left()
+    left = remaining_seconds()
     if left == math.inf:
         return timeout
     # Never zero, which a socket would take for "do not wait at all" and fail otherwise.

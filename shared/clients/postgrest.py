@@ -11,10 +11,10 @@ import httpx
 from postgrest import SyncPostgrestClient
 from postgrest.exceptions import APIError
 
-from shared.clients.http import patient_client, pause_again, within
+from shared.clients.http import deadline, http_client, sleep_before_retry
 from shared.clients.row_validation import Answer
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, error_from_sql
-from shared.types import Acting, Principal
+from shared.types import Principal, PrincipalSource
 
 PATIENCE_SECONDS = 70.0
 # Waits before further tries, while PostgREST or Postgres restarts; in seconds.
@@ -45,7 +45,7 @@ PERHAPS_DONE = {"PGRST001", "57P01", "57P02", "08000", "08003", "08006"}
 SECRET_HEADER = "X-Rag-Functions-Secret"  # noqa: S105  # a name
 
 
-class Reach(StrEnum):
+class DatabaseStatus(StrEnum):
     """How far towards the database the project's own key leads, as it may be told to admins."""
 
     # PostgREST knows our functions, and its database answers.
@@ -70,14 +70,14 @@ class Database:
         self._anon_key = anon_key
         self._secret = {SECRET_HEADER: functions_secret} if functions_secret else {}
         self._seconds = timeout_seconds
-        self._transport = patient_client(
+        self._transport = http_client(
             PATIENCE_SECONDS, httpx.Limits(max_connections=64, max_keepalive_connections=32)
         )
         self._transport.event_hooks = {"response": [_as_answer]}
 
     def call(
         self,
-        caller: Acting,
+        caller: PrincipalSource,
         function: str,
         arguments: dict[str, Any],
         *,
@@ -91,14 +91,14 @@ class Database:
         twice, so is one whose connection broke. It all takes at most the time-out of the settings, or with
         `patient`, for writes, over a minute. Raises a RagError, also for everything SQL raised.
         """
-        with within(PATIENCE_SECONDS if patient else self._seconds):
+        with deadline(PATIENCE_SECONDS if patient else self._seconds):
             pauses = iter(PAUSES)
             while True:
                 who = caller if isinstance(caller, Principal) else caller()
                 try:
                     return self._once(who, function, arguments)
                 except _Unavailable as unavailable:
-                    if (unavailable.begun and not again) or not pause_again(pauses):
+                    if (unavailable.begun and not again) or not sleep_before_retry(pauses):
                         raise unavailable.error from unavailable.__cause__
 
     def _once(self, caller: Principal, function: str, arguments: dict[str, Any]) -> Any:
@@ -123,27 +123,27 @@ class Database:
         except httpx.TransportError as broken:
             raise _Unavailable(DatabaseFailed(), begun=True) from broken
 
-    def reach(self, signed: Principal | None = None) -> Reach:
+    def reach(self, signed: Principal | None = None) -> DatabaseStatus:
         """How far the anon key leads. `signed`: a caller whose token the project trusts, to reach Postgres.
 
         The first probe is answered by PostgREST alone: anon may call no function of ours, and Postgres logs
         each refusal as an error.
         """
         try:
-            with within(self._seconds):
+            with deadline(self._seconds):
                 code, status = self._probe(*MEMBER, self._anon_key, PLANNED_ONLY)
                 if code == PLANNED:
                     return self._reach_of_postgres(signed)
         except httpx.TransportError:
-            return Reach.SILENT
+            return DatabaseStatus.SILENT
         return _reach_by(code, status)
 
-    def _reach_of_postgres(self, signed: Principal | None) -> Reach:
+    def _reach_of_postgres(self, signed: Principal | None) -> DatabaseStatus:
         """Behind a PostgREST that knows the anon key and our schema."""
         if signed is not None:
             code, status = self._probe("rag_health", {}, signed.token)
             if status == 200:
-                return Reach.SERVES
+                return DatabaseStatus.SERVES
             # A token that is refused, or an older schema, says nothing about Postgres.
             if not code.startswith(BAD_KEY) and code not in NOT_OURS:
                 return _reach_by(code, status)
@@ -151,9 +151,9 @@ class Database:
         headers = self._headers(self._anon_key)
         status = self._transport.head(f"{self._address}/", headers=headers).status_code
         if status < 300:
-            return Reach.SERVES
+            return DatabaseStatus.SERVES
         if status >= 500:
-            return Reach.NO_DATABASE
+            return DatabaseStatus.NO_DATABASE
         # A project may describe itself to secret keys alone. Then only a refusal by Postgres tells.
         return _reach_by(*self._probe(*MEMBER, self._anon_key))
 
@@ -182,17 +182,17 @@ def _as_answer(response: httpx.Response) -> None:
     response.__class__ = Answer
 
 
-def _reach_by(code: str, status: int) -> Reach:
+def _reach_by(code: str, status: int) -> DatabaseStatus:
     if code == REFUSED:
-        return Reach.SERVES
+        return DatabaseStatus.SERVES
     if code in NOT_OURS:
-        return Reach.NO_SCHEMA
+        return DatabaseStatus.NO_SCHEMA
     if code.startswith(BAD_KEY):
-        return Reach.KEY_REFUSED
+        return DatabaseStatus.KEY_REFUSED
     if status in (401, 403):
-        return Reach.TURNED_AWAY
+        return DatabaseStatus.TURNED_AWAY
     # An SQLSTATE has five characters.
-    return Reach.NO_DATABASE if code.startswith("PGRST") or len(code) == 5 else Reach.SILENT
+    return DatabaseStatus.NO_DATABASE if code.startswith("PGRST") or len(code) == 5 else DatabaseStatus.SILENT
 
 
 class _Unavailable(Exception):

@@ -10,7 +10,7 @@ Subject = TypeVar("Subject")
 Seen = TypeVar("Seen")
 
 
-class Looks(Generic[Subject, Seen]):
+class CachedProbe(Generic[Subject, Seen]):
     """`fresh` says for how many seconds something that was seen is told again. A look that raises is not
     remembered."""
 

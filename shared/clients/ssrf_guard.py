@@ -27,7 +27,7 @@ NAMES = ("localhost", "localdomain", "local", "internal", "home.arpa")
 Address = IPv4Address | IPv6Address
 
 
-class Networks:
+class AddressPolicy:
     """The public internet, and besides those networks of one's own that are `allowed`."""
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:

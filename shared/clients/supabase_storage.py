@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
-from shared.clients.http import patient_client, within
+from shared.clients.http import deadline, http_client
 from shared.config import Settings
 from shared.errors import NotFound, RagError, StorageFailed, UnreadableDocument
 from shared.types import Principal
@@ -30,7 +30,7 @@ class Storage:
         self._address = f"{supabase_url}/storage/v1"
         self._anon_key = anon_key
         self._bucket = bucket
-        self._client = patient_client(SECONDS, httpx.Limits(max_connections=32, max_keepalive_connections=8))
+        self._client = http_client(SECONDS, httpx.Limits(max_connections=32, max_keepalive_connections=8))
 
     def upload_link(self, caller: Principal, path: str) -> str:
         """Where whoever has it may PUT the object."""
@@ -64,7 +64,7 @@ class Storage:
         data = bytearray()
         with (
             _failing(),
-            within(DOWNLOAD_SECONDS),
+            deadline(DOWNLOAD_SECONDS),
             self._client.stream("GET", address, headers=headers) as answer,
         ):
             if answer.status_code != 200:
@@ -84,7 +84,7 @@ class Storage:
         return {"apikey": self._anon_key, "Authorization": f"Bearer {caller.token}"}
 
     def _ask(self, caller: Principal, method: str, path: str, **content: Any) -> Any:
-        with _failing(), within(SECONDS):
+        with _failing(), deadline(SECONDS):
             headers = self._headers(caller)
             answer = self._client.request(method, f"{self._address}/{path}", headers=headers, **content)
         if not answer.is_success:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.clients.postgrest import Database
-from shared.errors import NotFound, about
-from shared.types import Acting
+from shared.errors import NotFound, error_details
+from shared.types import PrincipalSource
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DocumentPageRequest:
     """Which page of a collection's documents: those whose metadata have all the values, with so many
     characters of their texts."""
 
@@ -23,15 +23,15 @@ class Wanted:
     metadata: Row | None = None
 
 
-def find(database: Database, caller: Acting, name: str) -> Row:
+def find(database: Database, caller: PrincipalSource, name: str) -> Row:
     """The collection. Raises NotFound; Forbidden for another user's own, whose name ends in `:u:` and their
     id; InvalidRequest for a caller of several orgs whose token does not say which."""
-    with about(name=name):
+    with error_details(name=name):
         (row,) = database.call(caller, "rag_find_collection", {"name": name}, again=True)
     return dict(row)
 
 
-def find_or_none(database: Database, caller: Acting, name: str) -> Row | None:
+def find_or_none(database: Database, caller: PrincipalSource, name: str) -> Row | None:
     """The same, None where there is none."""
     try:
         return find(database, caller, name)
@@ -41,13 +41,15 @@ def find_or_none(database: Database, caller: Acting, name: str) -> Row | None:
         return None
 
 
-def names(database: Database, caller: Acting) -> list[str]:
+def names(database: Database, caller: PrincipalSource) -> list[str]:
     """Of all collections that the caller can name."""
     found: list[str] = database.call(caller, "rag_list_names", {}, again=True)
     return found
 
 
-def documents(database: Database, caller: Acting, name: str, wanted: Wanted) -> tuple[list[Row], int]:
+def documents(
+    database: Database, caller: PrincipalSource, name: str, wanted: DocumentPageRequest
+) -> tuple[list[Row], int]:
     """A page of the collection's documents, the oldest first, and how many there are. Raises as find."""
     rows: list[Row] = []
     while True:
@@ -58,7 +60,7 @@ def documents(database: Database, caller: Acting, name: str, wanted: Wanted) -> 
             "characters": wanted.characters,
             "metadata": wanted.metadata or {},
         }
-        with about(name=name):
+        with error_details(name=name):
             page = database.call(caller, "rag_list_named", arguments, again=True)
         rows += page["documents"]
         # A response has a maximum of bytes, and then fewer documents than the limit.
@@ -67,18 +69,20 @@ def documents(database: Database, caller: Acting, name: str, wanted: Wanted) -> 
             return rows, page["total"]
 
 
-def present(database: Database, caller: Acting, name: str, documents: Sequence[str]) -> dict[str, Row]:
+def existing_documents(
+    database: Database, caller: PrincipalSource, name: str, documents: Sequence[str]
+) -> dict[str, Row]:
     """Those of the documents that are there, by name: their document_id, content, content_hash and metadata.
     Raises as find."""
-    with about(name=name):
+    with error_details(name=name):
         arguments = {"collection": name, "names": list(documents)}
         rows = database.call(caller, "rag_find_documents", arguments, again=True)
     return {row["name"]: row for row in rows}
 
 
-def delete(database: Database, caller: Acting, name: str, documents: Sequence[str]) -> set[str]:
+def delete(database: Database, caller: PrincipalSource, name: str, documents: Sequence[str]) -> set[str]:
     """Delete those of the documents that are there; their names. Raises as find."""
-    with about(name=name):
+    with error_details(name=name):
         arguments = {"collection": name, "names": list(documents)}
         gone: list[str] = database.call(caller, "rag_delete_named", arguments, patient=True)
     return set(gone)

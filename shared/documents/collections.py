@@ -3,7 +3,7 @@
 from typing import Any
 
 from shared.clients.postgrest import Database
-from shared.errors import about
+from shared.errors import error_details
 from shared.types import Principal
 
 Row = dict[str, Any]
@@ -15,7 +15,7 @@ def create(database: Database, caller: Principal, wanted: Row) -> Row:
     Raises Conflict for a name that is taken, RateLimited for one more than the org's tier allows, NotFound
     for an org that is not the caller's, InvalidRequest.
     """
-    with about(name=wanted["name"]):
+    with error_details(name=wanted["name"]):
         (row,) = database.call(caller, "rag_create_collection", wanted)
     return dict(row)
 
@@ -31,7 +31,7 @@ def listed(
 
 def get(database: Database, caller: Principal, collection: str) -> Row:
     """Raises NotFound."""
-    with about(collection_id=collection):
+    with error_details(collection_id=collection):
         (row,) = database.call(caller, "rag_get_collection", {"collection_id": collection}, again=True)
     return dict(row)
 
@@ -41,7 +41,7 @@ def update(database: Database, caller: Principal, collection: str, changes: Row)
     changed one by one. Raises NotFound, Conflict, InvalidRequest."""
     # Then something is written down of each of its documents.
     switches = "enable_knowledge_graph" in (changes.get("config") or {})
-    with about(collection_id=collection):
+    with error_details(collection_id=collection):
         arguments = {"collection_id": collection, **changes}
         (row,) = database.call(caller, "rag_update_collection", arguments, patient=switches)
     return dict(row)
@@ -50,7 +50,7 @@ def update(database: Database, caller: Principal, collection: str, changes: Row)
 def delete(database: Database, caller: Principal, collection: str, *, cascade: bool) -> None:
     """Without `cascade`, raises Conflict for a collection that has documents. Private documents of others do
     not count, and stay: the collection is then visible to their owners alone. Raises NotFound too."""
-    with about(collection_id=collection):
+    with error_details(collection_id=collection):
         arguments = {"collection_id": collection, "cascade": cascade}
         database.call(caller, "rag_delete_collection", arguments, patient=True)
 
@@ -60,6 +60,6 @@ def build_graph(database: Database, caller: Principal, collection: str, *, again
     never read or were given up, with `again` all of them. Returns how many were queued. Documents that the
     caller does not see are neither queued nor counted. Raises NotFound; Conflict for a collection that is not
     in the graph."""
-    with about(collection_id=collection):
+    with error_details(collection_id=collection):
         arguments = {"collection_id": collection, "again": again}
         return int(database.call(caller, "rag_build_graph", arguments, patient=True))

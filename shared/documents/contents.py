@@ -12,7 +12,7 @@ from shared.errors import InvalidRequest, NotFound
 from shared.graph.query_result import graph_of
 from shared.retrieval.types import Contents, Document, Kind, Part, Place
 from shared.text.ids import id_of
-from shared.types import Acting
+from shared.types import PrincipalSource
 
 MOST_IDS = 100
 # Beside the texts' 4,500,000 bytes, of the six megabytes that Lambda gives back.
@@ -24,7 +24,7 @@ _NOTHING: dict[str, Any] = {"entities": [], "edges": [], "evidence": []}
 
 def hydrate(
     database: Database,
-    caller: Acting,
+    caller: PrincipalSource,
     place: Place,
     ids: Sequence[tuple[Kind, str]],
     *,
@@ -70,7 +70,11 @@ def _found(kind: Kind, written: str) -> str | None:
 
 
 def _with_graphs(
-    database: Database, caller: Acting, documents: Sequence[Document], where: Mapping[str, Any], hops: int
+    database: Database,
+    caller: PrincipalSource,
+    documents: Sequence[Document],
+    where: Mapping[str, Any],
+    hops: int,
 ) -> tuple[Document, ...]:
     arguments = {"org_id": where["org_id"], "collection_id": where["collection_id"], "hops": hops}
     shown: list[Document] = []

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from shared.access.signed_payload import Broken, sealed, unsealed
+from shared.access.signed_payload import BadSignature, dumps, loads
 from shared.access.token_signer import Signer
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import MAX_BYTES, Storage
-from shared.documents.documents import Brought, bring_object, file_name
-from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
+from shared.documents.documents import NewUpload, add_from_storage, file_name
+from shared.errors import BodyTooLarge, InvalidRequest, NotFound, error_details
 from shared.ingestion.file_type import require_readable
 from shared.text.normalize import clean_line
 from shared.types import Principal
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UploadRequest:
     """What somebody wants to upload, and what they say of it."""
 
     collection_id: str
@@ -40,7 +40,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PendingUpload:
     """Where the file is to be PUT, and what is then handed back; until when both are good."""
 
     upload_url: str
@@ -56,7 +56,7 @@ class Uploads:
         self._storage = storage
         self._signer = signer
 
-    def begin(self, caller: Principal, wanted: Wanted) -> Begun:
+    def begin(self, caller: Principal, wanted: UploadRequest) -> PendingUpload:
         """Raises NotFound for a collection that is not the caller's, BodyTooLarge, UnsupportedFileType,
         Forbidden, StorageFailed."""
         _require_size(wanted.size_bytes)
@@ -67,7 +67,7 @@ class Uploads:
             "name": safe_name(name),
             "size_bytes": wanted.size_bytes,
         }
-        with about(collection_id=wanted.collection_id):
+        with error_details(collection_id=wanted.collection_id):
             (row,) = self._database.call(caller, "rag_begin_upload", arguments)
         expires = datetime.fromisoformat(row["expires_at"])
         link = self._storage.upload_link(caller, row["path"])
@@ -77,7 +77,7 @@ class Uploads:
             "content_type": clean_line(wanted.content_type or "") or None,
         }
         ticket = [caller.user_id, row["path"], expires.timestamp(), said]
-        return Begun(link, sealed(self._signer, PURPOSE, ticket), expires)
+        return PendingUpload(link, dumps(self._signer, PURPOSE, ticket), expires)
 
     def collection_of(self, caller: Principal, ticket: str) -> str:
         """Where it is to be brought, also once its time is over. Raises InvalidRequest, NotFound."""
@@ -97,7 +97,7 @@ class Uploads:
         except NotFound:
             raise _not_found() from None
         _require_size(size)
-        brought = Brought(
+        brought = NewUpload(
             b"",
             wanted.title,
             wanted.filename,
@@ -106,16 +106,16 @@ class Uploads:
             wanted.private,
             wanted.metadata or {},
         )
-        return bring_object(self._database, caller, wanted.collection_id, brought, path, size)
+        return add_from_storage(self._database, caller, wanted.collection_id, brought, path, size)
 
-    def _opened(self, caller: Principal, ticket: str) -> tuple[str, float, Wanted]:
+    def _opened(self, caller: Principal, ticket: str) -> tuple[str, float, UploadRequest]:
         try:
-            user_id, path, expires, said = unsealed(self._signer, PURPOSE, ticket)
-        except Broken:
+            user_id, path, expires, said = loads(self._signer, PURPOSE, ticket)
+        except BadSignature:
             raise InvalidRequest("The upload is not one of ours.", code="invalid_upload") from None
         if user_id != caller.user_id:
             raise _not_found()
-        return path, expires, Wanted(**said)
+        return path, expires, UploadRequest(**said)
 
 
 def safe_name(name: str) -> str:

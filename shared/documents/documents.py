@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import Storage
-from shared.errors import BodyTooLarge, InvalidRequest, NotFound, about
+from shared.errors import BodyTooLarge, InvalidRequest, NotFound, error_details
 from shared.ingestion.metadata_fields import Fields
 from shared.text.normalize import clean_line
 from shared.types import Principal
@@ -23,7 +23,7 @@ TITLE_CHARACTERS, EXTERNAL_ID_CHARACTERS = 80, 500
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class NewUpload:
     """What somebody brings: the bytes of a file or a text (none of an object), and what they say of it.
 
     Without a title it is called what it calls itself, or else by its file's name. With an `external_id` it
@@ -51,7 +51,7 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class UrlDocument:
     """What somebody names instead: an address (Networks.require_url), and what they say of it."""
 
     url: str
@@ -60,7 +60,7 @@ class Page:
     metadata: Row = field(default_factory=dict)
 
 
-def bring(database: Database, caller: Principal, collection: str, brought: Brought) -> Row:
+def add(database: Database, caller: Principal, collection: str, brought: NewUpload) -> Row:
     """Take a document in, to be worked on: its row, its original and its job, all or none.
 
     Raises Conflict for bytes that the collection has already, RateLimited for one more than the org's tier
@@ -75,8 +75,8 @@ def bring(database: Database, caller: Principal, collection: str, brought: Broug
     return _add(database, caller, collection, {**_said(brought), **original})
 
 
-def bring_object(
-    database: Database, caller: Principal, collection: str, brought: Brought, path: str, size: int
+def add_from_storage(
+    database: Database, caller: Principal, collection: str, brought: NewUpload, path: str, size: int
 ) -> Row:
     """The same for what the caller has uploaded to Storage; the worker reads it, and only then its content is
     known. Said again, it is the same document. Raises NotFound for an upload that nobody expects."""
@@ -84,7 +84,7 @@ def bring_object(
     return _add(database, caller, collection, {**_said(brought), **original})
 
 
-def bring_address(database: Database, caller: Principal, collection: str, brought: Page) -> Row:
+def add_from_url(database: Database, caller: Principal, collection: str, brought: UrlDocument) -> Row:
     """The same for what is at an address, which the worker fetches. One that the collection has already is
     fetched anew, and takes its own place."""
     title = title_of(brought.title, brought.metadata)
@@ -132,7 +132,7 @@ def first_words(text: str) -> str:
     return words if len(words) <= TITLE_CHARACTERS else words[:TITLE_CHARACTERS].rpartition(" ")[0] + " ..."
 
 
-def listed(
+def list_documents(
     database: Database,
     caller: Principal,
     collection: str,
@@ -151,21 +151,21 @@ def listed(
         "sort_by": sort_by,
         "order": order,
     }
-    with about(collection_id=collection):
+    with error_details(collection_id=collection):
         found = database.call(caller, "rag_list_documents", arguments, again=True)
     return found["documents"], found["total"]
 
 
 def get(database: Database, caller: Principal, document: str) -> Row:
     """Raises NotFound."""
-    with about(document_id=document):
+    with error_details(document_id=document):
         (row,) = database.call(caller, "rag_get_document", {"document_id": document}, again=True)
     return dict(row)
 
 
 def original(database: Database, caller: Principal, document: str) -> Original:
     """What it was made of. Raises NotFound, also where there is nothing."""
-    with about(document_id=document):
+    with error_details(document_id=document):
         rows = database.call(caller, "rag_get_original", {"document_id": document}, again=True)
         if not rows or rows[0]["bytes"] is rows[0]["path"] is None:
             raise _no_original()
@@ -191,7 +191,7 @@ def update(
     changes: Row = {"title": title_of(title, metadata or {})}
     if metadata is not None:
         changes |= {**_fields(metadata), "metadata": metadata}
-    with about(document_id=document):
+    with error_details(document_id=document):
         arguments = {"document_id": document, "changes": changes}
         (row,) = database.call(caller, "rag_update_document", arguments)
     return dict(row)
@@ -206,7 +206,7 @@ def delete(database: Database, caller: Principal, document: str) -> None:
 
 
 def _add(database: Database, caller: Principal, collection: str, document: Row) -> Row:
-    with about(collection_id=collection):
+    with error_details(collection_id=collection):
         arguments = {"collection_id": collection, "document": document}
         (row,) = database.call(caller, "rag_add_document", arguments, patient=True)
     return dict(row)
@@ -216,7 +216,7 @@ def _no_original() -> NotFound:
     return NotFound("There is no original of this document.", code="original_not_found")
 
 
-def _said(brought: Brought) -> Row:
+def _said(brought: NewUpload) -> Row:
     """What somebody says of a file or a text."""
     title = title_of(brought.title, brought.metadata)
     return {

@@ -9,13 +9,13 @@ from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.documents import collections
-from shared.documents.by_name import Row, find, find_or_none, present
+from shared.documents.by_name import Row, existing_documents, find, find_or_none
 from shared.documents.documents import first_words, title_of
-from shared.errors import about
-from shared.ingestion.ingest import UNGUARDED, Cut, Guard, NewDocument, content_hash, ingest_many
+from shared.errors import error_details
+from shared.ingestion.ingest import UNGUARDED, ChunkingConfig, Guard, NewDocument, content_hash, ingest_many
 from shared.models.embeddings import Embedder
 from shared.text.normalize import clean
-from shared.types import Acting, Principal
+from shared.types import Principal, PrincipalSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Changed:
 def add(
     database: Database,
     embedder: Embedder,
-    caller: Acting,
+    caller: PrincipalSource,
     index: str,
     texts: Sequence[Text],
     guard: Guard = UNGUARDED,
@@ -64,11 +64,13 @@ def add(
         return []
     home = find_or_none(database, caller, index)
     wanted = {text.name: text for text in texts}
-    there = present(database, caller, index, list(wanted)) if home and wanted else {}
+    there = existing_documents(database, caller, index, list(wanted)) if home and wanted else {}
     rows = {name: text.row() for name, text in wanted.items()}
     same = {name: row for name, row in there.items() if _says(row, rows[name])}
     new = [text for name, text in wanted.items() if name not in same]
-    ingest_many(database, embedder, caller, index, _documents(new), cut=Cut.of_home(home), guard=guard)
+    ingest_many(
+        database, embedder, caller, index, _documents(new), cut=ChunkingConfig.of_home(home), guard=guard
+    )
     kept = {name: {**rows[name], "metadata": row["metadata"]} for name, row in same.items()}
     return [kept.get(text.name) or rows[text.name] for text in texts]
 
@@ -76,7 +78,7 @@ def add(
 def change(
     database: Database,
     embedder: Embedder,
-    caller: Acting,
+    caller: PrincipalSource,
     index: str,
     texts: Iterable[Text],
     guard: Guard = UNGUARDED,
@@ -86,7 +88,7 @@ def change(
     home = find(database, caller, index)
     rows = {text.name: text.row() for text in texts}
     wanted = {text.name: text for text in texts}
-    there = present(database, caller, index, list(wanted)) if wanted else {}
+    there = existing_documents(database, caller, index, list(wanted)) if wanted else {}
     same = [
         name
         for name, row in there.items()
@@ -99,7 +101,7 @@ def change(
         caller,
         index,
         _documents(other),
-        cut=Cut.of_home(home),
+        cut=ChunkingConfig.of_home(home),
         only_present=True,
         guard=guard,
     )
@@ -115,7 +117,7 @@ def change(
 def delete(database: Database, caller: Principal, index: str) -> None:
     """With its documents, as collections.delete with cascade. Raises NotFound."""
     home = find(database, caller, index)
-    with about(name=index):
+    with error_details(name=index):
         collections.delete(database, caller, home["id"], cascade=True)
 
 

@@ -17,10 +17,10 @@ from typing import Any
 import httpx
 from standardwebhooks import Webhook
 
-from shared.access.token_signer import Signer, the_worker
-from shared.clients.http import patient_client, within
+from shared.access.token_signer import Signer, worker_principal
+from shared.clients.http import deadline, http_client
 from shared.clients.postgrest import Database
-from shared.clients.ssrf_guard import Networks
+from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, RagError
 from shared.types import Message
 
@@ -38,14 +38,14 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class DeliveryStats:
     """What became of the deliveries of one round."""
 
     claimed: int = 0
     delivered: int = 0
 
-    def __add__(self, other: "Sent") -> "Sent":
-        return Sent(self.claimed + other.claimed, self.delivered + other.delivered)
+    def __add__(self, other: "DeliveryStats") -> "DeliveryStats":
+        return DeliveryStats(self.claimed + other.claimed, self.delivered + other.delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,15 @@ class _Answer:
     error: str | None = None
 
 
-class Courier:
+class WebhookSender:
     """Holds nothing between rounds. Several at once send nothing twice, unless one dies under way."""
 
     def __init__(
-        self, database: Database, signer: Signer, networks: Networks, message_of: Callable[[Row], Message]
+        self,
+        database: Database,
+        signer: Signer,
+        networks: AddressPolicy,
+        message_of: Callable[[Row], Message],
     ) -> None:
         """`message_of` writes a delivery's row down in the words of an API."""
         self._database = database
@@ -68,10 +72,10 @@ class Courier:
         self._networks = networks
         self._message_of = message_of
 
-    def deliver_until(self, finished: Event, seconds: float) -> Sent:
+    def deliver_until(self, finished: Event, seconds: float) -> DeliveryStats:
         """What is due, and becomes due, until whatever makes it so has finished and nothing is left, or the
         seconds are over. When nothing can be claimed, the log says so."""
-        sent, until = Sent(), time.monotonic() + seconds
+        sent, until = DeliveryStats(), time.monotonic() + seconds
         while True:
             last = finished.is_set()
             this = self._deliver_or_say_why()
@@ -81,22 +85,22 @@ class Courier:
             if not this.claimed:
                 finished.wait(PAUSE_SECONDS)
 
-    def _deliver_or_say_why(self) -> Sent:
+    def _deliver_or_say_why(self) -> DeliveryStats:
         try:
             return self.deliver()
         except RagError as error:
             log.warning("nothing was delivered: %s (%s)", error.code, error.because)
-            return Sent()
+            return DeliveryStats()
 
-    def deliver(self) -> Sent:
+    def deliver(self) -> DeliveryStats:
         """One round: what is due is sent. Raises a RagError when nothing can be claimed."""
         arguments = {"wanted": CLAIMED, "lease_seconds": LEASE_SECONDS}
         rows: list[Row] = self._call("rag_claim_deliveries", arguments)
         if not rows:
-            return Sent()
+            return DeliveryStats()
         with ThreadPoolExecutor(CLAIMED) as pool:
             delivered = sum(pool.map(self._deliver, rows))
-        return Sent(len(rows), delivered)
+        return DeliveryStats(len(rows), delivered)
 
     def _deliver(self, row: Row) -> bool:
         try:
@@ -131,8 +135,8 @@ class Courier:
         try:
             address = self._networks.require_url(row["url"])
             with (
-                within(SECONDS),
-                patient_client(SECONDS, admits=self._networks.require, org_id=row["org_id"]) as client,
+                deadline(SECONDS),
+                http_client(SECONDS, admits=self._networks.require, org_id=row["org_id"]) as client,
                 # Of the response only the status is read.
                 client.stream("POST", address, content=message.body, headers=headers) as answer,
             ):
@@ -147,7 +151,7 @@ class Courier:
         return _Answer(status, None if 200 <= status < 300 else "refused")
 
     def _call(self, function: str, arguments: Row) -> Any:
-        return self._database.call(the_worker(self._signer), function, arguments)
+        return self._database.call(worker_principal(self._signer), function, arguments)
 
 
 def signed(message: Message, at: datetime, secret: str, old_secret: str | None = None) -> dict[str, str]:

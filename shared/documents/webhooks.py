@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.clients.postgrest import Database
-from shared.errors import NotFound, about
+from shared.errors import NotFound, error_details
 from shared.types import Principal
 
 Row = dict[str, Any]
@@ -48,7 +48,7 @@ def get(database: Database, caller: Principal, webhook: str) -> Row:
 
 def update(database: Database, caller: Principal, webhook: str, changes: Row) -> Row:
     """`changes`: url, events, description, enabled; None leaves a field as it is. Raises NotFound."""
-    with about(webhook_id=webhook):
+    with error_details(webhook_id=webhook):
         (row,) = database.call(caller, "rag_update_webhook", {"webhook_id": webhook, **changes})
     return dict(row)
 
@@ -57,14 +57,14 @@ def rotate(database: Database, caller: Principal, webhook: str, overlap_seconds:
     """Another secret; the one before signs beside it for `overlap_seconds`. Raises NotFound."""
     secret = _secret()
     arguments = {"webhook_id": webhook, "secret": secret, "overlap_seconds": overlap_seconds}
-    with about(webhook_id=webhook):
+    with error_details(webhook_id=webhook):
         (row,) = database.call(caller, "rag_rotate_webhook", arguments)
     return NewSecret(secret, row)
 
 
 def delete(database: Database, caller: Principal, webhook: str) -> None:
     """With all that waits to be sent there. Raises NotFound."""
-    with about(webhook_id=webhook):
+    with error_details(webhook_id=webhook):
         database.call(caller, "rag_delete_webhook", {"webhook_id": webhook})
 
 
@@ -73,7 +73,7 @@ def deliveries(
 ) -> tuple[list[Row], int]:
     """A page of what was sent there or is to be, newest first, and how many there are. Raises NotFound."""
     arguments = {"webhook_id": webhook, "limit": limit, "offset": offset}
-    with about(webhook_id=webhook):
+    with error_details(webhook_id=webhook):
         found = database.call(caller, "rag_list_deliveries", arguments, again=True)
     return found["deliveries"], found["total"]
 
@@ -81,7 +81,7 @@ def deliveries(
 def repeat(database: Database, caller: Principal, webhook: str, delivery: str) -> None:
     """Have one sent again that has ended. Raises NotFound; Conflict for one that is still under way, and
     while the webhook is off."""
-    with about(webhook_id=webhook, delivery_id=delivery):
+    with error_details(webhook_id=webhook, delivery_id=delivery):
         database.call(caller, "rag_repeat_delivery", {"webhook_id": webhook, "delivery_id": delivery})
 
 

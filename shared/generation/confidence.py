@@ -7,7 +7,7 @@ from dataclasses import replace
 from shared.types import Citation, Confidence, Judgement, Match, Thresholds
 
 # The mean is taken over this many matches, or fewer if there are fewer (contract: top five).
-JUDGED = 5
+CONFIDENCE_TOP_N = 5
 MAX_CITATIONS = 5
 SNIPPET_CHARACTERS = 200
 
@@ -29,7 +29,7 @@ def thresholds_for(model: str, high: float | None, medium: float | None) -> Thre
     )
 
 
-def judge(matches: Sequence[Match], thresholds: Thresholds, judged: int = JUDGED) -> Judgement:
+def judge(matches: Sequence[Match], thresholds: Thresholds, judged: int = CONFIDENCE_TOP_N) -> Judgement:
     """Confidence by the mean similarity of the five nearest matches, or of so many; nothing found is low, at
     0, and what nobody compared counts as 0."""
     best = sorted((match.similarity or 0.0 for match in matches), reverse=True)[:judged]

@@ -15,7 +15,7 @@ from shared.generation.confidence import SNIPPET_CHARACTERS, snippet
 from shared.text.citations import paragraph
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
-from shared.types import Citation, Draft, Match, Query
+from shared.types import Citation, GeneratedText, Match, Query
 
 MODEL = "extractive"
 MAX_SENTENCES = 5
@@ -50,13 +50,15 @@ class Extracted:
     words: frozenset[str]
 
 
-def extract(query: Query, matches: Sequence[Match], citations: Sequence[Citation], embed: Embed) -> Draft:
+def extract(
+    query: Query, matches: Sequence[Match], citations: Sequence[Citation], embed: Embed
+) -> GeneratedText:
     """An answer of one to five sentences from the matches of cited documents, a paragraph for each document,
     n of its mark [n] counting the citations from 1. Raises what `embed` raises."""
     chosen, is_direct = best_sentences(query.text, matches, citations, embed)
     if not chosen:
         best = citations[0].match
-        return Draft(f"{INDIRECT}\n\n{_paragraph(best, [best.text.strip()], 1)}", MODEL)
+        return GeneratedText(f"{INDIRECT}\n\n{_paragraph(best, [best.text.strip()], 1)}", MODEL)
     paragraphs = [] if is_direct else [INDIRECT]
     snippets: dict[int, str] = {}
     for number in dict.fromkeys(sentence.number for sentence in chosen):
@@ -64,7 +66,7 @@ def extract(query: Query, matches: Sequence[Match], citations: Sequence[Citation
         texts = [sentence.text for sentence in own]
         paragraphs.append(_paragraph(citations[number - 1].match, texts, number))
         snippets[number] = _snippet(own[0], matches[own[0].place])
-    return Draft("\n\n".join(paragraphs), MODEL, snippets=snippets)
+    return GeneratedText("\n\n".join(paragraphs), MODEL, snippets=snippets)
 
 
 def best_sentences(

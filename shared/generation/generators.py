@@ -9,23 +9,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from shared.clients.http import gateway_client, within
+from shared.clients.http import deadline, gateway_client
 from shared.config import Settings
 from shared.errors import ConfigurationError, GenerationFailed, GenerationTimedOut
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.extractive import extract
-from shared.models.chat_stream import busy, usage_of
+from shared.models.chat_stream import busy_error, parse_usage
 from shared.models.embeddings import Embedder, embed
 from shared.text.citations import excerpt
-from shared.text.token_count import count_tokens, fit
-from shared.types import Citation, Draft, Match, Query, Sampling, Usage
+from shared.text.token_count import count_tokens, fit_token_budget
+from shared.types import Citation, GeneratedText, Match, Query, Sampling, Usage
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
 # Answers that keep to the context, where the caller asks for nothing else.
 TEMPERATURE = 0.2
-UNSAID = Sampling()
+DEFAULT_SAMPLING = Sampling()
 
 SYSTEM = (
     "You answer questions from excerpts of the user's documents. Each stands between a line "
@@ -59,8 +59,8 @@ class Generator(Protocol):
         query: Query,
         matches: Sequence[Match],
         citations: Sequence[Citation],
-        sampling: Sampling = UNSAID,
-    ) -> Draft:
+        sampling: Sampling = DEFAULT_SAMPLING,
+    ) -> GeneratedText:
         """Raises GenerationFailed, GenerationTimedOut or GenerationBusy."""
         ...
 
@@ -79,10 +79,10 @@ class Extractive:
         query: Query,
         matches: Sequence[Match],
         citations: Sequence[Citation],
-        sampling: Sampling = UNSAID,
-    ) -> Draft:
+        sampling: Sampling = DEFAULT_SAMPLING,
+    ) -> GeneratedText:
         """Sentences are as they are: no sampling changes them."""
-        context = fit(matches, self._context_tokens, lambda match: count_tokens(match.text))
+        context = fit_token_budget(matches, self._context_tokens, lambda match: count_tokens(match.text))
         draft = extract(query, context, citations, lambda texts: embed(self._embedder, texts))
         read = count_tokens(query.text) + sum(count_tokens(match.text) for match in context)
         return replace(draft, usage=Usage(read, count_tokens(draft.text)))
@@ -102,8 +102,8 @@ class Gateway:
         query: Query,
         matches: Sequence[Match],
         citations: Sequence[Citation],
-        sampling: Sampling = UNSAID,
-    ) -> Draft:
+        sampling: Sampling = DEFAULT_SAMPLING,
+    ) -> GeneratedText:
         from openai import APITimeoutError, OpenAIError, RateLimitError
 
         nonce = secrets.token_hex(8)
@@ -111,7 +111,7 @@ class Gateway:
         user = QUESTION.format(context=self.context(matches, nonce), question=query.text)
         try:
             # A caller waits for this: trying again is theirs to decide, and a 429 says when.
-            with within(self._seconds):
+            with deadline(self._seconds):
                 answer = self._client.chat.completions.create(
                     model=self.model,
                     messages=[
@@ -121,7 +121,7 @@ class Gateway:
                     **{"temperature": TEMPERATURE, **sampling.said()},
                 )
         except RateLimitError as limited:
-            raise busy(limited.response.headers.get("retry-after", "")) from None
+            raise busy_error(limited.response.headers.get("retry-after", "")) from None
         except APITimeoutError:
             raise GenerationTimedOut from None
         except (OpenAIError, ValueError) as failed:
@@ -134,18 +134,18 @@ class Gateway:
         if not isinstance(text, str) or not text.strip():
             raise GenerationFailed
         said = getattr(answer, "usage", None)
-        usage = usage_of(getattr(said, "prompt_tokens", None), getattr(said, "completion_tokens", None))
+        usage = parse_usage(getattr(said, "prompt_tokens", None), getattr(said, "completion_tokens", None))
         counted = Usage(count_tokens(system) + count_tokens(user), count_tokens(text))
-        return Draft(text.strip(), self.model, usage or counted)
+        return GeneratedText(text.strip(), self.model, usage or counted)
 
     def close(self) -> None:
         self._client.close()
 
     def context(self, matches: Sequence[Match], nonce: str) -> str:
-        return quoted(matches, nonce, self._context_tokens)
+        return render_context(matches, nonce, self._context_tokens)
 
 
-def quoted(matches: Sequence[Match], nonce: str, budget: int, *, numbered: bool = False) -> str:
+def render_context(matches: Sequence[Match], nonce: str, budget: int, *, numbered: bool = False) -> str:
     """The matches that fit the budget of tokens, best first, each between its markers; `numbered` by their
     places among all of them."""
     numbers = {match.chunk_id: number for number, match in enumerate(matches, start=1)} if numbered else {}
@@ -156,7 +156,7 @@ def quoted(matches: Sequence[Match], nonce: str, budget: int, *, numbered: bool 
     def cost(match: Match) -> int:
         return count_tokens(shown(match))
 
-    chosen = fit(matches, budget, cost)
+    chosen = fit_token_budget(matches, budget, cost)
     if matches and not chosen:
         # Not even the best fits: as much of its beginning as does.
         cut = matches[0]

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from shared.graph.mentions import Spot
+from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.types import Relation
 
@@ -30,16 +30,16 @@ _ALIASES = re.compile(
 _OPENING = 8
 
 
-class Short:
+class AliasMap:
     """The longer names of one document, by their first and last words."""
 
-    def __init__(self, spots: Iterable[Spot], subject: Spot | None) -> None:
+    def __init__(self, spots: Iterable[Mention], subject: Mention | None) -> None:
         self._subject = fold(subject.name) if subject else ""
-        self._longer: dict[str, dict[str, Spot]] = defaultdict(dict)
+        self._longer: dict[str, dict[str, Mention]] = defaultdict(dict)
         # A full name comes before its short form: the order of the text is that of the keys.
         self._first: dict[str, int] = {}
-        self._spelled: dict[str, Spot] = {}
-        self._same: dict[str, Spot] = {}
+        self._spelled: dict[str, Mention] = {}
+        self._same: dict[str, Mention] = {}
         for spot in [subject] if subject else []:
             self._add(spot, -1)
         for place, spot in enumerate(spots):
@@ -47,7 +47,7 @@ class Short:
                 self._same[fold(spot.name)] = subject
             self._add(spot, place)
 
-    def _add(self, spot: Spot, place: int) -> None:
+    def _add(self, spot: Mention, place: int) -> None:
         folded = fold(spot.name)
         if not folded or folded in self._spelled:
             return
@@ -66,7 +66,7 @@ class Short:
         if spot.kind in _BY_LAST and len(words) > 1 and len(words[-1]) > 2:
             self._longer[words[-1]][folded] = spot
 
-    def whole(self, spot: Spot) -> Spot:
+    def whole(self, spot: Mention) -> Mention:
         """What it stands for: itself, spelled as first, or the one longer name it begins or ends."""
         folded = fold(spot.name)
         same = self._same.get(folded) or self._spelled.get(folded, spot)
@@ -81,14 +81,14 @@ class Short:
         return next(iter(longer.values())) if len(longer) == 1 else same
 
 
-def _is_full(spot: Spot, subject: Spot) -> bool:
+def _is_full(spot: Mention, subject: Mention) -> bool:
     """Whether what a text opens with is what its title names, in full: Joseph Bradley Story for Joe Story."""
     full, title = fold(spot.name).split(), fold(_HEAD.split(subject.name, maxsplit=1)[0]).split()
     opened = fold(_HEAD.split(spot.name, maxsplit=1)[0]).split()
     return len(title) > 1 and (set(title) <= set(full) or title[-1] == opened[-1] or title == opened)
 
 
-def aliases_of(skeleton: str, spots: dict[str, Spot]) -> Iterator[Relation]:
+def aliases_of(skeleton: str, spots: dict[str, Mention]) -> Iterator[Relation]:
     """The aliases that a sentence tells, each of its names a letter of its own."""
     for match in _ALIASES.finditer(skeleton):
         whole, other = spots[match["whole"]], spots[match["other"]]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from shared.graph.entity_types import HONORIFICS, RANKS, SERVICES, TEAMS, kind_of
-from shared.graph.mentions import Spot
+from shared.graph.mentions import Mention
 from shared.graph.stopwords import ACTS, COMMON, CONNECTORS, DEMONYMS, ENDLESS, IS, ROLE_NOUNS, WHOLE
 from shared.graph.tokens import POSSESSIVE, UNIT, Evidence, Token
 from shared.graph.types import MOST_LETTERS
@@ -27,7 +27,7 @@ _DEGREES = re.compile(r"[°\d] ?$")
 _HEADS = TEAMS | SERVICES | {"department", "office", "cooperative", "group"}
 
 
-class Runs:
+class CapitalizedNames:
     """The names of one text, given its tokens and what the whole document shows."""
 
     def __init__(self, text: str, tokens: list[Token], evidence: Evidence) -> None:
@@ -35,7 +35,7 @@ class Runs:
         self._tokens = tokens
         self._evidence = evidence
 
-    def spots(self) -> Iterator[Spot]:
+    def spots(self) -> Iterator[Mention]:
         place = 0
         while place < len(self._tokens):
             if not self._tokens[place].capital:
@@ -97,7 +97,7 @@ class Runs:
         alone = connector == "the" and first.opens and end == place + 1
         return not alone or self._evidence.shows(first.folded)
 
-    def _spots(self, first: int, end: int) -> Iterator[Spot]:
+    def _spots(self, first: int, end: int) -> Iterator[Mention]:
         kind = ""
         shouted = self._tokens[first].shouted
         # Titles before persons, and what sentences begin with, are no part of the name.
@@ -192,7 +192,7 @@ class Runs:
             return behind in {"formerly", "also", "previously", "born", "son", "daughter"}
         return behind in {"is", "was", "ist", "war", "est", "es"} and after in IS
 
-    def _named(self, first: int, end: int, kind: str) -> Iterator[Spot]:
+    def _named(self, first: int, end: int, kind: str) -> Iterator[Mention]:
         parts = self._parts(first, end)
         for begin, stop in parts:
             spot = self._spot(begin, stop, kind)
@@ -220,11 +220,11 @@ class Runs:
                 return [(first, place), (place + 1 + (self._tokens[place + 1].text == "the"), end)]
         return [(first, end)]
 
-    def _spot(self, first: int, end: int, kind: str, nested: bool = False) -> Spot | None:
+    def _spot(self, first: int, end: int, kind: str, nested: bool = False) -> Mention | None:
         if first >= end:
             return None
         start, stop = self._tokens[first].start, self._tokens[end - 1].end
         said = POSSESSIVE.sub("", self._text[start:stop])
         if not 1 < len(said) <= MOST_LETTERS:
             return None
-        return Spot(start, start + len(said), said, kind or kind_of(said), nested)
+        return Mention(start, start + len(said), said, kind or kind_of(said), nested)

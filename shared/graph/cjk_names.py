@@ -7,7 +7,7 @@ without case, nothing of their form tells a name from a word.
 import re
 from collections.abc import Iterator
 
-from shared.graph.mentions import Spot, spot_of
+from shared.graph.mentions import Mention, spot_of
 
 _CJK = re.compile(r"[\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 # Loanwords that name nothing.
@@ -62,7 +62,7 @@ _PATTERN = re.compile(
 )  # fmt: skip
 
 
-def unspaced_of(text: str) -> Iterator[Spot]:
+def unspaced_of(text: str) -> Iterator[Mention]:
     if not _CJK.search(text):
         return
     for match in _PATTERN.finditer(text):

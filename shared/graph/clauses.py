@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from shared.graph.mentions import Spot
+from shared.graph.mentions import Mention
 from shared.text.sentences import Sentence, sentences
 
 FIRST = 0xE000
@@ -49,10 +49,10 @@ class Clause:
     """Small tokens, and what each letter of the private area stands for; `implied` ones are pronouns."""
 
     tokens: list[str] = field(default_factory=list)
-    names: dict[str, Spot] = field(default_factory=dict)
+    names: dict[str, Mention] = field(default_factory=dict)
     implied: set[str] = field(default_factory=set)
 
-    def add(self, spot: Spot, *, implied: bool = False) -> None:
+    def add(self, spot: Mention, *, implied: bool = False) -> None:
         letter = chr(FIRST + len(self.names))
         self.names[letter] = spot
         self.tokens.append(letter)
@@ -81,16 +81,16 @@ class Clause:
         return place if self.named(place) else None
 
 
-def clauses_of(text: str, spots: Sequence[Spot], subject: Spot | None) -> Iterator[Clause]:
+def clauses_of(text: str, spots: Sequence[Mention], subject: Mention | None) -> Iterator[Clause]:
     """One a sentence, and one for each parenthesis behind a name. Headings and questions say nothing."""
     places = iter([spot for spot in spots if not spot.nested])
     waiting = next(places, None)
-    before: Spot | None = None
+    before: Mention | None = None
     reached = 0
     for sentence in _sentences(text):
         if "\n\n" in text[reached : sentence.start]:
             before = None
-        inside: list[Spot] = []
+        inside: list[Mention] = []
         while waiting is not None and waiting.start < sentence.end:
             if waiting.start >= sentence.start and waiting.end <= sentence.end:
                 inside.append(waiting)
@@ -117,7 +117,7 @@ def _sentences(text: str) -> Iterator[Sentence]:
 
 
 def _clause(
-    text: str, start: int, end: int, spots: list[Spot], before: Spot | None, subject: Spot | None
+    text: str, start: int, end: int, spots: list[Mention], before: Mention | None, subject: Mention | None
 ) -> Clause:
     clause = Clause()
     for spot in spots:
@@ -133,7 +133,7 @@ def _clause(
     return clause
 
 
-def _words(clause: Clause, text: str, before: Spot | None, subject: Spot | None) -> None:
+def _words(clause: Clause, text: str, before: Mention | None, subject: Mention | None) -> None:
     """The words between names; pronouns that stand for a name are names."""
     for word in _TOKEN.findall(text.lower().replace("’", "'").replace("- ", "-")):
         if word not in _MEANING:
@@ -158,7 +158,7 @@ def _words(clause: Clause, text: str, before: Spot | None, subject: Spot | None)
             clause.tokens.append("'s")
 
 
-def _meant(word: str, before: Spot | None, subject: Spot | None) -> Spot | None:
+def _meant(word: str, before: Mention | None, subject: Mention | None) -> Mention | None:
     for spot in (before, subject):
         if spot is None:
             continue

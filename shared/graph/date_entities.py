@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from shared.graph.mentions import Spot
+from shared.graph.mentions import Mention
 
 _SPELLED = (
     "january jan januar jänner janvier enero", "february feb februar février febrero",
@@ -40,8 +40,8 @@ _AROUND = 32
 _LONGEST = 1000
 
 
-def dates_of(text: str) -> list[Spot]:
-    found: list[Spot] = []
+def dates_of(text: str) -> list[Mention]:
+    found: list[Mention] = []
     for begin, end in _windows(text):
         taken: list[tuple[int, int]] = []
         for form in _FORMS:
@@ -50,7 +50,7 @@ def dates_of(text: str) -> list[Spot]:
                 if not any(match.start() < stop and start < match.end() for start, stop in taken):
                     # The 31st of February is none, nor is it some day in February.
                     taken.append(match.span())
-                    found += [Spot(*match.span(), name, "date")] if name else []
+                    found += [Mention(*match.span(), name, "date")] if name else []
     return found
 
 

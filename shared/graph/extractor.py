@@ -4,27 +4,27 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from shared.graph.alias_resolution import Short
-from shared.graph.capitalized_names import Runs
+from shared.graph.alias_resolution import AliasMap
+from shared.graph.capitalized_names import CapitalizedNames
 from shared.graph.cjk_names import unspaced_of
 from shared.graph.date_entities import dates_of
 from shared.graph.identifier_entities import marks_of
 from shared.graph.line_relations import told_by
-from shared.graph.mentions import HIDDEN, Spot, hide
+from shared.graph.mentions import HIDDEN, Mention, hide
 from shared.graph.name_folding import fold
 from shared.graph.quoted_names import quoted_of
 from shared.graph.relations import relations_of
-from shared.graph.structured_lines import Told, lines_of
+from shared.graph.structured_lines import LineRelation, lines_of
 from shared.graph.title_subject import subject_of
 from shared.graph.tokens import Evidence, tokens_of
-from shared.graph.types import MOST_NAMES, MOST_RELATIONS, Name, Named, Relation, is_name
+from shared.graph.types import MOST_NAMES, MOST_RELATIONS, Extraction, Name, Relation, is_name
 
 _SURROGATES = re.compile("[\ud800-\udfff\ue000-\uf8ff]")
 # Longer ones are no chunks: what is behind is not read.
 _MOST_LETTERS = 500_000
 
 
-def extract(title: str, chunks: Sequence[str]) -> list[Named]:
+def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
     """One for each chunk. The order of names is the text's, that of relations as they are said."""
     title = _readable(title)
     texts = [_readable(chunk) for chunk in chunks]
@@ -35,11 +35,11 @@ def extract(title: str, chunks: Sequence[str]) -> list[Named]:
     hidden = [hide(text, spots) for text, spots in zip(texts, surely, strict=True)]
     tokens = [tokens_of(text) for text in hidden]
     evidence = Evidence.of(tokens, subject.name if subject else "")
-    found: list[list[Spot]] = []
+    found: list[list[Mention]] = []
     for text, spots, words in zip(hidden, surely, tokens, strict=True):
-        read = [*Runs(text, words, evidence).spots(), *unspaced_of(text)]
+        read = [*CapitalizedNames(text, words, evidence).spots(), *unspaced_of(text)]
         found.append(_apart([*spots, *read]))
-    short = Short((spot for spots in found for spot in spots if not spot.nested), subject)
+    short = AliasMap((spot for spots in found for spot in spots if not spot.nested), subject)
     return [
         _named(text, [_resolved(spot, short) for spot in spots], lines, short, subject, first=place == 0)
         for place, (text, spots, lines) in enumerate(zip(texts, found, told, strict=True))
@@ -51,7 +51,9 @@ def _readable(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text[:_MOST_LETTERS])
 
 
-def _sure(text: str, dates: list[Spot], told: list[Told], subject: Spot | None) -> list[Spot]:
+def _sure(
+    text: str, dates: list[Mention], told: list[LineRelation], subject: Mention | None
+) -> list[Mention]:
     """What is named by its form, by a line of its own, by the title, or within quotation marks."""
     spots = [*dates, *(spot for line in told for spot in (line.subject, *line.objects) if spot is not None)]
     rest = hide(text, spots)
@@ -64,19 +66,19 @@ def _sure(text: str, dates: list[Spot], told: list[Told], subject: Spot | None) 
     return [*spots, *(replace(spot, name=text[spot.start : spot.end]) for spot in quoted_of(rest))]
 
 
-def _titled(text: str, subject: Spot) -> Iterable[Spot]:
+def _titled(text: str, subject: Mention) -> Iterable[Mention]:
     """Where the text says the title as it stands."""
     start = text.find(subject.name)
     while start >= 0:
         end = start + len(subject.name)
         if not (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()):
-            yield Spot(start, end, subject.name, subject.kind)
+            yield Mention(start, end, subject.name, subject.kind)
         start = text.find(subject.name, end)
 
 
-def _apart(spots: list[Spot]) -> list[Spot]:
+def _apart(spots: list[Mention]) -> list[Mention]:
     """In the order of the text; those with nothing of a name, and those within others, are left out."""
-    kept: list[Spot] = []
+    kept: list[Mention] = []
     reached = 0
     for spot in sorted(spots, key=lambda spot: (spot.start, -spot.end)):
         if not is_name(spot.name) or HIDDEN in spot.name or (spot.start < reached and not spot.nested):
@@ -87,7 +89,7 @@ def _apart(spots: list[Spot]) -> list[Spot]:
     return kept
 
 
-def _resolved(spot: Spot, short: Short) -> Spot:
+def _resolved(spot: Mention, short: AliasMap) -> Mention:
     if spot.nested:
         return spot
     whole = short.whole(spot)
@@ -98,16 +100,22 @@ def _resolved(spot: Spot, short: Short) -> Spot:
 
 
 def _named(
-    text: str, spots: list[Spot], lines: list[Told], short: Short, subject: Spot | None, *, first: bool
-) -> Named:
+    text: str,
+    spots: list[Mention],
+    lines: list[LineRelation],
+    short: AliasMap,
+    subject: Mention | None,
+    *,
+    first: bool,
+) -> Extraction:
     relations, kinds = relations_of(text, spots, subject)
     relations += told_by(lines, spots, short, subject)
-    names: dict[str, list[Spot]] = {}
+    names: dict[str, list[Mention]] = {}
     for spot in spots:
         names.setdefault(fold(spot.name), []).append(spot)
     title = fold(subject.name) if subject else ""
     kept = dict(list(names.items())[:MOST_NAMES])
-    return Named(
+    return Extraction(
         tuple(_name(text, folded, said, kinds, folded == title, first) for folded, said in kept.items()),
         tuple(_bounded(relations, kept.keys() | {title})),
     )
@@ -127,14 +135,14 @@ def _bounded(relations: Iterable[Relation], names: set[str]) -> list[Relation]:
 
 
 def _name(
-    text: str, folded: str, spots: list[Spot], kinds: dict[str, str], titled: bool, first: bool
+    text: str, folded: str, spots: list[Mention], kinds: dict[str, str], titled: bool, first: bool
 ) -> Name:
     said = tuple(dict.fromkeys(text[spot.start : spot.end] for spot in spots))
     kind = spots[0].kind if spots[0].kind != "name" else kinds.get(folded, "name")
     return Name(spots[0].name, kind, said[:20], _weight(spots, kind, titled, first))
 
 
-def _weight(spots: list[Spot], kind: str, titled: bool, first: bool) -> float:
+def _weight(spots: list[Mention], kind: str, titled: bool, first: bool) -> float:
     """The title weighs most; then what is said early and often; dates, which many texts share, little."""
     if titled:
         return 1.0

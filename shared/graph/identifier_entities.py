@@ -3,7 +3,7 @@
 import re
 
 from shared.graph.entity_types import kind_of_identifier
-from shared.graph.mentions import Spot, spot_of
+from shared.graph.mentions import Mention, spot_of
 from shared.graph.tokens import UNIT
 
 # In one pass over the text; what comes first wins. No form can be tried for longer than it is written.
@@ -35,9 +35,9 @@ _LETTER = re.compile(r"[^\W\d_]")
 _REAL_PATH = re.compile(r"\A\.{0,2}/|/.*/|[\w-]\.\w{1,8}\Z|/\Z|_")
 
 
-def marks_of(text: str) -> list[Spot]:
+def marks_of(text: str) -> list[Mention]:
     """URLs are taken but name nothing: their name is empty."""
-    found: list[Spot] = []
+    found: list[Mention] = []
     for word in _WORD.finditer(text):
         if _MARKED.search(word[0]):
             spots = (_spot(mark, str(mark.lastgroup)) for mark in _MARKS.finditer(text, *word.span()))
@@ -45,26 +45,26 @@ def marks_of(text: str) -> list[Spot]:
     return found
 
 
-def _spot(mark: re.Match[str], form: str) -> Spot | None:
+def _spot(mark: re.Match[str], form: str) -> Mention | None:
     said = mark[0]
     match form:
         case "url":
-            return Spot(mark.start(), mark.end(), "", "identifier")
+            return Mention(mark.start(), mark.end(), "", "identifier")
         case "email":
             trimmed = said.rstrip(".-")
-            return Spot(mark.start(), mark.start() + len(trimmed), trimmed, "email")
+            return Mention(mark.start(), mark.start() + len(trimmed), trimmed, "email")
         case "handle":
             return spot_of(mark, "team" if "/" in said else "person")
         case "code":
             inner = said[1:-1].strip()
             if not _CODE.fullmatch(inner) or not _LETTER.search(inner):
                 return None
-            return Spot(mark.start(), mark.end(), inner.removesuffix("()"), kind_of_identifier(inner))
+            return Mention(mark.start(), mark.end(), inner.removesuffix("()"), kind_of_identifier(inner))
         case "path":
             trimmed = said.rstrip(".")
             if not _REAL_PATH.search(trimmed) or not _LETTER.search(trimmed):
                 return None
-            return Spot(mark.start(), mark.start() + len(trimmed), trimmed, "identifier")
+            return Mention(mark.start(), mark.start() + len(trimmed), trimmed, "identifier")
         case "camel":
             return None if UNIT.fullmatch(said) else spot_of(mark, "name")
         case _:

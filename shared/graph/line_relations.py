@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from shared.graph.alias_resolution import Short
-from shared.graph.mentions import Spot
-from shared.graph.structured_lines import Told
+from shared.graph.alias_resolution import AliasMap
+from shared.graph.mentions import Mention
+from shared.graph.structured_lines import LineRelation
 from shared.graph.types import Relation
 
 _BY_ITSELF = 0.9
@@ -13,7 +13,7 @@ _BY_TITLE = 0.8
 
 
 def told_by(
-    lines: Sequence[Told], spots: Sequence[Spot], short: Short, subject: Spot | None
+    lines: Sequence[LineRelation], spots: Sequence[Mention], short: AliasMap, subject: Mention | None
 ) -> Iterator[Relation]:
     for line in lines:
         about, sure = line.subject, _BY_ITSELF
@@ -30,7 +30,7 @@ def told_by(
             yield Relation(first, line.key.type, second, sure)
 
 
-def _heading(heading: tuple[int, int], spots: Sequence[Spot]) -> Spot | None:
+def _heading(heading: tuple[int, int], spots: Sequence[Mention]) -> Mention | None:
     """What a heading names, if that is most of it."""
     start, end = heading
     for spot in spots:

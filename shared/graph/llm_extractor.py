@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.clients.http import gateway_client, within
+from shared.clients.http import deadline, gateway_client
 from shared.config import Settings
 from shared.errors import ConfigurationError, ReadingBusy, ReadingFailed
 from shared.graph.llm_reply import kept, parsed
-from shared.graph.types import KINDS, Named
-from shared.models.chat_stream import usage_of
+from shared.graph.types import KINDS, Extraction
+from shared.models.chat_stream import parse_usage
 from shared.text.token_count import count_tokens
 from shared.types import Usage
 
@@ -90,7 +90,7 @@ class GraphModel:
         self.seconds = timeout_seconds
         self.model = model
 
-    def read(self, title: str, text: str, known: Mapping[str, str], spent: Spent) -> Named | None:
+    def read(self, title: str, text: str, known: Mapping[str, str], spent: Spent) -> Extraction | None:
         """What the chunk names, as far as the model says what is there; None where it twice replied something
         else than it was asked for. `known`: whole names by their short forms, folded.
 
@@ -113,7 +113,7 @@ class GraphModel:
         system = SYSTEM.format(nonce=nonce)
         user = f"<<title-{nonce}>>\n{title}\n<<passage-{nonce}>>\n{text}\n<<end-{nonce}>>"
         try:
-            with within(self.seconds):
+            with deadline(self.seconds):
                 answer = self._client.chat.completions.create(
                     model=self.model,
                     messages=[
@@ -134,7 +134,9 @@ class GraphModel:
             raise ReadingFailed(because="no completion") from malformed
         reply = said if isinstance(said, str) else ""
         counted = getattr(answer, "usage", None)
-        usage = usage_of(getattr(counted, "prompt_tokens", None), getattr(counted, "completion_tokens", None))
+        usage = parse_usage(
+            getattr(counted, "prompt_tokens", None), getattr(counted, "completion_tokens", None)
+        )
         spent.add(usage or Usage(count_tokens(system) + count_tokens(user), count_tokens(reply)))
         return reply
 

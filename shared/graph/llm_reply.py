@@ -8,8 +8,17 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field, ValidationError
 
 from shared.graph.name_folding import fold, folded_text, found_in
-from shared.graph.types import KINDS, MOST_LETTERS, MOST_NAMES, MOST_RELATIONS, Name, Named, Relation, is_name
-from shared.text.normalize import hides_something
+from shared.graph.types import (
+    KINDS,
+    MOST_LETTERS,
+    MOST_NAMES,
+    MOST_RELATIONS,
+    Extraction,
+    Name,
+    Relation,
+    is_name,
+)
+from shared.text.normalize import has_invisible
 from shared.text.stemming import unspaced
 
 # Longer ones are no reply to a chunk.
@@ -51,7 +60,7 @@ def parsed(text: str) -> Reply | None:
     return None
 
 
-def kept(reply: Reply, title: str, text: str, known: Mapping[str, str]) -> Named:
+def kept(reply: Reply, title: str, text: str, known: Mapping[str, str]) -> Extraction:
     """Of the reply what holds. `known`: whole names by what the document writes in their place, folded."""
     names: dict[str, Name] = {}
     # What relations may begin and end with, folded: the title, and the kept names as the model writes them.
@@ -69,7 +78,7 @@ def kept(reply: Reply, title: str, text: str, known: Mapping[str, str]) -> Named
         weight = _weight(surfaces, text, kind, titled=fold(whole) == fold(title))
         names[fold(whole)] = Name(before.name, kind, surfaces[:MOST_SURFACES], weight)
         ends |= {fold(one): whole for one in (said.name, shown, whole, *surfaces)}
-    return Named(tuple(names.values()), tuple(_relations(reply, ends)))
+    return Extraction(tuple(names.values()), tuple(_relations(reply, ends)))
 
 
 def _relations(reply: Reply, ends: Mapping[str, str]) -> list[Relation]:
@@ -96,7 +105,7 @@ def _shown(name: str, *places: tuple[str, str]) -> str | None:
         if written := _written(name, text) or _written(plain, text):
             return written
         # With other accents or punctuation.
-        if found_in(plain, folded) and not hides_something(plain) and plain.isprintable():
+        if found_in(plain, folded) and not has_invisible(plain) and plain.isprintable():
             return plain
     return None
 

@@ -9,7 +9,7 @@ HIDDEN = "\x00"
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class Mention:
     """text[start:end] names `name`. Nested ones are parts of another, and take no part in relations."""
 
     start: int
@@ -19,7 +19,7 @@ class Spot:
     nested: bool = False
 
 
-def hide(text: str, spots: Iterable[Spot]) -> str:
+def hide(text: str, spots: Iterable[Mention]) -> str:
     """The text, as long, without what is named already."""
     pieces: list[str] = []
     reached = 0
@@ -31,5 +31,5 @@ def hide(text: str, spots: Iterable[Spot]) -> str:
     return "".join([*pieces, text[reached:]])
 
 
-def spot_of(found: re.Match[str], kind: str, group: int | str = 0, name: str | None = None) -> Spot:
-    return Spot(found.start(group), found.end(group), name or found[group], kind)
+def spot_of(found: re.Match[str], kind: str, group: int | str = 0, name: str | None = None) -> Mention:
+    return Mention(found.start(group), found.end(group), name or found[group], kind)

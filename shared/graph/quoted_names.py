@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from shared.graph.entity_types import kind_of
-from shared.graph.mentions import Spot
+from shared.graph.mentions import Mention
 from shared.graph.stopwords import COMMON, SMALL
 from shared.graph.tokens import WORD
 from shared.text.stemming import unspaced
@@ -37,7 +37,7 @@ _SPEECH = re.compile(r"[,.;:…](?<!\w\.\w\.)$")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def quoted_of(text: str) -> Iterator[Spot]:
+def quoted_of(text: str) -> Iterator[Mention]:
     if not _ANY.search(text):
         return
     for match in _QUOTED.finditer(text):
@@ -49,7 +49,7 @@ def quoted_of(text: str) -> Iterator[Spot]:
             continue
         kind = _PAIRS[int(group[1:])][2] or ("work" if _WORK.search(before) else kind_of(name))
         start = match.start(group) + len(inside) - len(inside.lstrip())
-        yield Spot(start, start + len(name), name, kind)
+        yield Mention(start, start + len(name), name, kind)
 
 
 def _reads_as_name(name: str) -> bool:

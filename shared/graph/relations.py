@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from shared.graph.alias_resolution import aliases_of
 from shared.graph.clauses import Clause, clauses_of
 from shared.graph.function_words import COPULAS, LAST, LISTING, OF
-from shared.graph.mentions import Spot
+from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.relation_arguments import End, Ends
 from shared.graph.relation_patterns import PHRASES, TRIGGERS, Phrase, Role, phrase_at, role_at
@@ -18,7 +18,7 @@ from shared.graph.types import Relation
 
 
 def relations_of(
-    text: str, spots: Sequence[Spot], subject: Spot | None
+    text: str, spots: Sequence[Mention], subject: Mention | None
 ) -> tuple[list[Relation], dict[str, str]]:
     """The relations in the order of the text, and of what kinds their ends are, by folded name."""
     found: list[Relation] = []

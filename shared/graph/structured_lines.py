@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from shared.graph.entity_types import kind_of, kind_of_identifier
 from shared.graph.identifier_entities import marks_of
-from shared.graph.mentions import HIDDEN, Spot
+from shared.graph.mentions import HIDDEN, Mention
 from shared.graph.relation_keys import SUBJECTS, Key, key_of, spelled
 from shared.graph.stopwords import COMMON
 from shared.graph.types import is_name
@@ -36,16 +36,16 @@ _TRIM = " \t\"'`[]{}*_“”<>|"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LineRelation:
     """What a line says. Without a subject it is about `heading`, text[start:end], or about the title."""
 
     key: Key
-    subject: Spot | None
+    subject: Mention | None
     heading: tuple[int, int] | None
-    objects: tuple[Spot, ...]
+    objects: tuple[Mention, ...]
 
 
-def lines_of(text: str) -> list[Told]:
+def lines_of(text: str) -> list[LineRelation]:
     if ":" not in text and "|" not in text and "=" not in text and "@" not in text:
         return []
     return [*_Lines().read(text)]
@@ -54,12 +54,12 @@ def lines_of(text: str) -> list[Told]:
 class _Lines:
     def __init__(self) -> None:
         self._heading: tuple[int, int] | None = None
-        self._subject: Spot | None = None
+        self._subject: Mention | None = None
         self._open: Key | None = None
         self._head: list[str] | None = None
         self._before = ""
 
-    def read(self, text: str) -> Iterator[Told]:
+    def read(self, text: str) -> Iterator[LineRelation]:
         start = 0
         for line in text.split("\n"):
             if len(line) <= _LONGEST:
@@ -67,7 +67,7 @@ class _Lines:
             self._before = line
             start += len(line) + 1
 
-    def _line(self, line: str, start: int) -> Iterator[Told]:
+    def _line(self, line: str, start: int) -> Iterator[LineRelation]:
         if not line.strip():
             self._subject = self._open = self._head = None
         elif (heading := _HEADING.match(line)) is not None:
@@ -80,13 +80,13 @@ class _Lines:
         elif self._open is not None and (item := _ITEM.match(line)) is not None:
             yield from self._told(self._open, _items(item["value"], start + item.start("value"), self._open))
         elif (owned := _OWNED.match(line)) is not None:
-            path = Spot(start, start + owned.end("path"), owned["path"], "identifier")
+            path = Mention(start, start + owned.end("path"), owned["path"], "identifier")
             owners = tuple(
                 _owner(one, start + owned.start("owners")) for one in _WORD.finditer(owned["owners"])
             )
-            yield Told(Key("OWNED_BY"), path if is_name(path.name) else None, None, owners)
+            yield LineRelation(Key("OWNED_BY"), path if is_name(path.name) else None, None, owners)
 
-    def _keyed(self, keyed: re.Match[str], start: int) -> Iterator[Told]:
+    def _keyed(self, keyed: re.Match[str], start: int) -> Iterator[LineRelation]:
         said, value = keyed["key"], keyed["value"]
         key = key_of(said)
         if key is not None:
@@ -99,11 +99,11 @@ class _Lines:
         ):
             self._subject = items[0]
 
-    def _told(self, key: Key, objects: tuple[Spot, ...]) -> Iterator[Told]:
+    def _told(self, key: Key, objects: tuple[Mention, ...]) -> Iterator[LineRelation]:
         if objects:
-            yield Told(key, self._subject, None if self._subject else self._heading, objects)
+            yield LineRelation(key, self._subject, None if self._subject else self._heading, objects)
 
-    def _row(self, line: str, start: int) -> Iterator[Told]:
+    def _row(self, line: str, start: int) -> Iterator[LineRelation]:
         if _RULE.match(line):
             cells = [cell for _, cell in _cells(self._before)]
             self._head = cells if any(map(key_of, cells)) else None
@@ -119,12 +119,12 @@ class _Lines:
         subject = _items(cell, start + place, Key("OWNED_BY"))
         for key, (place, cell) in zip(keys, cells_of_row, strict=False):
             if key is not None and len(subject) == 1 and (objects := _items(cell, start + place, key)):
-                yield Told(key, subject[0], None, objects)
+                yield LineRelation(key, subject[0], None, objects)
 
 
-def _owner(said: re.Match[str], start: int) -> Spot:
+def _owner(said: re.Match[str], start: int) -> Mention:
     kind = "email" if said[0][0] != "@" else "team" if "/" in said[0] else "person"
-    return Spot(start + said.start(), start + said.end(), said[0], kind)
+    return Mention(start + said.start(), start + said.end(), said[0], kind)
 
 
 def _cells(line: str) -> Iterator[tuple[int, str]]:
@@ -136,11 +136,11 @@ def _cells(line: str) -> Iterator[tuple[int, str]]:
         start += len(cell) + 1
 
 
-def _items(value: str, start: int, key: Key) -> tuple[Spot, ...]:
+def _items(value: str, start: int, key: Key) -> tuple[Mention, ...]:
     """The names in a value, as far as it reads like names: no sentence, and nothing left open."""
     ended = _ENDS.search(value)
     value = value[: ended.start()] if ended else value
-    found: list[Spot] = []
+    found: list[Mention] = []
     reached = 0
     for part in [*_PARTED.finditer(value), None]:
         end = part.start() if part else len(value)
@@ -156,13 +156,13 @@ def _items(value: str, start: int, key: Key) -> tuple[Spot, ...]:
     return tuple(found[:50])
 
 
-def _item(name: str, start: int, key: Key) -> Spot | None:
+def _item(name: str, start: int, key: Key) -> Mention | None:
     words = name.split()
     if HIDDEN in name or not is_name(name) or len(words) > 5 or name.lower() in _NOBODY:
         return None
     marks = [mark for mark in marks_of(name) if mark.name == name]
     if marks:
-        return Spot(start, start + len(name), name, marks[0].kind)
+        return Mention(start, start + len(name), name, marks[0].kind)
     cased = [word for word in words if word[0].isalpha() and word[0] != word[0].swapcase()]
     small = [word for word in cased if word[0].islower()]
     if small and words[0] in COMMON:
@@ -178,4 +178,4 @@ def _item(name: str, start: int, key: Key) -> Spot | None:
     kind = kind_of(name)
     if kind == "name" and len(words) == 1 and small:
         kind = kind_of_identifier(name) if "-" in name or "_" in name else "name"
-    return Spot(start, start + len(name), name, kind)
+    return Mention(start, start + len(name), name, kind)

@@ -3,7 +3,7 @@
 import re
 
 from shared.graph.entity_types import kind_of, kind_of_identifier
-from shared.graph.mentions import Spot
+from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.stopwords import COMMON, SMALL
 from shared.graph.tokens import WORD
@@ -18,7 +18,7 @@ _IDENTIFIER = re.compile(r"[\w@][\w./@-]*")
 _MOST_WORDS = 10
 
 
-def subject_of(title: str, opening: str) -> Spot | None:
+def subject_of(title: str, opening: str) -> Mention | None:
     """The one thing that the title names, without its parenthesis; its place is of no text."""
     whole = _PARENTHESIS.sub("", title).strip().strip("\"'“”«»`")
     if not is_name(whole) or "\n" in whole:
@@ -30,7 +30,7 @@ def subject_of(title: str, opening: str) -> Spot | None:
     kind = kind_of(whole)
     if kind == "name" and _IDENTIFIER.fullmatch(whole) and re.search(r"[-_./]", whole):
         kind = kind_of_identifier(whole)
-    return Spot(0, len(whole), whole, kind)
+    return Mention(0, len(whole), whole, kind)
 
 
 def _is_shaped(title: str) -> bool:

@@ -65,7 +65,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Extraction:
     """What one chunk names and says."""
 
     names: tuple[Name, ...] = ()

@@ -9,9 +9,9 @@ from shared.errors import UnreadableDocument, UnsupportedFileType
 from shared.ingestion.file_type import TEXTS, kind_of
 from shared.ingestion.parsers.base import MAX_CHARACTERS, decoded, too_large
 from shared.ingestion.parsers.ocr import is_readable
-from shared.ingestion.sandbox import read_apart
+from shared.ingestion.sandbox import parse_in_subprocess
 from shared.models.transcription import Transcriber
-from shared.text.normalize import clean, clean_line, shows_nothing
+from shared.text.normalize import clean, clean_line, is_blank
 
 BETWEEN_PARTS = "\n\n"
 _HEADING = re.compile(r"\s*# +(\S.*)")
@@ -50,7 +50,7 @@ def convert(
         return _joined(kind, [(None, transcriber.text(data, filename or "sound"))], "")
     if kind == "picture" and not is_readable():
         raise UnsupportedFileType("Pictures are read where tesseract is installed.")
-    said = read_apart(kind, data)
+    said = parse_in_subprocess(kind, data)
     return _joined(kind, said["parts"], said["title"] or "")
 
 
@@ -58,7 +58,7 @@ def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> C
     texts, pages, length = [], [], 0
     for number, part in parts:
         text = clean(part).strip("\n")
-        if shows_nothing(text):
+        if is_blank(text):
             continue
         if number is not None:
             pages.append((length, number))
@@ -68,5 +68,5 @@ def _joined(kind: str, parts: Iterable[tuple[int | None, str]], title: str) -> C
         raise UnreadableDocument("There is no text in the file.", code="empty_file")
     title = clean_line(title)[:512]
     return Converted(
-        BETWEEN_PARTS.join(texts), kind, None if shows_nothing(title) else title, tuple(pages)
+        BETWEEN_PARTS.join(texts), kind, None if is_blank(title) else title, tuple(pages)
     )  # fmt: skip

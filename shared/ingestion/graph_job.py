@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.errors import RagError
 from shared.graph.llm_extractor import Spent
-from shared.graph.types import Named
+from shared.graph.types import Extraction
 from shared.ingestion.entity_rows import READ_TOGETHER
 from shared.ingestion.job_queue import Job, Jobs
 from shared.types import Usage
@@ -34,7 +34,7 @@ class Reading:
         rows = self._jobs.call(self._job, "rag_open_extraction", {"most": READ_TOGETHER})
         return rows[0] if rows else None
 
-    def keep(self, first: int, names: Sequence[Named | None], model: str | None = None) -> bool:
+    def keep(self, first: int, names: Sequence[Extraction | None], model: str | None = None) -> bool:
         """What the chunks from `first` on name; None of one that could not be read, and stays as it was.
         Whether there are more. Raises Conflict when the lease is lost."""
         arguments: Row = {

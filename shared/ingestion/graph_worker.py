@@ -17,9 +17,9 @@ from shared.errors import RagError
 from shared.graph.extractor import extract
 from shared.graph.llm_extractor import GraphModel
 from shared.graph.name_folding import fold
-from shared.graph.types import Named
+from shared.graph.types import Extraction
 from shared.ingestion.graph_job import Reading, Row
-from shared.ingestion.job_queue import LEASE_SECONDS, Done, Job, Jobs, Outcome
+from shared.ingestion.job_queue import LEASE_SECONDS, BatchResult, Job, Jobs, JobScope
 
 log = logging.getLogger("rag")
 CLAIMED = 8
@@ -31,7 +31,7 @@ ROUND_SECONDS = 60
 PAUSE_SECONDS = 0.5
 
 
-class Builder:
+class GraphWorker:
     """Several at once never read a document twice."""
 
     def __init__(self, jobs: Jobs, model: GraphModel | None = None) -> None:
@@ -40,10 +40,10 @@ class Builder:
         self._model = model
         self._lease_seconds = LEASE_SECONDS + round(4 * model.seconds if model else 0)
 
-    def build_until(self, finished: Event, seconds: float) -> tuple[Done, bool]:
+    def build_until(self, finished: Event, seconds: float) -> tuple[BatchResult, bool]:
         """What is to be read, until whatever brings more has finished and nothing is left, or the seconds are
         over; and whether nothing is left. When nothing can be claimed, the log says so."""
-        done, until = Done(), time.monotonic() + seconds
+        done, until = BatchResult(), time.monotonic() + seconds
         while True:
             last = finished.is_set()
             this = self._build_or_say_why()
@@ -53,14 +53,14 @@ class Builder:
             if not this.claimed:
                 finished.wait(PAUSE_SECONDS)
 
-    def _build_or_say_why(self) -> Done:
+    def _build_or_say_why(self) -> BatchResult:
         try:
             return self.build()
         except RagError as error:
             log.warning("nothing was read for names: %s (%s)", error.code, error.because)
-            return Done()
+            return BatchResult()
 
-    def build(self) -> Done:
+    def build(self) -> BatchResult:
         """One round: some documents, each read, or failed with a reason, or put off. Raises a RagError when
         nothing can be claimed."""
         wanted = {
@@ -69,7 +69,7 @@ class Builder:
             "with_model": self._model is not None,
         }
         claimed = self._jobs.claimed("rag_claim_extractions", wanted)
-        done, until = Done(claimed=len(claimed)), time.monotonic() + ROUND_SECONDS
+        done, until = BatchResult(claimed=len(claimed)), time.monotonic() + ROUND_SECONDS
         for row in claimed:
             job = Job(
                 row["document_id"],
@@ -80,14 +80,14 @@ class Builder:
                 row["as_admin"],
             )
             reading = Reading(self._jobs, job, self._lease_seconds)
-            with Outcome(reading, job) as outcome:
+            with JobScope(reading, job) as outcome:
                 done += self._read(reading) if time.monotonic() < until else self._leave(reading)
             done += outcome.became
             if self._model is not None:
                 reading.say_cost(self._model.model)
         return done
 
-    def _read(self, reading: Reading) -> Done:
+    def _read(self, reading: Reading) -> BatchResult:
         until = time.monotonic() + TURN_SECONDS
         while (part := reading.open()) is not None:
             if part["level"] == 0:
@@ -101,11 +101,11 @@ class Builder:
                 break
             if time.monotonic() > until:
                 return self._leave(reading)
-        return Done(completed=1)
+        return BatchResult(completed=1)
 
-    def _leave(self, reading: Reading) -> Done:
+    def _leave(self, reading: Reading) -> BatchResult:
         reading.leave()
-        return Done(postponed=1)
+        return BatchResult(postponed=1)
 
     def _read_by_model(self, model: GraphModel, reading: Reading, part: Row, until: float) -> bool:
         """As much of the part as there is time for; whether there is more of the document."""
@@ -125,11 +125,11 @@ class Builder:
 
     def _ask(
         self, model: GraphModel, reading: Reading, title: str, chunks: Sequence[Row]
-    ) -> tuple[list[Named | None], RagError | None]:
+    ) -> tuple[list[Extraction | None], RagError | None]:
         """What the first of them name, and why not the others."""
-        names: list[Named | None] = []
+        names: list[Extraction | None] = []
         with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-            asked: list[Future[Named | None]] = [
+            asked: list[Future[Extraction | None]] = [
                 pool.submit(model.read, title, chunk["content"], _known(chunk["names"]), reading.spent)
                 for chunk in chunks
             ]

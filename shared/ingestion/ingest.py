@@ -11,18 +11,18 @@ from itertools import islice
 from typing import Any
 
 from shared.clients.postgrest import Database
-from shared.errors import InvalidRequest, about
+from shared.errors import InvalidRequest, error_details
 from shared.ingestion.chunking.outline import Outline
 from shared.ingestion.chunking.packer import Chunk
-from shared.ingestion.chunking.passages import passages_of, rows_of
+from shared.ingestion.chunking.passages import chunk_document, rows_of
 from shared.ingestion.chunking.splitters import headings
 from shared.ingestion.chunking.strategy import Plan
 from shared.ingestion.entity_rows import is_graphed, names_of
 from shared.ingestion.metadata_fields import Fields
 from shared.models.chunk_limits import configured
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
-from shared.text.normalize import clean, clean_line, shows_nothing
-from shared.types import Acting, Principal
+from shared.text.normalize import clean, clean_line, is_blank
+from shared.types import Principal, PrincipalSource
 
 # How many chunks travel in one call, unless a document has more: a megabyte or two.
 CHUNKS_AT_ONCE = 256
@@ -74,7 +74,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ChunkingConfig:
     """How a collection's documents are cut into chunks, in tokens; None: as the embedder likes it. And
     whether they are read for names."""
 
@@ -83,14 +83,14 @@ class Cut:
     graphed: bool = True
 
     @classmethod
-    def of_home(cls, home: Mapping[str, Any] | None) -> "Cut":
+    def of_home(cls, home: Mapping[str, Any] | None) -> "ChunkingConfig":
         """As the collection says; of one that is new nobody has said anything."""
         if home is None:
             return cls()
         return cls(*configured(home["config"], home["id"]), is_graphed(home["config"]))
 
 
-UNSAID = Cut()
+DEFAULT_CHUNKING = ChunkingConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
     that is not the caller's, EmbeddingFailed, or another RagError; whatever it raises, what was there before
     is untouched.
     """
-    (row,) = prepared(embedder, [document])
+    (row,) = chunk_and_embed(embedder, [document])
     chunks = row.pop("chunks")
     own = {"org_id": document.org_id, "collection": document.collection}
     arguments = {"document": {**row, **own}, "chunks": chunks}
@@ -123,11 +123,11 @@ def ingest(database: Database, embedder: Embedder, caller: Principal, document: 
 def ingest_many(
     database: Database,
     embedder: Embedder,
-    caller: Acting,
+    caller: PrincipalSource,
     collection: str,
     documents: Sequence[NewDocument],
     *,
-    cut: Cut = UNSAID,
+    cut: ChunkingConfig = DEFAULT_CHUNKING,
     only_present: bool = False,
     guard: Guard = UNGUARDED,
 ) -> list[Stored | None]:
@@ -138,13 +138,13 @@ def ingest_many(
     They are stored by hundreds, each hundred or none of it: after an error the first ones may be in place.
     The guard raises before anything is stored.
     """
-    rows = prepared(embedder, documents, cut, guard)
+    rows = chunk_and_embed(embedder, documents, cut, guard)
     return store_many(database, caller, collection, rows, only_present=only_present)
 
 
 def store_many(
     database: Database,
-    caller: Acting,
+    caller: PrincipalSource,
     collection: str,
     rows: Sequence[dict[str, Any]],
     *,
@@ -154,15 +154,18 @@ def store_many(
     stored: list[Stored | None] = []
     for together in _by_chunks(rows) or [[]]:
         arguments = {"collection": collection, "documents": together, "only_present": only_present}
-        with about(name=collection):
+        with error_details(name=collection):
             rows_stored = database.call(caller, "rag_put_documents", arguments, patient=True)
         found = {row["place"]: Stored.of(row) for row in rows_stored}
         stored += [found.get(place) for place in range(1, len(together) + 1)]
     return stored
 
 
-def prepared(
-    embedder: Embedder, documents: Sequence[NewDocument], cut: Cut = UNSAID, guard: Guard = UNGUARDED
+def chunk_and_embed(
+    embedder: Embedder,
+    documents: Sequence[NewDocument],
+    cut: ChunkingConfig = DEFAULT_CHUNKING,
+    guard: Guard = UNGUARDED,
 ) -> list[dict[str, Any]]:
     """The documents as the database takes them, each with its chunks; all of them are embedded together.
     Raises InvalidRequest, saying which one, EmbeddingFailed, and the guard's errors."""
@@ -205,16 +208,21 @@ class _Prepared:
 
     @classmethod
     def of(
-        cls, embedder: Embedder, document: NewDocument, number: int, cut: Cut, check: Callable[[], None]
+        cls,
+        embedder: Embedder,
+        document: NewDocument,
+        number: int,
+        cut: ChunkingConfig,
+        check: Callable[[], None],
     ) -> "_Prepared":
         document = document.with_fields_of_metadata()
         text, title = clean(document.text), clean_line(document.title)
-        if shows_nothing(title) or shows_nothing(text):
+        if is_blank(title) or is_blank(text):
             raise InvalidRequest("A document needs a title and some text.", details={"document": number})
         # By what is said of it alone: how well documents are found was measured so.
-        with about(document=number):
+        with error_details(document=number):
             plan = Plan.of(document.metadata)
-            chunks, passages, _ = passages_of(
+            chunks, passages, _ = chunk_document(
                 embedder,
                 title,
                 text,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from shared.access.token_signer import Signer, the_worker
+from shared.access.token_signer import Signer, worker_principal
 from shared.clients.postgrest import Database
 from shared.errors import Conflict, DatabaseBusy, RagError
 from shared.types import Principal
@@ -46,7 +46,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class BatchResult:
     """What became of the jobs of one round."""
 
     claimed: int = 0
@@ -54,8 +54,8 @@ class Done:
     failed: int = 0
     postponed: int = 0
 
-    def __add__(self, other: "Done") -> "Done":
-        return Done(
+    def __add__(self, other: "BatchResult") -> "BatchResult":
+        return BatchResult(
             self.claimed + other.claimed,
             self.completed + other.completed,
             self.failed + other.failed,
@@ -80,7 +80,7 @@ class Jobs:
 
     def claimed(self, function: str, arguments: Row) -> list[Row]:
         """What the worker's role claims of this or another kind. Raises a RagError."""
-        return list(self._database.call(the_worker(self._signer), function, arguments))
+        return list(self._database.call(worker_principal(self._signer), function, arguments))
 
     def call(self, job: Job, function: str, arguments: Row) -> Any:
         """A call in the name of who brought the document, with the lease."""
@@ -107,7 +107,7 @@ class Jobs:
             log.warning("job %s: its end could not be written (%s)", job.id, error.because)
 
 
-class Leases:
+class LeaseRenewer:
     """Those of one round, which last as long as somebody renews them now and then."""
 
     def __init__(self, jobs: Jobs) -> None:
@@ -129,7 +129,7 @@ class Leases:
         return lost
 
 
-class GivesUp(Protocol):
+class FailureSink(Protocol):
     """Writes why a job was not done."""
 
     def give_up(
@@ -137,15 +137,15 @@ class GivesUp(Protocol):
     ) -> None: ...
 
 
-class Outcome:
+class JobScope:
     """What is raised while a job is done ends that job, or puts it off, and nothing else."""
 
-    def __init__(self, jobs: GivesUp, job: Job) -> None:
+    def __init__(self, jobs: FailureSink, job: Job) -> None:
         self._jobs = jobs
         self._job = job
-        self.became = Done()
+        self.became = BatchResult()
 
-    def __enter__(self) -> "Outcome":
+    def __enter__(self) -> "JobScope":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None, _: object) -> bool:
@@ -160,6 +160,6 @@ class Outcome:
         # A fault of the document stays; a fault of a service, or of the settings in the database, may pass.
         may_pass = error.status >= 500 or error.code == "unknown_embedding_model"
         pause = BUSY_PAUSE if not is_attempt else self._job.pause if may_pass else None
-        self.became = Done(failed=1) if pause is None else Done(postponed=1)
+        self.became = BatchResult(failed=1) if pause is None else BatchResult(postponed=1)
         self._jobs.give_up(self._job, error.code, str(error), pause, is_attempt)
         return True

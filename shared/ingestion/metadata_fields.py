@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.text.normalize import hides_something
+from shared.text.normalize import has_invisible
 
 MAX_LABELS, MAX_LABEL = 100, 100
 # Which metadata values may fill a field: those that the columns take.
@@ -46,7 +46,7 @@ class Fields:
             if isinstance(value, str)
             and (field := _FIELDS.get(name))
             and field.fullmatch(value)
-            and not hides_something(value)
+            and not has_invisible(value)
         }
         return cls(
             source_type=said.get("source_type"),
@@ -79,6 +79,6 @@ def _labels(said: object) -> tuple[str, ...]:
     labels = tuple(
         label
         for label in said
-        if isinstance(label, str) and 0 < len(label) <= MAX_LABEL and not hides_something(label)
+        if isinstance(label, str) and 0 < len(label) <= MAX_LABEL and not has_invisible(label)
     )
     return labels if len(labels) == len(said) else ()

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.clients.download import fetch
-from shared.clients.ssrf_guard import Networks
+from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage
 from shared.errors import NotFound, StorageFailed, UnreadableDocument
 from shared.ingestion.chunking.outline import Outline
 from shared.ingestion.chunking.packer import Chunk
-from shared.ingestion.chunking.passages import passages_of
+from shared.ingestion.chunking.passages import chunk_document
 from shared.ingestion.chunking.splitters import headings
 from shared.ingestion.chunking.strategy import Plan
 from shared.ingestion.convert import convert
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class LoadedDocument:
     """What is stored of a document, what its chunks name, and the passages still to be embedded."""
 
     job: Job
@@ -45,14 +45,14 @@ class Prepared:
     started: float
 
 
-class Preparer:
+class DocumentLoader:
     """Reads documents from wherever they are. `jobs`: in whose name."""
 
     def __init__(
         self,
         jobs: Jobs,
         embedder: Embedder,
-        networks: Networks,
+        networks: AddressPolicy,
         transcriber: Transcriber | None,
         storage: Storage | None,
     ) -> None:
@@ -62,7 +62,7 @@ class Preparer:
         self._transcriber = transcriber
         self._storage = storage
 
-    def prepare(self, job: Job) -> Prepared:
+    def prepare(self, job: Job) -> LoadedDocument:
         """Raises a RagError: of the document, or of what it takes to read it."""
         started = time.perf_counter()
         (opened,) = self._jobs.call(job, "rag_open_job", {})
@@ -76,7 +76,7 @@ class Preparer:
         language = language_of_file(said.get("filename")) if converted.kind == "code" else None
         metadata = said.get("metadata") or {}
         plan = Plan.of(metadata, converted.text, converted.kind, said["title"], language)
-        chunks, passages, sizes = passages_of(
+        chunks, passages, sizes = chunk_document(
             self._embedder,
             said["title"],
             converted.text,
@@ -105,7 +105,7 @@ class Preparer:
         }
         outline = Outline(converted.text, converted.pages, headings(converted.text, plan))
         named = names_of(said["title"], [item.text for item in chunks]) if is_graphed(config) else None
-        return Prepared(job, document, chunks, passages, outline, named, started)
+        return LoadedDocument(job, document, chunks, passages, outline, named, started)
 
     def _original(self, job: Job, opened: Row, said: Row) -> bytes:
         """What the document is made of. What is only known now is added to what was said of it."""

@@ -20,7 +20,7 @@ SECONDS = 60
 MEGABYTES = 2048
 
 
-def read_apart(
+def parse_in_subprocess(
     kind: str, data: bytes, *, seconds: int = SECONDS, megabytes: int = MEGABYTES
 ) -> dict[str, Any]:
     """{"parts": [[page or null, text], ...], "title": ...} by the reader of that kind (readers/).

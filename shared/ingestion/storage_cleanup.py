@@ -7,7 +7,7 @@ A collection that a member deleted stays as long as private documents are in it 
 import logging
 import time
 
-from shared.access.token_signer import CALL_SECONDS, Signer, the_worker
+from shared.access.token_signer import CALL_SECONDS, Signer, worker_principal
 from shared.clients.postgrest import Database
 from shared.clients.supabase_storage import Storage
 from shared.errors import RagError
@@ -23,7 +23,7 @@ def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
     """How many went. What could not be deleted or claimed is due again later, and the log says so."""
     removed, failed, until = 0, 0, time.monotonic() + SECONDS
     try:
-        while rows := database.call(the_worker(signer), "rag_claim_removals", {"wanted": AT_ONCE}):
+        while rows := database.call(worker_principal(signer), "rag_claim_removals", {"wanted": AT_ONCE}):
             for row in rows:
                 if failed == FAILURES or time.monotonic() > until:
                     return removed
@@ -39,7 +39,7 @@ def remove_due(database: Database, signer: Signer, storage: Storage) -> int:
 def remove_deleted_collections(database: Database, signer: Signer) -> None:
     """Remove the deleted collections that have no document. A failure is logged; the next call repeats."""
     try:
-        database.call(the_worker(signer), "rag_remove_deleted_collections", {}, again=True)
+        database.call(worker_principal(signer), "rag_remove_deleted_collections", {}, again=True)
     except RagError as error:
         log.warning("deleted collections were not removed: %s (%s)", error.code, error.because)
 
@@ -48,7 +48,9 @@ def _is_removed(database: Database, signer: Signer, storage: Storage, org_id: st
     token = signer.token(CALL_SECONDS, rag={"object": path})
     try:
         storage.remove(Principal("", token), path)
-        database.call(the_worker(signer), "rag_end_removal", {"org_id": org_id, "path": path}, again=True)
+        database.call(
+            worker_principal(signer), "rag_end_removal", {"org_id": org_id, "path": path}, again=True
+        )
     except RagError as error:
         log.warning("an object could not be removed: %s (%s)", error.code, error.because)
         return False

@@ -8,12 +8,12 @@ The passages of several documents are embedded together.
 import time
 from collections.abc import Iterator, Sequence
 
-from shared.clients.ssrf_guard import Networks
+from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage
 from shared.errors import RagError
 from shared.ingestion.chunking.passages import rows_of
-from shared.ingestion.job_queue import Done, Job, Jobs, Leases, Outcome
-from shared.ingestion.prepare import Prepared, Preparer
+from shared.ingestion.job_queue import BatchResult, Job, Jobs, JobScope, LeaseRenewer
+from shared.ingestion.prepare import DocumentLoader, LoadedDocument
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.models.transcription import Transcriber
 
@@ -28,38 +28,38 @@ class Worker:
         self,
         jobs: Jobs,
         embedder: Embedder,
-        networks: Networks | None = None,
+        networks: AddressPolicy | None = None,
         transcriber: Transcriber | None = None,
         storage: Storage | None = None,
     ) -> None:
         self._jobs = jobs
         self._embedder = embedder
-        self._preparer = Preparer(jobs, embedder, networks or Networks(), transcriber, storage)
+        self._preparer = DocumentLoader(jobs, embedder, networks or AddressPolicy(), transcriber, storage)
 
-    def work(self, wanted: int = 8) -> Done:
+    def work(self, wanted: int = 8) -> BatchResult:
         """One round: at most so many jobs, each done, or failed with a reason, or put off. Raises a RagError
         when nothing can be claimed."""
         jobs = self._jobs.claim(wanted)
-        done = Done(claimed=len(jobs))
-        ready: list[Prepared] = []
-        leases = Leases(self._jobs)
+        done = BatchResult(claimed=len(jobs))
+        ready: list[LoadedDocument] = []
+        leases = LeaseRenewer(self._jobs)
         until = time.monotonic() + READING_SECONDS
         for place, job in enumerate(jobs):
             if place and time.monotonic() > until:
-                done += Done(postponed=self._leave(jobs[place:]))
+                done += BatchResult(postponed=self._leave(jobs[place:]))
                 break
             # One that is lost is noticed when its turn comes.
             leases.keep([*(item.job for item in ready), *jobs[place:]], "converting")
-            with Outcome(self._jobs, job) as outcome:
+            with JobScope(self._jobs, job) as outcome:
                 ready.append(self._preparer.prepare(job))
             done += outcome.became
         for place, (item, vectors) in enumerate(self._embedded(ready, leases)):
             leases.keep([later.job for later in ready[place:]], "storing")
-            with Outcome(self._jobs, item.job) as outcome:
+            with JobScope(self._jobs, item.job) as outcome:
                 if isinstance(vectors, RagError):
                     raise vectors
                 self._store(item, vectors)
-                done += Done(completed=1)
+                done += BatchResult(completed=1)
             done += outcome.became
         return done
 
@@ -70,8 +70,8 @@ class Worker:
         return len(jobs)
 
     def _embedded(
-        self, ready: Sequence[Prepared], leases: Leases
-    ) -> Iterator[tuple[Prepared, list[list[float]] | RagError]]:
+        self, ready: Sequence[LoadedDocument], leases: LeaseRenewer
+    ) -> Iterator[tuple[LoadedDocument, list[list[float]] | RagError]]:
         """Each with its vectors, or with why there are none. Documents share the embedder's batches."""
         waiting = [(item.job.id, passage) for item in ready for passage in item.passages]
         vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in ready}
@@ -91,7 +91,7 @@ class Worker:
         for item in ready:
             yield item, failed.get(item.job.id) or vectors[item.job.id]
 
-    def _store(self, item: Prepared, vectors: list[list[float]]) -> None:
+    def _store(self, item: LoadedDocument, vectors: list[list[float]]) -> None:
         self._jobs.report(item.job, "storing")
         took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
         document = {**item.document, "processing_info": {**item.document["processing_info"], **took}}

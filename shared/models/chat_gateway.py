@@ -14,10 +14,18 @@ from typing import Any
 
 import httpx
 
-from shared.clients.http import async_client, patient_client, within
+from shared.clients.http import async_client, deadline, http_client
 from shared.config import Settings
 from shared.errors import GenerationFailed, GenerationRefused
-from shared.models.chat_stream import MAX_ANSWER_BYTES, Body, as_nouns, bounded, busy, parts, read
+from shared.models.chat_stream import (
+    MAX_ANSWER_BYTES,
+    Body,
+    bounded,
+    busy_error,
+    parts,
+    read,
+    translate_http_errors,
+)
 
 # What a caller chose and the endpoint does not take: the model's name, a parameter, a message.
 REFUSED = frozenset({400, 404, 413, 422})
@@ -63,9 +71,9 @@ class ChatGateway:
         """The endpoint's own list of its models, as it came. Raises GenerationFailed, GenerationTimedOut."""
         content = bytearray()
         with (
-            as_nouns(),
-            within(LIST_SECONDS),
-            patient_client(LIST_SECONDS) as client,
+            translate_http_errors(),
+            deadline(LIST_SECONDS),
+            http_client(LIST_SECONDS) as client,
             client.stream("GET", self._list_address, headers=self._headers) as answer,
         ):
             if answer.status_code != 200:
@@ -81,7 +89,7 @@ class ChatGateway:
 
     async def complete(self, request: Body) -> Body:
         """The answer, as it came."""
-        with as_nouns():
+        with translate_http_errors():
             async with asyncio.timeout(self._seconds), self._asked(request) as answer:
                 content = bytearray()
                 async for data in bounded(answer):
@@ -98,7 +106,7 @@ class ChatGateway:
         entered, and is left alone when this is left."""
         deadline = asyncio.get_running_loop().time() + self._stream_seconds
         async with AsyncExitStack() as until:
-            with as_nouns():
+            with translate_http_errors():
                 async with asyncio.timeout(self._seconds):
                     answer = await self._begun(request, counted, until)
             kind = answer.headers.get("content-type", "")
@@ -124,7 +132,7 @@ class ChatGateway:
             # (Its own rendering of JSON does not take half characters.)
             answer = await self._sent(json.dumps(request).encode(), until)
             if answer.status_code == 429:
-                raise busy(answer.headers.get("retry-after", ""))
+                raise busy_error(answer.headers.get("retry-after", ""))
             if answer.status_code in REFUSED:
                 raise GenerationRefused(because=f"the gateway said {answer.status_code}")
             if answer.status_code != 200:

@@ -27,7 +27,7 @@ SECONDS_TO_END = 0.05
 
 
 @contextmanager
-def as_nouns() -> Iterator[None]:
+def translate_http_errors() -> Iterator[None]:
     try:
         yield
     except (TimeoutError, httpx.TimeoutException):
@@ -81,7 +81,7 @@ async def _lines(answer: httpx.Response, deadline: float) -> AsyncGenerator[byte
     rest = b""
     async with aclosing(bounded(answer)) as arriving:
         while True:
-            with as_nouns():
+            with translate_http_errors():
                 async with asyncio.timeout_at(deadline):
                     data = await anext(arriving, None)
             if data is None:
@@ -124,13 +124,13 @@ def _finite(text: str) -> float:
 DEFAULT_RETRY_AFTER = "30"
 
 
-def busy(retry_after: str) -> GenerationBusy:
+def busy_error(retry_after: str) -> GenerationBusy:
     """What a gateway's 429 is to callers, with its wait, as far as that is a number of seconds."""
     known = retry_after.isascii() and retry_after.isdigit()
     return GenerationBusy(headers={"Retry-After": retry_after if known else DEFAULT_RETRY_AFTER})
 
 
-def usage_of(read: Any, written: Any) -> Usage | None:
+def parse_usage(read: Any, written: Any) -> Usage | None:
     """What a gateway says that it counted; None where it says nothing of use."""
     if not (type(read) is type(written) is int and read >= 0 and written >= 0):
         return None

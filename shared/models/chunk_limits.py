@@ -11,7 +11,7 @@ LEAST_SIZE, MOST_SIZE, MOST_OVERLAP = 32, 8000, 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class EmbedderLimits:
     """How many tokens of a text an embedder reads at most, and how many a passage should have at most."""
 
     window: int
@@ -19,27 +19,27 @@ class Reads:
 
 
 # What embeds here is one or the other (embeddings.py); known without loading either.
-MINILM = Reads(window=256, passage_tokens=128)
-OPENAI = Reads(window=8191, passage_tokens=512)
+MINILM = EmbedderLimits(window=256, passage_tokens=128)
+OPENAI = EmbedderLimits(window=8191, passage_tokens=512)
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class ChunkSizes:
     """How many tokens a chunk has at most, and how many of those before it repeats at most."""
 
     size: int
     overlap: int
 
     @classmethod
-    def of(cls, reads: Reads, size: int | None, overlap: int | None) -> "Sizes":
+    def of(cls, reads: EmbedderLimits, size: int | None, overlap: int | None) -> "ChunkSizes":
         """Of what is wanted, what is done. The overlap is a tenth and at most fifty, or what is said and at
         most a half."""
         size = min(size or reads.passage_tokens, reads.window)
         return cls(size, min(50, size // 10) if overlap is None else min(overlap, size // 2))
 
-    def within(self, room: int) -> "Sizes":
+    def within(self, room: int) -> "ChunkSizes":
         size = min(self.size, room)
-        return Sizes(size, min(self.overlap, size // 2))
+        return ChunkSizes(size, min(self.overlap, size // 2))
 
 
 def configured(config: object, row_id: str) -> tuple[int | None, int | None]:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from shared.clients.http import openai_client, pause_again, within
+from shared.clients.http import deadline, openai_client, sleep_before_retry
 from shared.config import LOCAL_MODEL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
-from shared.models.chunk_limits import MINILM, OPENAI, Reads
+from shared.models.chunk_limits import MINILM, OPENAI, EmbedderLimits
 from shared.text.token_count import count_tokens
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class OpenAIEmbedder:
         """Batches of 128, each within the time-out of the settings, further tries included."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self.batch):
-            with within(self._seconds):
+            with deadline(self._seconds):
                 vectors += self._batch(list(texts[start : start + self.batch]))
         return vectors
 
@@ -115,12 +115,12 @@ class OpenAIEmbedder:
             except APITimeoutError:
                 raise
             except APIConnectionError:
-                if not pause_again(pauses):
+                if not sleep_before_retry(pauses):
                     raise
             except APIStatusError as refused:
                 asked = refused.response.headers.get("retry-after", "")
                 wait = float(asked) if asked.isdecimal() else 0
-                if refused.status_code not in AGAIN or not pause_again(pauses, wait):
+                if refused.status_code not in AGAIN or not sleep_before_retry(pauses, wait):
                     raise
 
     def count_tokens(self, text: str) -> int:
@@ -154,7 +154,7 @@ def model_of(settings: Settings) -> str:
     return LOCAL_MODEL if settings.openai_api_key is None else settings.rag_embedding_model
 
 
-def reads_of(settings: Settings) -> Reads:
+def reads_of(settings: Settings) -> EmbedderLimits:
     """How much what embeds here reads, told without making it."""
     return MINILM if settings.openai_api_key is None else OPENAI
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from onnxruntime import InferenceSession, SessionOptions
 from tokenizers import Encoding, Tokenizer
 
-from shared.clients.http import seconds_left, within
+from shared.clients.http import deadline, remaining_seconds
 from shared.errors import RerankFailed
 
 # As much of a question and a passage as these models were trained on.
@@ -50,9 +50,9 @@ class CrossEncoder:
         # Those of like length together: short ones are then not padded to the longest.
         order = sorted(range(len(pairs)), key=lambda index: len(pairs[index].ids))
         scores = np.zeros(len(pairs))
-        with within(self._seconds):
+        with deadline(self._seconds):
             for start in range(0, len(order), BATCH):
-                if seconds_left() <= 0:
+                if remaining_seconds() <= 0:
                     raise RerankFailed(because="time-out")
                 batch = order[start : start + BATCH]
                 scores[batch] = self._run([pairs[index] for index in batch])

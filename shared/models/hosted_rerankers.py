@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from shared.clients.http import patient_client, pause_again, within
+from shared.clients.http import deadline, http_client, sleep_before_retry
 from shared.errors import RerankFailed
 
 # Before a busy or broken endpoint is tried again, in seconds, unless it says how long.
@@ -73,13 +73,13 @@ class HostedReranker:
         self._url = url
         self._headers = {"Authorization": f"Bearer {key}", "Accept": "application/json"}
         self._seconds = timeout_seconds
-        self._client = patient_client(timeout_seconds)
+        self._client = http_client(timeout_seconds)
         self.model = model
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
         """All within the time-out of the settings, every batch and further try included."""
         size = self._api.batch
-        with within(self._seconds):
+        with deadline(self._seconds):
             batches = [passages[start : start + size] for start in range(0, len(passages), size)]
             return [score for batch in batches for score in self._batch(query, list(batch))]
 
@@ -111,11 +111,11 @@ class HostedReranker:
             try:
                 answer = self._client.post(self._url, json=asked, headers=self._headers)
             except BROKEN:
-                if not pause_again(pauses):
+                if not sleep_before_retry(pauses):
                     raise
                 continue
             wait = answer.headers.get("retry-after", "")
-            if answer.status_code not in AGAIN or not pause_again(
+            if answer.status_code not in AGAIN or not sleep_before_retry(
                 pauses, int(wait) if wait.isdecimal() else 0
             ):
                 return answer

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from shared.clients.http import gateway_client, within
+from shared.clients.http import deadline, gateway_client
 from shared.config import Settings
 from shared.errors import ConfigurationError, InvalidRequest, ModerationFailed
 from shared.observability.tracing import step
@@ -25,7 +25,7 @@ class Moderator:
         from openai import OpenAIError
 
         try:
-            with step("moderate"), within(self._seconds):
+            with step("moderate"), deadline(self._seconds):
                 answer = self._client.moderations.create(model=self.model, input=list(texts))
             said = [result.flagged for result in answer.results]
         except (OpenAIError, ValueError, AttributeError, TypeError) as failed:

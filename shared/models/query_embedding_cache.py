@@ -8,7 +8,7 @@ import json
 import logging
 from hashlib import sha256
 
-from shared.clients.http import within
+from shared.clients.http import deadline
 from shared.clients.postgrest import Database
 from shared.errors import DatabaseFailed, RagError
 from shared.models.embeddings import DIMENSIONS, Embedder, embed, padded
@@ -43,7 +43,7 @@ def embed_query(
 
 def _recall(database: Database, caller: Principal, question: dict[str, object]) -> list[float] | None:
     """None when the caller has not asked this lately. Raises a RagError, also for what is no vector."""
-    with within(PATIENCE_SECONDS):
+    with deadline(PATIENCE_SECONDS):
         known = database.call(caller, "rag_recall_embedding", question, again=True)
     if known is None:
         return None
@@ -56,7 +56,7 @@ def _recall(database: Database, caller: Principal, question: dict[str, object]) 
 def _remember(database: Database, caller: Principal, answered: dict[str, object]) -> None:
     """Before the answer, not beside it: Lambda freezes what still runs when the answer is out."""
     try:
-        with within(PATIENCE_SECONDS):
+        with deadline(PATIENCE_SECONDS):
             database.call(caller, "rag_remember_embedding", answered, again=True)
     except RagError as failed:
         log.warning("a query's embedding could not be remembered (%s)", failed.because)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from shared.clients.http import openai_client, within
+from shared.clients.http import deadline, openai_client
 from shared.config import Settings
 from shared.errors import TranscriptionFailed, UnreadableDocument
 
@@ -26,7 +26,7 @@ class Transcriber:
         from openai import APIStatusError, OpenAIError
 
         try:
-            with within(self._seconds):
+            with deadline(self._seconds):
                 answer = self._client.audio.transcriptions.create(model=self.model, file=(filename, data))
                 return str(answer.text)
         except APIStatusError as refused:

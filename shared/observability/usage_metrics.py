@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from shared.clients.postgrest import Database
 from shared.errors import RagError
-from shared.types import Acting
+from shared.types import PrincipalSource
 
 log = logging.getLogger("rag")
 
@@ -23,7 +23,7 @@ class Measure:
     label: str = ""
 
 
-def add(database: Database, caller: Acting, *measures: Measure) -> None:
+def record(database: Database, caller: PrincipalSource, *measures: Measure) -> None:
     """Count them in one call. What was done is done: no request fails because it could not be counted."""
     try:
         database.call(caller, "rag_measure", {"measures": [asdict(measure) for measure in measures]})
@@ -31,9 +31,9 @@ def add(database: Database, caller: Acting, *measures: Measure) -> None:
         log.warning("measures were lost: %s", error.because)
 
 
-def note(
+def record_event(
     database: Database,
-    caller: Acting,
+    caller: PrincipalSource,
     event: str,
     namespace: str,
     *measures: Measure,
@@ -58,7 +58,7 @@ def note(
 
 
 @contextmanager
-def measured(database: Database, caller: Acting, operation: str) -> Iterator[None]:
+def timed(database: Database, caller: PrincipalSource, operation: str) -> Iterator[None]:
     """Count and time what is done in here, and whether it raised."""
     started = time.perf_counter()
     outcome = "failure"
@@ -66,7 +66,7 @@ def measured(database: Database, caller: Acting, operation: str) -> Iterator[Non
         yield
         outcome = "success"
     finally:
-        add(database, caller, *of_request(operation, outcome, time.perf_counter() - started))
+        record(database, caller, *of_request(operation, outcome, time.perf_counter() - started))
 
 
 def of_request(operation: str, outcome: str, seconds: float) -> tuple[Measure, Measure]:

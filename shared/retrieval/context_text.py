@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from shared.text.citations import GAP, escape_headings, under_heading
-from shared.text.token_count import count_tokens, fit
+from shared.text.token_count import count_tokens, fit_token_budget
 from shared.types import Match
 
 
 def concatenated(matches: Sequence[Match], budget: int) -> str:
     """The best matches that fit so many tokens, document by document, the best one's first; in each, in the
     order of its text, with what overlaps joined and gaps shown."""
-    chosen = fit(matches, budget, lambda match: count_tokens(_block([match])))
+    chosen = fit_token_budget(matches, budget, lambda match: count_tokens(_block([match])))
     # Not even the best fits: it goes alone, and its reader decides.
     chosen = chosen or tuple(matches[:1])
     by_document: dict[str, list[Match]] = {}

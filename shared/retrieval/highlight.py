@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from shared.retrieval.types import Highlight
 from shared.text.sentences import Sentence, sentences
-from shared.text.stemming import LETTERS, WORDS, pairs, told, unspaced
+from shared.text.stemming import LETTERS, WORDS, pairs, stems, unspaced
 from shared.types import Match
 
 CHARACTERS = 300
@@ -68,7 +68,7 @@ def _terms(question: str) -> frozenset[str]:
             continue
         for part in [whole] if _IDENTIFIER.search(whole) else _JOINTS.split(whole):
             rank = (_IDENTIFIER.search(part) is not None, len(part))
-            found |= {term: max(rank, found.get(term, rank)) for term in told([part])}
+            found |= {term: max(rank, found.get(term, rank)) for term in stems([part])}
     return frozenset(heapq.nlargest(MOST_TERMS, found, key=found.__getitem__))
 
 
@@ -133,14 +133,14 @@ def _best(text: str, parts: Sequence[_Part], weights: Mapping[str, float]) -> tu
     """Frames only where nothing else holds a word of the question; the first sentences where nothing does."""
     if not parts:
         return 0, min(len(text), CHARACTERS)
-    told = [place for place, part in enumerate(parts) if not part.frame]
-    for places in (told, range(len(parts))):
+    stems = [place for place, part in enumerate(parts) if not part.frame]
+    for places in (stems, range(len(parts))):
         windows = [_window(parts, place, weights) for place in places if parts[place].hits]
         if windows:
             _, _, first, last = max(windows)
             break
     else:
-        first = last = told[0] if told else 0
+        first = last = stems[0] if stems else 0
         while _fits(parts, first, last + 1):
             last += 1
     start, end = parts[first].start, parts[last].end

@@ -8,15 +8,15 @@ from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.clients.row_validation import object_of, readable
-from shared.errors import about
+from shared.errors import error_details
 from shared.graph.query_relations import relations_asked
 from shared.graph.query_result import graph_of
-from shared.types import Match, Mode, Page, Principal, Query, Result, Subject
+from shared.types import Match, MatchPage, Mode, Principal, Query, Result, SimilarTo
 
 
 def match(
     database: Database, caller: Principal, vector: list[float] | None, model: str, query: Query
-) -> Page:
+) -> MatchPage:
     """The caller's top_k chunks of that embedding model, best first.
 
     `vector` has 1536 dimensions; None will do where words alone decide. Raises a RagError, NotFound for a
@@ -36,7 +36,7 @@ def match(
         "prefer": query.prefer,
     }
     plain = query.mode is Mode.SEMANTIC and query.half_life_days is None
-    with about(name=query.filters.collection):
+    with error_details(name=query.filters.collection):
         if query.asks_the_graph:
             more["relation_types"] = relations_asked(text) or None
             return _with_graph(database.call(caller, "rag_graph_search", arguments | more, again=True))
@@ -48,12 +48,12 @@ def match(
 def similar(
     database: Database,
     caller: Principal,
-    subject: Subject,
+    subject: SimilarTo,
     vector: list[float] | None,
     model: str,
     query: Query,
     result: Result = Result.CHUNKS,
-) -> Page:
+) -> MatchPage:
     """What is most like the subject and not the subject, at most top_k, by meaning, by word or by both.
 
     A text needs its `vector`, unless words alone decide; chunks and documents are compared by their own, of
@@ -71,7 +71,7 @@ def similar(
         arguments |= {"query_text": query.words or subject.value, "query_vector": vector}
     else:
         arguments[f"{subject.kind}_id"] = subject.value
-    with about(name=query.filters.collection):
+    with error_details(name=query.filters.collection):
         return _page(database.call(caller, "rag_similar", arguments, again=True))
 
 
@@ -106,12 +106,12 @@ def _filters(query: Query) -> dict[str, Any]:
     }
 
 
-def _page(rows: Sequence[dict[str, Any]]) -> Page:
+def _page(rows: Sequence[dict[str, Any]]) -> MatchPage:
     if not rows:
         # No row tells: then everything that might be found was looked at.
-        return Page((), exact=True, considered=0)
+        return MatchPage((), exact=True, considered=0)
     first = rows[0]
-    return Page(
+    return MatchPage(
         matches=readable(rows, _match),
         exact=first["exact"],
         considered=first["considered"],
@@ -120,7 +120,7 @@ def _page(rows: Sequence[dict[str, Any]]) -> Page:
     )
 
 
-def _with_graph(found: dict[str, Any]) -> Page:
+def _with_graph(found: dict[str, Any]) -> MatchPage:
     return replace(_page(found["matches"]), graph=graph_of(found), graph_ms=found["graph_ms"])
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from shared.retrieval.query.dates.extract import TimeRange
-from shared.retrieval.query.types import Reach, Route, Rule, Way
+from shared.retrieval.query.types import Route, Rule, SearchMode, SearchScope
 from shared.types import Filters, Graph, Match
 
 NO_FILTERS = Filters()
@@ -22,7 +22,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchRequest:
     """What somebody asks for, as they ask it: `workspace` and `org` are ids as clients write them; `expands`:
     the question may be rewritten; `neighbours` and `compares` as of a Query; `highlighted`, `in_context`:
     whether each result comes with its best passage, and all of them as one text."""
@@ -30,8 +30,8 @@ class Wanted:
     text: str
     workspace: str | None = None
     org: str | None = None
-    way: Way = Way.AUTO
-    reach: Reach = Reach.AUTO
+    way: SearchMode = SearchMode.AUTO
+    reach: SearchScope = SearchScope.AUTO
     filters: Filters = NO_FILTERS
     top_k: int = 10
     expands: bool = True
@@ -53,7 +53,7 @@ class Highlight:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieved:
+class RoutedResult:
     """What was found, and why that: `highlights` are the matches' own, none where nobody wants them; `reach`
     is where in the end, `time_range` what it was narrowed to because the question says so, `model` what
     embedded it, None where nothing did; `shares` is what kind of document how much of the score is of;
@@ -64,7 +64,7 @@ class Retrieved:
     context: str | None
     place: Place
     route: Route
-    reach: Reach
+    reach: SearchScope
     rules: tuple[Rule, ...]
     time_range: TimeRange | None
     model: str | None

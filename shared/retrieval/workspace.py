@@ -1,13 +1,13 @@
 """Where a request looks: in a workspace, which is a collection, or in a whole org."""
 
 from shared.clients.postgrest import Database
-from shared.errors import about
+from shared.errors import error_details
 from shared.retrieval.types import Place
 from shared.text.ids import id_of
-from shared.types import Acting
+from shared.types import PrincipalSource
 
 
-def locate(database: Database, caller: Acting, workspace: str | None, org: str | None) -> Place:
+def locate(database: Database, caller: PrincipalSource, workspace: str | None, org: str | None) -> Place:
     """The place that the ids mean, as clients write them; the whole org where no workspace is named.
 
     Raises NotFound for what the caller does not see, and for a workspace of another org than the one named;
@@ -17,6 +17,6 @@ def locate(database: Database, caller: Acting, workspace: str | None, org: str |
         "workspace_id": id_of(workspace, "workspace") if workspace is not None else None,
         "org_id": id_of(org, "org") if org is not None else None,
     }
-    with about(workspace_id=workspace, org_id=org):
+    with error_details(workspace_id=workspace, org_id=org):
         (row,) = database.call(caller, "rag_locate", arguments, again=True)
     return Place(row["org_id"], row["collection_id"])

@@ -31,9 +31,9 @@ def clean_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def shows_nothing(text: str) -> bool:
+def is_blank(text: str) -> bool:
     return _SHOWS_NOTHING.fullmatch(text) is not None
 
 
-def hides_something(text: str) -> bool:
+def has_invisible(text: str) -> bool:
     return _INVISIBLE.search(text) is not None

@@ -11,7 +11,7 @@ LETTERS = 5
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
 WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
 # Words that say how a question asks, not what about; other languages' rank low by being frequent.
-ASKING = frozenset(
+STOPWORDS = frozenset(
     """
     a an and any are at be by can did do does for from had has have how i in is it its many me much my of
     on or our should that the their there they this to was we were what when where which who whom why will
@@ -22,15 +22,15 @@ ASKING = frozenset(
 
 def content_words(text: str) -> frozenset[str]:
     """The text's words without those that only ask, cut."""
-    return told({word.casefold() for word in WORDS.findall(text)})
+    return stems({word.casefold() for word in WORDS.findall(text)})
 
 
-def told(words: Iterable[str]) -> frozenset[str]:
+def stems(words: Iterable[str]) -> frozenset[str]:
     """Of case-folded words, those that are not only asking, cut."""
-    return frozenset(cut(word) for word in words if word not in ASKING)
+    return frozenset(stem(word) for word in words if word not in STOPWORDS)
 
 
-def cut(word: str) -> str:
+def stem(word: str) -> str:
     return word[:LETTERS] if word.isalpha() else word
 
 

@@ -69,7 +69,9 @@ def _cost_beyond_ascii(word: str, size: int) -> int:
     return math.ceil(size * 0.8) if _WIDELY_USED.fullmatch(word) else size + 1
 
 
-def fit(matches: Sequence[Match], budget: int, cost: Callable[[Match], int]) -> tuple[Match, ...]:
+def fit_token_budget(
+    matches: Sequence[Match], budget: int, cost: Callable[[Match], int]
+) -> tuple[Match, ...]:
     """The matches, best first, whose costs in tokens add up to at most `budget`.
 
     One that is too long is passed over, since a shorter one after it may still fit.

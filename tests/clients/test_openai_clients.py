@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolPara
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.chatting import KETTLE, MODEL_ANSWER, QUESTION, STREAM, index, streams, with_model
@@ -55,7 +55,7 @@ REPLIES = [
 
 
 @pytest.fixture
-def url(people: People, core: Pipeline, settings: Settings) -> Iterator[str]:
+def url(people: People, core: Services, settings: Settings) -> Iterator[str]:
     """A deployment with a model and an index of ann's."""
     index(core, people.ann, "kettles", KETTLE)
     with StandIn() as gateway:

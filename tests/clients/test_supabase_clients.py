@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from local.tools import ROOT
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
@@ -27,7 +27,7 @@ def given_for(actor: Actor, **more: Any) -> dict[str, Any]:
     return {"url": stack.url, "anonKey": stack.anon_key, "token": actor.token(), **more}
 
 
-def test_supabase_js_works_unmodified(people: People, core: Pipeline):
+def test_supabase_js_works_unmodified(people: People, core: Services):
     tell(core, people.ann, "Kettle manual", KETTLE)
     result = run_node(HERE / "supabase_js.mjs", given_for(people.ann, vector=vector(1)))
     assert result["search"]["results"][0]["source_title"] == "Kettle manual"
@@ -40,7 +40,7 @@ def test_supabase_js_works_unmodified(people: People, core: Pipeline):
     assert result["tableError"] == "PGRST205" or result["tableError"].startswith(("42", "PGRST"))
 
 
-def test_supabase_js_as_somebody_of_another_org_finds_nothing(people: People, core: Pipeline):
+def test_supabase_js_as_somebody_of_another_org_finds_nothing(people: People, core: Services):
     tell(core, people.ann, "Kettle manual", KETTLE)
     result = run_node(HERE / "supabase_js.mjs", given_for(people.bob, vector=vector(1)))
     assert result["search"]["results"] == []
@@ -66,7 +66,7 @@ def test_supabase_js_uploads_where_it_is_told_to(uploading: Uploading, people: P
     assert uploading.seen(people.ann, row)["status"] == "completed"
 
 
-def test_supabase_py_works_unmodified(people: People, core: Pipeline):
+def test_supabase_py_works_unmodified(people: People, core: Services):
     from supabase.lib.client_options import SyncClientOptions
 
     from supabase import create_client
@@ -87,7 +87,7 @@ def test_supabase_py_works_unmodified(people: People, core: Pipeline):
 
 
 def test_a_page_of_another_origin_calls_the_functions_from_chromium(
-    people: People, core: Pipeline, browser: str
+    people: People, core: Services, browser: str
 ):
     tell(core, people.ann, "Kettle manual", KETTLE)
     page = b"<!doctype html><meta charset=utf-8><title>app</title><script>" + UMD.read_bytes() + b"</script>"

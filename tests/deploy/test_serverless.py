@@ -7,7 +7,7 @@ import pytest
 
 from functions.server import SLUGS
 from local.tools import ROOT
-from shared.config import FrameSettings, Settings
+from shared.config import ServerSettings, Settings
 from shared.models import query_embedding_cache
 from tests.deploy.conftest import CONFIGURATION, Package
 
@@ -71,7 +71,7 @@ def test_no_function_is_cut_off_before_its_own_timeouts(packaged: Package):
 def test_every_setting_of_the_functions_can_be_set(packaged: Package):
     settable = set().union(*(packaged.variables(slug) for slug in SLUGS))
     assert {name.upper() for name in Settings.model_fields} - OF_THE_SERVER <= settable
-    assert set(FrameSettings.model_fields) >= {name.lower() for name in OF_THE_SERVER}
+    assert set(ServerSettings.model_fields) >= {name.lower() for name in OF_THE_SERVER}
 
 
 def test_health_reads_what_it_reports_where_the_others_read_it(packaged: Package):

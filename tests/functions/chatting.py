@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from functions import chat_completions
 from shared.config import Settings
 from shared.documents.indexes import Text, add
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor
 from tests.functions.serving import made, served
 from tests.stand_in import Reply, StandIn
@@ -51,7 +51,7 @@ def chatting(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[T
         yield client
 
 
-def index(core: Pipeline, actor: Actor, name: str, *texts: str) -> list[str]:
+def index(core: Services, actor: Actor, name: str, *texts: str) -> list[str]:
     """An index of these texts; its documents' doc_ids."""
     rows = add(
         core.database, core.embedder, actor.principal, name, [Text.new(text, {"n": 1}) for text in texts]

@@ -2,14 +2,14 @@
 
 import pytest
 
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.searching import Workspace, workspace
 
 
 @pytest.fixture(scope="module")
-def shared_workspace(core: Pipeline, shared_people: People) -> Workspace:
+def shared_workspace(core: Services, shared_people: People) -> Workspace:
     """The documents of `home`. No test changes them."""
     return workspace(core, shared_people.ann)
 
@@ -21,6 +21,6 @@ def home(shared_workspace: Workspace, shared_people: People, world: World) -> Wo
 
 
 @pytest.fixture
-def own_home(core: Pipeline, people: People) -> Workspace:
+def own_home(core: Services, people: People) -> Workspace:
     """A workspace of ann, for a test that adds or deletes documents."""
     return workspace(core, people.ann)

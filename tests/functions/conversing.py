@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from functions import chat
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor
 from tests.functions.chatting import DONE, piece, sent
 from tests.functions.serving import made, served
@@ -66,7 +66,7 @@ def text_of(chunks: Sequence[Row]) -> str:
     return "".join(chunk["content"] for chunk in chunks if chunk["type"] == "delta")
 
 
-def kept(core: Pipeline, actor: Actor, session_id: str) -> list[tuple[str, str]]:
+def kept(core: Services, actor: Actor, session_id: str) -> list[tuple[str, str]]:
     """What the session has of it: who said what."""
     rows = core.database.call(actor.principal, "rag_list_session_messages", {"session_id": session_id})
     return [(row["role"], row["content"]) for row in rows]

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor
 from tests.functions.serving import served
 
@@ -32,7 +32,7 @@ MENU = "The canteen serves lentil soup on Tuesdays and pancakes on Fridays. Brin
 class Workspace:
     """A collection as one actor uses it: its id and name, and the ids of its documents by title."""
 
-    core: Pipeline
+    core: Services
     actor: Actor
     id: str
     name: str
@@ -84,13 +84,13 @@ def refused(answer: Any, status: int, code: str, field: str | None = None) -> Ro
     return error
 
 
-def put(core: Pipeline, actor: Actor, collection: str, title: str, text: str, **fields: Any) -> str:
+def put(core: Services, actor: Actor, collection: str, title: str, text: str, **fields: Any) -> str:
     assert actor.org is not None
     document = NewDocument(actor.org.id, title, text, collection=collection, **fields)
     return f"doc_{ingest(core.database, core.embedder, actor.principal, document).document_id}"
 
 
-def workspace(core: Pipeline, actor: Actor) -> Workspace:
+def workspace(core: Services, actor: Actor) -> Workspace:
     """A workspace of its own, with an incident, a page, a ticket and what has nothing to do with them."""
     home = f"workspace {actor.id}"
     told: dict[str, tuple[str, Row]] = {
@@ -133,7 +133,7 @@ def workspace_id(actor: Actor, name: str) -> str:
 
 
 @contextmanager
-def at(core: Pipeline, moment: datetime, app: FastAPI) -> Iterator[TestClient]:
+def at(core: Services, moment: datetime, app: FastAPI) -> Iterator[TestClient]:
     """The function, in whose deployment it is that moment."""
     before, core.clock = core.clock, lambda: moment
     try:

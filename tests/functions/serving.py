@@ -22,7 +22,7 @@ from local import pages
 from shared.api.dependencies import pipeline
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 
 # Headers that the counting proxy passes on.
 PASSED_ON = ("apikey", "Authorization", "Content-Type", "Idempotency-Key", "Prefer", SECRET_HEADER)
@@ -44,7 +44,7 @@ def platform_error(answer: httpx.Response, status: int) -> dict[str, Any]:
 
 
 @contextmanager
-def made(settings: Settings, **changes: Any) -> Iterator[Pipeline]:
+def made(settings: Settings, **changes: Any) -> Iterator[Services]:
     """A pipeline with some settings changed; strings of secrets become secrets."""
     secret = {
         "openai_api_key", "lovable_api_key", "rag_metrics_token", "rag_signing_key", "supabase_jwt_secret",
@@ -53,7 +53,7 @@ def made(settings: Settings, **changes: Any) -> Iterator[Pipeline]:
         name: SecretStr(value) if name in secret and value is not None else value
         for name, value in changes.items()
     }
-    core = Pipeline(settings.model_copy(update=update))
+    core = Services(settings.model_copy(update=update))
     try:
         yield core
     finally:
@@ -61,7 +61,7 @@ def made(settings: Settings, **changes: Any) -> Iterator[Pipeline]:
 
 
 @contextmanager
-def served(app: FastAPI, core: Pipeline) -> Iterator[TestClient]:
+def served(app: FastAPI, core: Services) -> Iterator[TestClient]:
     """The app on that pipeline."""
     app.dependency_overrides[pipeline] = lambda: core
     try:
@@ -71,7 +71,7 @@ def served(app: FastAPI, core: Pipeline) -> Iterator[TestClient]:
 
 
 @contextmanager
-def live(app: FastAPI, core: Pipeline) -> Iterator[str]:
+def live(app: FastAPI, core: Services) -> Iterator[str]:
     """The same behind a real server, whose clients see a stream as it comes and may leave; its address."""
     with served(app, core), listening(app) as url:
         yield url
@@ -98,7 +98,7 @@ def handled(handler: Callable[[Event, Any], Event], event: Event) -> Event:
 
 
 @contextmanager
-def site(core: Pipeline) -> Iterator[str]:
+def site(core: Services) -> Iterator[str]:
     """The playground before every function, all on that pipeline; its address."""
     functions = Functions(SLUGS)
     app = Starlette(routes=list(pages.routes()))

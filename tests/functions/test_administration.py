@@ -21,7 +21,7 @@ from shared.api import health as looking
 from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
 from shared.api.probes import AGAIN_SECONDS
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests import graphing
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -150,7 +150,7 @@ def test_the_open_health_reports_the_queue(settings: Settings, people: People, w
 
 
 def test_a_document_that_nobody_reads_for_names_is_late_too(
-    settings: Settings, core: Pipeline, people: People, world: World, no_jobs: None
+    settings: Settings, core: Services, people: People, world: World, no_jobs: None
 ):
     put(core, people.ann, "docs", "Outage", OUTAGE)
     world.sql(
@@ -364,7 +364,7 @@ def test_a_wrong_credential_is_401_on_both(people: People):
             assert (error["type"], error["code"]) == ("authentication_error", "invalid_api_key")
 
 
-def test_stats_are_the_admin_s_org_s(core: Pipeline, people: People, world: World):
+def test_stats_are_the_admin_s_org_s(core: Services, people: People, world: World):
     graphing.put_all(core, people.ann)
     stored = put(core, people.ann, "docs", "Private", OUTAGE, private=True).removeprefix("doc_")
     put(core, people.bob, "docs", "Theirs", OUTAGE)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.conversing import answered
@@ -73,7 +73,7 @@ def text_of(contract: str, body: Any) -> str:
 
 
 def test_no_title_or_sentence_of_a_document_poses_as_a_citation(
-    subtests: pytest.Subtests, people: People, core: Pipeline
+    subtests: pytest.Subtests, people: People, core: Services
 ):
     for number, (title, text) in enumerate(zip(HOSTILE_TITLES, HOSTILE_TEXTS, strict=True), start=1):
         moment = datetime(2025, 3, number, tzinfo=UTC)
@@ -111,7 +111,7 @@ OFF_TOPIC = {
 
 
 def test_a_refusal_is_in_the_language_of_the_question_unless_the_contract_fixes_it(
-    subtests: pytest.Subtests, people: People, core: Pipeline
+    subtests: pytest.Subtests, people: People, core: Services
 ):
     put(core, people.ann, HOME, "Fees", "The annual fee of the kettle club is 40 euros.")
     fixed = next(iter(OFF_TOPIC.values()))
@@ -127,7 +127,7 @@ def test_a_refusal_is_in_the_language_of_the_question_unless_the_contract_fixes_
     assert answered(nowhere)["answer"] == "In diesem Namespace gibt es nichts, was diese Frage beantwortet."
 
 
-def test_a_citation_shows_the_passage_that_the_answer_is_from(people: People, core: Pipeline):
+def test_a_citation_shows_the_passage_that_the_answer_is_from(people: People, core: Services):
     """The chunk that is most similar only asks; another one answers, behind its first 200 characters."""
     asking = "At how many degrees does the kettle switch off? When does the kettle switch off? " * 12
     filler = (

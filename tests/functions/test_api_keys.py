@@ -15,12 +15,12 @@ from jose import jwt
 
 from functions import api_keys
 from shared.access import api_key_exchange
-from shared.access.api_key_exchange import CACHED_SECONDS, KeyRing
+from shared.access.api_key_exchange import CACHED_SECONDS, ApiKeyExchange
 from shared.access.api_keys import hash_of
 from shared.access.token_signer import LIFETIME_SECONDS, UNTRUSTED, Signer, signer_for
 from shared.config import Settings
 from shared.errors import DatabaseFailed, Unauthorized
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World, hit_arguments, vector
 from tests.conftest import People
 from tests.functions.serving import counting, made, served
@@ -628,14 +628,14 @@ def test_a_keys_own_limit_is_what_its_headers_say(people: People, world: World):
 
 
 @pytest.fixture
-def ring(core: Pipeline) -> KeyRing:
+def ring(core: Services) -> ApiKeyExchange:
     """A process that has seen no key yet."""
     signer = signer_for(core.settings)
     assert signer
-    return KeyRing(core.database, signer)
+    return ApiKeyExchange(core.database, signer)
 
 
-def until_refused(ring: KeyRing, key: str, seconds: float) -> None:
+def until_refused(ring: ApiKeyExchange, key: str, seconds: float) -> None:
     """Returns as soon as the key is refused, and fails if it still works after the seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -648,7 +648,7 @@ def until_refused(ring: KeyRing, key: str, seconds: float) -> None:
 
 
 def test_a_key_is_exchanged_for_a_token_of_a_minute_that_says_what_it_may(
-    people: People, ring: KeyRing, world: World
+    people: People, ring: ApiKeyExchange, world: World
 ):
     people.ann.put([vector(1)], collection="manuals")
     key = create(people.ann, scopes=["chat:read"], collection="manuals")
@@ -671,7 +671,7 @@ def test_a_key_is_exchanged_for_a_token_of_a_minute_that_says_what_it_may(
     assert principal.token not in repr(principal)
 
 
-def test_a_token_never_outlives_its_key(people: People, ring: KeyRing, world: World):
+def test_a_token_never_outlives_its_key(people: People, ring: ApiKeyExchange, world: World):
     key = create(people.ann)
     world.sql("update rag.api_keys set expires_at = now() + interval '20 seconds' where id = %s", key["id"])
     claims = jwt.get_unverified_claims(ring.principal(key["key"]).token)
@@ -727,7 +727,7 @@ def test_over_http_an_unknown_key_costs_one_look_up_and_a_malformed_one_none(set
 
 
 def test_a_revoked_key_ends_when_its_cache_does(
-    people: People, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
+    people: People, ring: ApiKeyExchange, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(api_key_exchange, "CACHED_SECONDS", 0.5)
     key = create(people.ann)
@@ -739,7 +739,7 @@ def test_a_revoked_key_ends_when_its_cache_does(
 
 
 def test_asking_again_does_not_keep_a_revoked_key_alive(
-    people: People, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
+    people: People, ring: ApiKeyExchange, monkeypatch: pytest.MonkeyPatch
 ):
     """The time runs from the look-up, not from the last use: until_refused uses it all the while."""
     monkeypatch.setattr(api_key_exchange, "CACHED_SECONDS", 1.0)
@@ -754,14 +754,14 @@ def test_a_key_is_cached_for_less_than_its_token_lives_and_less_than_a_minute():
     assert 0 < api_key_exchange.CACHED_SECONDS < LIFETIME_SECONDS <= 60
 
 
-def test_a_key_that_expires_ends_then_though_it_is_cached(people: People, ring: KeyRing, world: World):
+def test_a_key_that_expires_ends_then_though_it_is_cached(people: People, ring: ApiKeyExchange, world: World):
     key = create(people.ann)
     world.sql("update rag.api_keys set expires_at = now() + interval '1.5 seconds' where id = %s", key["id"])
     ring.principal(key["key"])
     until_refused(ring, key["key"], 6)
 
 
-def test_sixteen_threads_that_exchange_one_key_get_the_same_principal(people: People, ring: KeyRing):
+def test_sixteen_threads_that_exchange_one_key_get_the_same_principal(people: People, ring: ApiKeyExchange):
     key = create(people.ann)["key"]
     with ThreadPoolExecutor(16) as pool:
         principals = list(pool.map(lambda _: ring.principal(key), range(64)))
@@ -770,7 +770,7 @@ def test_sixteen_threads_that_exchange_one_key_get_the_same_principal(people: Pe
     }
 
 
-def test_threads_that_exchange_keys_of_several_owners_never_mix_them(people: People, ring: KeyRing):
+def test_threads_that_exchange_keys_of_several_owners_never_mix_them(people: People, ring: ApiKeyExchange):
     owners = {create(actor)["key"]: actor.id for actor in (people.ann, people.alf, people.ada, people.bob)}
     with ThreadPoolExecutor(16) as pool:
         seen = list(pool.map(lambda key: (key, ring.principal(key)), [*owners] * 16))
@@ -780,12 +780,12 @@ def test_threads_that_exchange_keys_of_several_owners_never_mix_them(people: Peo
 
 
 def test_a_full_cache_forgets_and_looks_up_again(
-    people: People, core: Pipeline, monkeypatch: pytest.MonkeyPatch
+    people: People, core: Services, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(api_key_exchange, "CACHED_KEYS", 2)
     signer = signer_for(core.settings)
     assert signer
-    small = KeyRing(core.database, signer)
+    small = ApiKeyExchange(core.database, signer)
     keys = [create(people.ann) for _ in range(4)]
     for key in keys * 2:
         assert small.principal(key["key"]).key_id == key["id"]
@@ -805,7 +805,7 @@ def test_a_database_that_is_gone_is_no_wrong_key(settings: Settings):
 
 
 @pytest.fixture
-def keyless(settings: Settings) -> Iterator[Pipeline]:
+def keyless(settings: Settings) -> Iterator[Services]:
     """A deployment that verifies users' tokens and holds nothing to sign with."""
     with made(settings) as core:
         core.settings = settings.model_copy(update={"supabase_jwt_secret": None})
@@ -813,7 +813,7 @@ def keyless(settings: Settings) -> Iterator[Pipeline]:
 
 
 def test_without_a_signing_key_no_key_is_made_or_taken_and_users_still_list_and_revoke(
-    people: People, keyless: Pipeline
+    people: People, keyless: Services
 ):
     key = create(people.ada, scopes=["admin"])
     user = {"Authorization": f"Bearer {people.ada.token()}"}
@@ -828,21 +828,21 @@ def test_without_a_signing_key_no_key_is_made_or_taken_and_users_still_list_and_
     assert len(listed(people.ada)) == 1
 
 
-def test_without_a_signing_key_a_stranger_learns_no_more_than_elsewhere(keyless: Pipeline):
+def test_without_a_signing_key_a_stranger_learns_no_more_than_elsewhere(keyless: Services):
     with served(api_keys.app, keyless) as client:
         assert_refused(client.get(PATH), 401, "unauthorized")
         assert_refused(client.get(PATH, headers={"Authorization": "Bearer x"}), 401, "unauthorized")
 
 
 # Whether keys are on is asked before who asks, so a stranger is told, and nothing is counted.
-def test_without_a_signing_key_a_stranger_who_makes_a_key_is_401(keyless: Pipeline):
+def test_without_a_signing_key_a_stranger_who_makes_a_key_is_401(keyless: Services):
     with served(api_keys.app, keyless) as client:
         assert_refused(client.post(PATH, json=asked_for()), 401, "unauthorized")
         assert_refused(client.post(f"{PATH}/{uuid4()}/rotate"), 401, "unauthorized")
 
 
 # For the same reason a user's 503 says nothing of their limit.
-def test_without_a_signing_key_a_refusal_still_says_where_the_limit_stands(people: People, keyless: Pipeline):
+def test_without_a_signing_key_a_refusal_still_says_where_the_limit_stands(people: People, keyless: Services):
     with served(api_keys.app, keyless) as client:
         answer = client.post(
             PATH, json=asked_for(), headers={"Authorization": f"Bearer {people.ann.token()}"}
@@ -872,7 +872,7 @@ def test_a_key_is_looked_up_anew_when_the_clock_has_moved(
                 made(settings, supabase_url=address) as core,
             ):
                 assert core.signer
-                ring = KeyRing(core.database, core.signer, clock=clock)
+                ring = ApiKeyExchange(core.database, core.signer, clock=clock)
                 for _ in range(3):
                     ring.principal(key)
                 assert len(asked) == 1
@@ -888,5 +888,5 @@ def test_a_signing_key_that_the_project_does_not_trust_is_our_failure_and_not_th
     with made(settings) as core:
         stranger = Signer("a secret of another project, long enough", settings.issuer, "authenticated")
         with pytest.raises(DatabaseFailed) as refused:
-            KeyRing(core.database, stranger).principal(key)
+            ApiKeyExchange(core.database, stranger).principal(key)
         assert refused.value.because == UNTRUSTED

@@ -12,7 +12,7 @@ import pytest
 from shared.config import Settings
 from shared.generation.extractive import INDIRECT
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.text.ids import NIL
 from tests.conftest import People
 from tests.functions.conversing import (
@@ -43,7 +43,7 @@ def request_of(gateway: StandIn) -> dict[str, Any]:
 
 
 def test_a_question_is_answered_from_the_documents_and_kept(
-    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+    settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     collection = home.id.removeprefix("ws_")
     with conversing(settings, gateway) as client:
@@ -168,7 +168,7 @@ def test_the_model_and_how_it_writes_are_the_request_s(settings: Settings, home:
 
 
 def test_the_client_s_own_orders_and_history_are_told_and_kept(
-    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+    settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "Answer in rhymes."},
@@ -188,7 +188,7 @@ def test_the_client_s_own_orders_and_history_are_told_and_kept(
 
 
 def test_a_follow_up_question_is_made_whole_before_it_is_looked_for(
-    settings: Settings, core: Pipeline, home: Workspace
+    settings: Settings, core: Services, home: Workspace
 ):
     whole = "Who was the on-call engineer of the billing outage?"
     with conversing(settings, None) as client:
@@ -383,7 +383,7 @@ def test_what_is_not_there_is_not_found(
     ids=["busy", "refused", "broken", "silent"],
 )
 def test_a_model_that_fails_is_an_error_and_nothing_is_kept(
-    settings: Settings, core: Pipeline, home: Workspace, reply: Reply, status: int, code: str
+    settings: Settings, core: Services, home: Workspace, reply: Reply, status: int, code: str
 ):
     with StandIn() as gateway, conversing(settings, gateway) as client:
         gateway.replies(reply)
@@ -420,7 +420,7 @@ def test_deep_reasoning_answers_when_half_of_the_parts_are_found(settings: Setti
     assert (body["response"], body["metadata"]["withheld"]) == (ANSWER, False)
 
 
-def test_as_many_messages_as_may_be_are_kept(settings: Settings, core: Pipeline, home: Workspace):
+def test_as_many_messages_as_may_be_are_kept(settings: Settings, core: Services, home: Workspace):
     earlier = [{"role": ("user", "assistant")[number % 2], "content": "a"} for number in range(499)]
     messages = [*earlier, {"role": "user", "content": QUESTION}]
     with conversing(settings, None) as client:
@@ -429,7 +429,7 @@ def test_as_many_messages_as_may_be_are_kept(settings: Settings, core: Pipeline,
     assert len(kept(core, home.actor, answer["metadata"]["session_id"])) == 501
 
 
-def test_the_other_errors_of_the_contract(settings: Settings, core: Pipeline, own_home: Workspace):
+def test_the_other_errors_of_the_contract(settings: Settings, core: Services, own_home: Workspace):
     home = own_home
     other = core.database.call(home.actor.principal, "rag_create_collection", {"name": "other"})[0]["id"]
     with conversing(settings, None) as client:
@@ -447,7 +447,7 @@ def test_the_other_errors_of_the_contract(settings: Settings, core: Pipeline, ow
 
 
 def test_an_answer_is_given_though_its_session_went_meanwhile(
-    settings: Settings, core: Pipeline, home: Workspace
+    settings: Settings, core: Services, home: Workspace
 ):
     with conversing(settings, None) as client:
         session = answered(say(client, home.actor))["metadata"]["session_id"]
@@ -464,7 +464,7 @@ def test_an_answer_is_given_though_its_session_went_meanwhile(
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
-def test_an_answer_without_a_session_has_the_nil_uuid(settings: Settings, core: Pipeline, home: Workspace):
+def test_an_answer_without_a_session_has_the_nil_uuid(settings: Settings, core: Services, home: Workspace):
     """Its collection was deleted meanwhile. With the nil UUID the next turn begins a session."""
     collection = home.id.removeprefix("ws_")
     slow = Reply(json=says(ANSWER).json, delay=1.0)

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from functions import chat_completions
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.chatting import (
@@ -42,7 +42,7 @@ def gateway(gateway: StandIn) -> StandIn:
 
 
 @pytest.fixture
-def local(core: Pipeline) -> Iterator[TestClient]:
+def local(core: Services) -> Iterator[TestClient]:
     """A deployment without a model."""
     with served(chat_completions.app, core) as client:
         yield client
@@ -84,7 +84,7 @@ BEYOND_DOCUMENTS: dict[str, Any] = {
 
 
 def test_what_no_document_answers_bypasses_the_index(
-    subtests: pytest.Subtests, people: People, core: Pipeline, settings: Settings, gateway: StandIn
+    subtests: pytest.Subtests, people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
     model = "google/gemini-2.5-flash"
@@ -98,7 +98,7 @@ def test_what_no_document_answers_bypasses_the_index(
 
 
 def test_with_an_index_the_model_reads_its_documents_and_the_answer_names_them(
-    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+    people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     kettle, _ = index(core, people.ann, "kettles", KETTLE, "The toaster browns bread.")
     index(core, people.ann, "others", "The kettle switches off at 999 degrees.")
@@ -124,7 +124,7 @@ OTHER = "The toaster switches off at 200 degrees."
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_model_rag_answers_over_everything_or_over_a_collection(
-    people: People, core: Pipeline, settings: Settings, stream: bool
+    people: People, core: Services, settings: Settings, stream: bool
 ):
     index(core, people.ann, "kettles", KETTLE)
     index(core, people.ann, "team/toasters", OTHER)
@@ -164,7 +164,7 @@ def nodes(answer: Any) -> list[str]:
 
 
 def test_a_model_over_documents_that_are_not_there_is_404_in_the_contract_s_words(
-    subtests: pytest.Subtests, people: People, core: Pipeline, settings: Settings, gateway: StandIn
+    subtests: pytest.Subtests, people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
     refused: list[tuple[dict[str, Any], int, str]] = [
@@ -201,7 +201,7 @@ def test_a_model_whose_name_only_begins_like_ours_is_the_gateway_s(people: Peopl
 
 
 def test_a_model_is_asked_though_the_index_has_nothing_on_it(
-    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+    people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     core.database.call(people.ann.principal, "rag_create_collection", {"name": "empty"})
     with chatting(settings, gateway) as client:
@@ -222,7 +222,7 @@ def test_usage_is_counted_here_where_the_model_s_endpoint_counts_none(
 
 
 def test_without_a_model_an_index_answers_in_its_own_sentences(
-    people: People, core: Pipeline, local: TestClient
+    people: People, core: Services, local: TestClient
 ):
     (kettle,) = index(core, people.ann, "kettles", KETTLE)
     answer = ask(local, people.ann, index_name="kettles", model="whatever", n=1).json()
@@ -236,7 +236,7 @@ def test_without_a_model_an_index_answers_in_its_own_sentences(
 
 
 def test_without_a_model_low_confidence_withholds_an_answer(
-    people: People, core: Pipeline, local: TestClient
+    people: People, core: Services, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
     answer = ask(local, people.ann, [user("Who won the football world cup?")], index_name="kettles").json()
@@ -255,7 +255,7 @@ def test_without_a_model_and_an_index_there_is_nobody_to_answer(
 
 
 def test_the_question_is_what_the_user_said_since_the_last_answer(
-    people: People, core: Pipeline, local: TestClient
+    people: People, core: Services, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE, "The football world cup was won by Uruguay in 1930.")
     messages = [user("Who won the football world cup?"), {"role": "assistant", "content": "Uruguay."}, user()]
@@ -332,7 +332,7 @@ def test_a_browser_may_send_what_openai_s_client_says_of_itself(people: People, 
 
 
 def test_nobody_chats_as_the_anonymous_user_unless_there_is_one(
-    people: People, core: Pipeline, settings: Settings, local: TestClient
+    people: People, core: Services, settings: Settings, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
     body = {"messages": [user()], "index_name": "kettles"}
@@ -348,7 +348,7 @@ def test_nobody_chats_as_the_anonymous_user_unless_there_is_one(
 
 
 def test_chats_are_counted_by_outcome_where_every_instance_sees_it(
-    people: People, world: World, core: Pipeline, local: TestClient
+    people: People, world: World, core: Services, local: TestClient
 ):
     def counted() -> dict[str, float]:
         rows = world.sql(

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.text.token_count import count_tokens
 from tests.actors import vector
 from tests.conftest import People
@@ -29,7 +29,7 @@ from tests.stand_in import Reply, StandIn
 
 
 @pytest.fixture
-def local(core: Pipeline) -> Iterator[TestClient]:
+def local(core: Services) -> Iterator[TestClient]:
     """A deployment without a model."""
     with served(chat_completions.app, core) as client:
         yield client
@@ -100,7 +100,7 @@ NO_QUESTIONS: list[Any] = [
 
 
 def test_an_index_is_asked_nothing_without_a_question(
-    subtests: pytest.Subtests, people: People, core: Pipeline, local: TestClient
+    subtests: pytest.Subtests, people: People, core: Services, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
     for messages in NO_QUESTIONS:
@@ -119,7 +119,7 @@ def test_a_megabyte_is_taken_and_more_is_413(people: People, settings: Settings)
 
 
 def test_a_long_question_with_odd_characters_is_asked_all_the_same(
-    people: People, core: Pipeline, local: TestClient
+    people: People, core: Services, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
     for text in ("word " * 4000 + QUESTION, f"\0{QUESTION}", [{"type": "text", "text": QUESTION}]):
@@ -131,7 +131,7 @@ def test_a_long_question_with_odd_characters_is_asked_all_the_same(
 
 
 def test_a_question_of_odd_characters_is_no_fault(
-    subtests: pytest.Subtests, people: People, core: Pipeline, local: TestClient
+    subtests: pytest.Subtests, people: People, core: Services, local: TestClient
 ):
     index(core, people.ann, "kettles", KETTLE)
     for text in ["\u200b", "?", "\u202e\u202c", "E-42", "\ufffd", "'; drop table x; --"]:
@@ -140,7 +140,7 @@ def test_a_question_of_odd_characters_is_no_fault(
 
 
 def test_a_question_is_cut_to_what_an_embedding_service_reads(
-    people: People, core: Pipeline, settings: Settings
+    people: People, core: Services, settings: Settings
 ):
     """Ten thousand characters of a script that costs more than a token each."""
     (row,) = core.database.call(people.ann.principal, "rag_create_collection", {"name": "kettles"})

@@ -11,7 +11,7 @@ import pytest
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.deploy.conftest import event
@@ -66,7 +66,7 @@ def test_the_model_s_stream_comes_through_as_it_is(people: People, settings: Set
 
 
 def test_the_part_that_ends_an_answer_over_an_index_has_its_nodes(
-    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+    people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
     gateway.replies(streams())
@@ -95,7 +95,7 @@ def test_usage_comes_last_where_it_is_asked_for(
 
 
 def test_an_end_that_the_model_s_endpoint_forgot_is_added(
-    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+    people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
     gateway.replies(streams([*sent(piece("At 100.")), DONE]))
@@ -106,7 +106,7 @@ def test_an_end_that_the_model_s_endpoint_forgot_is_added(
 
 
 @pytest.mark.parametrize("wants", [True, False])
-def test_without_a_model_an_index_streams_its_own_sentences(people: People, core: Pipeline, wants: bool):
+def test_without_a_model_an_index_streams_its_own_sentences(people: People, core: Services, wants: bool):
     index(core, people.ann, "kettles", KETTLE)
     with served(chat_completions.app, core) as client:
         more = {"stream_options": {"include_usage": True}} if wants else {}

@@ -7,7 +7,7 @@ import pytest
 
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.types import Message, Session
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.functions.serving import platform_error as error
@@ -20,7 +20,7 @@ TOLD = Message("assistant", "1,200 degrees.", {"sources": SOURCES, "usage": USAG
 Row = dict[str, Any]
 
 
-def kept(core: Pipeline, actor: Actor, *messages: Message, session_id: str | None = None) -> str:
+def kept(core: Services, actor: Actor, *messages: Message, session_id: str | None = None) -> str:
     assert actor.org is not None
     place = Session(session_id, actor.org.id, None)
     return sessions.keep_turn(core.database, actor.principal, place, messages or (ASKED, TOLD))
@@ -33,7 +33,7 @@ def got(actor: Actor, path: str = PATH, **more: Any) -> list[Row]:
     return rows
 
 
-def test_sessions_are_listed_as_the_contract_shows_them(core: Pipeline, people: People):
+def test_sessions_are_listed_as_the_contract_shows_them(core: Services, people: People):
     first, second = kept(core, people.ann), kept(core, people.ann)
     kept(core, people.ann, Message("user", "And now?"), session_id=first)
     rows = got(people.ann)
@@ -54,7 +54,7 @@ def test_sessions_are_listed_as_the_contract_shows_them(core: Pipeline, people: 
     assert got(people.bob) == []
 
 
-def test_what_was_said_is_read_with_what_it_was_written_from(core: Pipeline, people: People):
+def test_what_was_said_is_read_with_what_it_was_written_from(core: Services, people: People):
     session = kept(core, people.ann)
     question, answer = rows = got(people.ann, f"{PATH}/{session}/messages")
     assert rows == got(people.ann, f"/v1/chat/sessions/{session}/messages")
@@ -77,7 +77,7 @@ OTHER_DETAILS: list[Row] = [
 ]
 
 
-def test_details_of_another_form_are_not_shown(subtests: pytest.Subtests, core: Pipeline, people: People):
+def test_details_of_another_form_are_not_shown(subtests: pytest.Subtests, core: Services, people: People):
     """As a member may keep them, past the routes."""
     for details in OTHER_DETAILS:
         with subtests.test(details=details):
@@ -86,7 +86,7 @@ def test_details_of_another_form_are_not_shown(subtests: pytest.Subtests, core: 
             assert set(row) == {"id", "session_id", "role", "content", "created_at"}
 
 
-def test_a_session_is_deleted(core: Pipeline, people: People):
+def test_a_session_is_deleted(core: Services, people: People):
     first, second = kept(core, people.ann), kept(core, people.ann)
     for path in (f"{PATH}/{first}", f"/v1/chat/sessions/{second}"):
         answer = people.ann.request("DELETE", path)
@@ -113,7 +113,7 @@ def test_a_page_that_nobody_gets_is_refused(subtests: pytest.Subtests, people: P
             assert error(people.ann.request("GET", f"{PATH}/{NOBODYS}/messages?limit=1001"), 400)
 
 
-def test_a_key_needs_chat_read(core: Pipeline, people: People):
+def test_a_key_needs_chat_read(core: Services, people: People):
     session = kept(core, people.ann)
     for scopes, status in ((["chat:read"], 200), (["retrievals:read", "documents:write"], 403)):
         made = people.ann.post("/api/keys", {"name": "a key", "scopes": scopes})
@@ -124,7 +124,7 @@ def test_a_key_needs_chat_read(core: Pipeline, people: People):
     assert error(people.ann.request("GET", PATH, token=people.ann.stack.anon_key), 401)
 
 
-def test_a_collection_s_end_is_seen_and_the_conversation_stays(core: Pipeline, people: People, world: World):
+def test_a_collection_s_end_is_seen_and_the_conversation_stays(core: Services, people: People, world: World):
     (made,) = people.ann.rpc("rag_create_collection", {"name": "kilns"}).json()
     place = sessions.open_session(core.database, people.ann.principal, None, made["id"])
     assert (place.session_id, place.collection_id, place.messages) == (None, made["id"], ())

@@ -12,7 +12,7 @@ import pytest
 from functions import chat
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.clients.upstream_models import StreamChunk
 from tests.functions.chatting import DONE, piece, sent
 from tests.functions.conversing import (
@@ -46,7 +46,7 @@ def planned(*queries: str) -> Reply:
 
 
 def test_sources_then_the_text_then_usage_and_the_end(
-    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+    settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     gateway.replies(streams(*PIECES))
     with conversing(settings, gateway) as client:
@@ -86,7 +86,7 @@ def test_without_a_model_it_streams_all_the_same(
 
 
 def test_deep_reasoning_shows_each_step_and_puts_together_what_was_found(
-    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+    settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     parts = ("Why was billing down?", "Who owns the billing service?")
     gateway.replies(planned(*parts), planned(), streams(*PIECES))
@@ -149,7 +149,7 @@ def test_a_model_that_loops_in_deep_reasoning_is_stopped(
     ids=["busy", "broken", "broken off", "an error inside", "silent"],
 )
 def test_a_fault_in_a_stream_is_a_chunk_and_nothing_is_kept(
-    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn, reply: Reply, code: str
+    settings: Settings, core: Services, home: Workspace, gateway: StandIn, reply: Reply, code: str
 ):
     gateway.replies(reply)
     with conversing(settings, gateway) as client:
@@ -170,7 +170,7 @@ def test_what_is_wrong_before_anything_was_found_has_a_status(settings: Settings
 
 
 def test_a_reader_who_goes_away_ends_the_model_s_answer_too_and_nothing_is_kept(
-    settings: Settings, core: Pipeline, home: Workspace, gateway: StandIn
+    settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     gateway.replies(Reply(chunks=[*sent(piece("Stripe ")), 30.0, *sent(piece("webhooks"))]))
     model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
@@ -184,7 +184,7 @@ def test_a_reader_who_goes_away_ends_the_model_s_answer_too_and_nothing_is_kept(
     assert core.database.call(home.actor.principal, "rag_list_sessions", {}) == []
 
 
-def test_two_turns_of_a_session_at_once_both_stay(settings: Settings, core: Pipeline, home: Workspace):
+def test_two_turns_of_a_session_at_once_both_stay(settings: Settings, core: Services, home: Workspace):
     with conversing(settings, None) as client:
         session = told(say(client, home.actor, stream=True))[-1]["metadata"]["session_id"]
         with ThreadPoolExecutor(4) as pool:

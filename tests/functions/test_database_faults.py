@@ -16,11 +16,11 @@ import pytest
 from limits import parse
 
 from local.stack import Stack
-from shared.access.rate_limit import Spending
-from shared.clients.postgrest import Reach
+from shared.access.rate_limit import RateLimitCheck
+from shared.clients.postgrest import DatabaseStatus
 from shared.config import Settings
 from shared.errors import DatabaseBusy, DatabaseTimedOut
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Query
 from tests.actors import Actor, World
 from tests.faults import start_postgres, start_postgrest, wait_for_waiters
@@ -61,10 +61,10 @@ def ann(fragile: Stack) -> Iterator[Actor]:
 
 
 @pytest.fixture
-def core(fragile: Stack) -> Iterator[Pipeline]:
+def core(fragile: Stack) -> Iterator[Services]:
     environment = fragile.function_environment()
     values = {name.lower(): value for name, value in environment.items()}
-    pipeline = Pipeline(Settings(**values, rag_database_timeout_seconds=4))  # type: ignore[arg-type]
+    pipeline = Services(Settings(**values, rag_database_timeout_seconds=4))  # type: ignore[arg-type]
     yield pipeline
     pipeline.close()
 
@@ -105,13 +105,13 @@ def test_a_request_that_meets_a_restarting_postgrest_waits_for_it(fragile: Stack
     assert answer.status_code == 200
 
 
-def test_postgres_down_behind_a_postgrest_that_answers_is_seen(fragile: Stack, core: Pipeline):
-    assert (core.reach(), core.database.reach()) == (Reach.SERVES, Reach.SERVES)
+def test_postgres_down_behind_a_postgrest_that_answers_is_seen(fragile: Stack, core: Services):
+    assert (core.reach(), core.database.reach()) == (DatabaseStatus.SERVES, DatabaseStatus.SERVES)
     fragile.postgres.stop()
     try:
         assert httpx.get(f"{fragile.url}/health").status_code == 503
-        assert core.reach() is Reach.NO_DATABASE
-        assert core.database.reach() is Reach.NO_DATABASE, "without a key to sign with"
+        assert core.reach() is DatabaseStatus.NO_DATABASE
+        assert core.database.reach() is DatabaseStatus.NO_DATABASE, "without a key to sign with"
     finally:
         start_postgres(fragile, durable=False)
 
@@ -144,7 +144,7 @@ def test_postgres_restarted_in_the_middle_of_requests_and_the_next_request_works
             assert_told_nothing(answer, 500, "database_error")
 
 
-def test_a_statement_that_takes_too_long_is_an_error_of_its_own(fragile: Stack, ann: Actor, core: Pipeline):
+def test_a_statement_that_takes_too_long_is_an_error_of_its_own(fragile: Stack, ann: Actor, core: Services):
     allow_statements(fragile, "300ms")
     try:
         with chunks_locked(fragile):
@@ -165,7 +165,7 @@ def allow_statements(stack: Stack, time_out: str) -> None:
 
 
 def test_a_pool_without_a_free_connection_is_an_error_within_the_time_out(
-    fragile: Stack, ann: Actor, core: Pipeline
+    fragile: Stack, ann: Actor, core: Services
 ):
     """All of PostgREST's connections wait for a lock, and PostgREST itself refuses the next call."""
     # The first search of a process imports modules for seconds. Meanwhile the searches below would time out.
@@ -185,8 +185,8 @@ def test_a_pool_without_a_free_connection_is_an_error_within_the_time_out(
     assert ann.search("x").status_code == 200
 
 
-def test_a_request_that_could_not_be_counted_is_not_let_through(core: Pipeline, fragile: Stack, ann: Actor):
-    spending = Spending(core.database, ann.principal, "rag-search", "rag", parse("60/minute"))
+def test_a_request_that_could_not_be_counted_is_not_let_through(core: Services, fragile: Stack, ann: Actor):
+    spending = RateLimitCheck(core.database, ann.principal, "rag-search", "rag", parse("60/minute"))
     with psycopg.connect(fragile.database_url()) as connection:
         connection.execute("lock table rag.rate_limits in access exclusive mode")
         with pytest.raises(DatabaseBusy):

@@ -12,7 +12,7 @@ import pytest
 from functions import documents
 from shared.config import Settings
 from shared.documents.documents import MAX_BYTES
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
 from tests.deploy.conftest import event
@@ -363,7 +363,7 @@ def test_no_header_chooses_where_a_link_leads(
 
 
 def test_on_lambda_a_link_begins_with_the_name_that_aws_received_the_request_under(
-    people: People, core: Pipeline, home: str
+    people: People, core: Services, home: str
 ):
     path = f"{PATH}/{accepted(upload(people.ann, home))['id']}/url"
     headers = {"authorization": f"Bearer {people.ann.token()}", "host": EVIL, "x-forwarded-host": EVIL}

@@ -16,7 +16,7 @@ from functions import rag_answer, rag_search
 from shared.api.dependencies import pipeline
 from shared.config import Settings
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.stand_in import Reply, StandIn
@@ -46,7 +46,7 @@ def ask(caplog: pytest.LogCaptureFixture) -> Ask:
     """Put the question to a function that runs with these settings, in this process."""
 
     def put(function: ModuleType, path: str, settings: Settings, actor: Actor) -> Ended:
-        core = Pipeline(settings)
+        core = Services(settings)
         function.app.dependency_overrides[pipeline] = lambda: core
         caplog.clear()
         started = monotonic()
@@ -176,7 +176,7 @@ GATEWAY_FAULTS = {
 
 
 def test_a_gateway_that_fails(
-    subtests: pytest.Subtests, ask: Ask, people: People, settings: Settings, core: Pipeline
+    subtests: pytest.Subtests, ask: Ask, people: People, settings: Settings, core: Services
 ):
     document = NewDocument(org_id=people.acme.id, title="The kiln", text=TEXT)
     ingest(core.database, core.embedder, people.ann.principal, document)
@@ -204,7 +204,7 @@ def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
 
 
 def test_the_whole_of_an_answer_is_one_log_line_with_all_six_steps(
-    ask: Ask, people: People, settings: Settings, core: Pipeline
+    ask: Ask, people: People, settings: Settings, core: Services
 ):
     assert people.ann.org is not None
     document = NewDocument(org_id=people.ann.org.id, title="The kiln", text=TEXT)

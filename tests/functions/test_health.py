@@ -10,7 +10,7 @@ from local.stack import Stack
 from shared.api.dependencies import pipeline, pipeline_of_process
 from shared.api.health import check as health_of
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import World
 from tests.functions.serving import made
 
@@ -54,7 +54,7 @@ def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settin
 
 def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Settings):
     keys = {"openai_api_key": "sk-one", "lovable_api_key": "sk-two", "supabase_url": "http://127.0.0.1:9"}
-    core = Pipeline(Settings(**{**settings.model_dump(exclude_unset=True), **keys}))
+    core = Services(Settings(**{**settings.model_dump(exclude_unset=True), **keys}))
     health.app.dependency_overrides[pipeline] = lambda: core
     try:
         answer = TestClient(health.app).get("/health")
@@ -72,7 +72,7 @@ def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Sett
 
 
 def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings):
-    core = Pipeline(settings.model_copy(update={"supabase_anon_key": SecretStr("wrong")}))
+    core = Services(settings.model_copy(update={"supabase_anon_key": SecretStr("wrong")}))
     health.app.dependency_overrides[pipeline] = lambda: core
     try:
         assert TestClient(health.app).get("/health").status_code == 503
@@ -96,7 +96,7 @@ def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: S
         "rerank_url": "https://proxy.example/team-7f3x/rerank",
         "rerank_enabled": True,
     }
-    core = Pipeline(settings.model_copy(update=changes))
+    core = Services(settings.model_copy(update=changes))
     health.app.dependency_overrides[pipeline] = lambda: core
     try:
         answer = TestClient(health.app).get("/health")

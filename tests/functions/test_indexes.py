@@ -11,7 +11,7 @@ import pytest
 from functions import indexes
 from shared.ingestion import ingest
 from shared.ingestion.ingest import CHUNKS_AT_ONCE
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.serving import served
@@ -419,7 +419,7 @@ def test_a_document_of_another_api_is_listed_changed_and_deleted_by_its_id(peopl
     ("count", "chunks_at_once"), [(12, 16), pytest.param(130, CHUNKS_AT_ONCE, marks=pytest.mark.long)]
 )
 def test_a_large_batch_is_stored_in_order(
-    people: People, core: Pipeline, monkeypatch: pytest.MonkeyPatch, count: int, chunks_at_once: int
+    people: People, core: Services, monkeypatch: pytest.MonkeyPatch, count: int, chunks_at_once: int
 ):
     """Its chunks are too many for one call to the database: each text has two."""
     monkeypatch.setattr(ingest, "CHUNKS_AT_ONCE", chunks_at_once)

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from functions import ingest
 from shared.config import Settings
 from shared.errors import ConfigurationError
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.serving import made, served
@@ -24,7 +24,7 @@ TEXT = "Ann Lee leads the Ledger Team."
 
 
 @pytest.fixture
-def deployed(settings: Settings, gateway: StandIn) -> Iterator[Pipeline]:
+def deployed(settings: Settings, gateway: StandIn) -> Iterator[Services]:
     """One whose model is the stand-in."""
     token = SecretStr("a token of the worker's")
     changes = {
@@ -36,7 +36,7 @@ def deployed(settings: Settings, gateway: StandIn) -> Iterator[Pipeline]:
         yield core
 
 
-def work(core: Pipeline) -> dict[str, Any]:
+def work(core: Services) -> dict[str, Any]:
     with served(ingest.app, core) as app:
         token = core.settings.rag_worker_token
         assert token
@@ -48,7 +48,7 @@ def work(core: Pipeline) -> dict[str, Any]:
 
 
 def test_one_call_reads_by_the_rules_and_then_by_the_model(
-    people: People, world: World, deployed: Pipeline, gateway: StandIn
+    people: People, world: World, deployed: Services, gateway: StandIn
 ):
     gateway.replies(lists(("Ledger Team", "team")))
     document = put(world, people.ann, TEXT)
@@ -67,7 +67,7 @@ def test_a_model_without_a_key_stops_the_worker(settings: Settings):
 
 
 def test_a_collection_s_switch_has_its_documents_read_and_forgotten(
-    people: People, world: World, core: Pipeline, settings: Settings
+    people: People, world: World, core: Services, settings: Settings
 ):
     document = put(world, people.ann, TEXT, chunks=named({TEXT: ["Ledger Team"]}))
     ((home,),) = world.sql("select collection_id::text from rag.documents where id = %s", document)

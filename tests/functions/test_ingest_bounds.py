@@ -17,7 +17,7 @@ from shared.access.concurrency_limit import IngestionLimit
 from shared.api import dependencies
 from shared.config import Settings
 from shared.models.embeddings import EMBEDDED_AT_ONCE
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.deploy.conftest import event
@@ -36,7 +36,7 @@ def vectors(count: int, delay: float = 0.0) -> Reply:
 
 
 @contextmanager
-def embedding(settings: Settings, *replies: Reply) -> Iterator[tuple[Pipeline, StandIn]]:
+def embedding(settings: Settings, *replies: Reply) -> Iterator[tuple[Services, StandIn]]:
     """A deployment whose embedder is an endpoint, and that endpoint."""
     with StandIn() as server:
         server.replies(*replies)

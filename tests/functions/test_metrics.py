@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from functions import api_keys, metrics, rag_answer, rag_search
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
 from tests.functions.serving import made, served
@@ -181,5 +181,5 @@ def test_without_a_key_to_sign_with_or_a_database_there_are_no_metrics_and_no_50
         assert "127.0.0.1" not in answer.text
 
 
-def without_secret(core: Pipeline) -> None:
+def without_secret(core: Services) -> None:
     core.settings = core.settings.model_copy(update={"supabase_jwt_secret": None})

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from functions import chat_completions
 from shared.answering.chat_completions.models import MOST
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.chatting import KETTLE, chatting, index
@@ -30,7 +30,7 @@ LISTED = [
 
 
 @pytest.fixture
-def local(core: Pipeline) -> Iterator[TestClient]:
+def local(core: Services) -> Iterator[TestClient]:
     """A deployment without a model."""
     with served(chat_completions.app, core) as client:
         yield client
@@ -52,7 +52,7 @@ def ids(client: TestClient, actor: Actor, token: str | None = None) -> list[str]
 
 
 def test_the_gateway_s_models_stand_before_those_over_documents(
-    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+    people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     index(core, people.ann, "kettles", KETTLE)
     index(core, people.ann, "team/a b", KETTLE)
@@ -95,14 +95,14 @@ def test_a_gateway_that_does_not_list_its_models_has_its_default_one(
             assert ids(client, people.ann) == [DEFAULT, "rag"]
 
 
-def test_without_a_gateway_only_documents_answer(people: People, core: Pipeline, local: TestClient):
+def test_without_a_gateway_only_documents_answer(people: People, core: Services, local: TestClient):
     index(core, people.ann, "kettles", KETTLE)
     assert ids(local, people.alf) == ["rag", "rag/kettles"]
     # A name does not say which of several orgs is meant.
     assert ids(local, people.kim) == ids(local, people.sam) == ["rag"]
 
 
-def test_a_key_lists_the_collections_that_it_may_see(people: People, core: Pipeline, local: TestClient):
+def test_a_key_lists_the_collections_that_it_may_see(people: People, core: Services, local: TestClient):
     index(core, people.ann, "kettles", KETTLE)
     index(core, people.ann, "toasters", KETTLE)
     for scopes in (["chat:read"], ["retrievals:read"]):

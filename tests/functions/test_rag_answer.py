@@ -13,7 +13,7 @@ from functions import rag_answer
 from shared.api.dependencies import pipeline
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
 from tests.stand_in import Reply, StandIn
@@ -27,7 +27,7 @@ KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of
 @contextmanager
 def deployed(settings: Settings) -> Iterator[TestClient]:
     """The function as deployed with these settings, in this process; everything behind it is real."""
-    core = Pipeline(settings)
+    core = Services(settings)
     rag_answer.app.dependency_overrides[pipeline] = lambda: core
     try:
         yield TestClient(rag_answer.app, raise_server_exceptions=False)
@@ -36,7 +36,7 @@ def deployed(settings: Settings) -> Iterator[TestClient]:
         core.close()
 
 
-def test_enough_context_is_answered_with_citations(people: People, core: Pipeline):
+def test_enough_context_is_answered_with_citations(people: People, core: Services):
     source = tell(core, people.ann, "Kettle manual", KETTLE, source_type="doc", uri="https://acme.example/k")
     answer = people.ann.answer("At how many degrees does the kettle switch off?")
     assert answer.status_code == 200
@@ -54,7 +54,7 @@ def test_enough_context_is_answered_with_citations(people: People, core: Pipelin
     assert used["thresholds"] == {"high": 0.52, "medium": 0.41}
 
 
-def test_too_little_context_is_said_and_no_answer_invented(people: People, core: Pipeline):
+def test_too_little_context_is_said_and_no_answer_invented(people: People, core: Services):
     tell(core, people.ann, "Kettle manual", KETTLE)
     body = people.ann.answer("Who won the football world cup?").json()
     assert body["status"] == "insufficient_context"
@@ -73,7 +73,7 @@ def test_no_documents_at_all_is_insufficient_with_relevance_zero(people: People)
     assert (used["chunks_retrieved"], used["unique_sources"], used["avg_relevance"]) == (0, 0, 0.0)
 
 
-def test_a_document_is_cited_once_and_five_at_most(people: People, core: Pipeline):
+def test_a_document_is_cited_once_and_five_at_most(people: People, core: Services):
     for number in range(7):
         tell(core, people.ann, f"Kettle {number}", f"## Part\n{KETTLE} " * 8)
     body = people.ann.answer("How many litres does the kettle hold?", top_k=50).json()
@@ -84,7 +84,7 @@ def test_a_document_is_cited_once_and_five_at_most(people: People, core: Pipelin
     assert body["context_used"]["unique_sources"] == 7
 
 
-def test_each_extracted_sentence_stands_in_the_cited_document(people: People, core: Pipeline):
+def test_each_extracted_sentence_stands_in_the_cited_document(people: People, core: Services):
     tell(core, people.ann, "Kettle manual", KETTLE)
     tell(core, people.ann, "Toaster manual", "The toaster switches off after two minutes. It has two slots.")
     body = people.ann.answer("When does the kettle switch off?").json()
@@ -99,7 +99,7 @@ def test_each_extracted_sentence_stands_in_the_cited_document(people: People, co
         assert found[2] in document or all(part in document for part in found[2].split(". "))
 
 
-def test_confidence_thresholds_come_from_the_environment(people: People, core: Pipeline, settings: Settings):
+def test_confidence_thresholds_come_from_the_environment(people: People, core: Services, settings: Settings):
     tell(core, people.ann, "Kettle manual", KETTLE)
     strict = settings.model_copy(
         update={"rag_confidence_high_threshold": 0.99, "rag_confidence_medium_threshold": 0.98}
@@ -135,7 +135,7 @@ def ask_through(settings: Settings, gateway: StandIn, people: People, question: 
 
 
 def test_a_gateway_key_selects_the_model_and_its_words_are_the_answer(
-    people: People, core: Pipeline, settings: Settings, gateway: StandIn
+    people: People, core: Services, settings: Settings, gateway: StandIn
 ):
     tell(core, people.ann, "Kettle manual", KETTLE)
     gateway.replies(completion("At 100 degrees, says the Kettle manual."))
@@ -148,7 +148,7 @@ def test_a_gateway_key_selects_the_model_and_its_words_are_the_answer(
     assert "The kettle switches off at 100 degrees." in request.json["messages"][-1]["content"]
 
 
-def test_low_confidence_skips_the_model(people: People, core: Pipeline, settings: Settings, gateway: StandIn):
+def test_low_confidence_skips_the_model(people: People, core: Services, settings: Settings, gateway: StandIn):
     tell(core, people.ann, "Kettle manual", KETTLE)
     answer = ask_through(settings, gateway, people, "Who won the football world cup?")
     assert answer.json()["status"] == "insufficient_context"

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from functions import rag_search
 from shared.api.dependencies import pipeline
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor
 from tests.conftest import People
 
@@ -20,7 +20,7 @@ RESULT_FIELDS = {
 ROUTES = ("/api/rag/search", "/functions/v1/rag-search")
 
 
-def tell(core: Pipeline, actor: Actor, title: str, text: str, **fields: Any) -> str:
+def tell(core: Services, actor: Actor, title: str, text: str, **fields: Any) -> str:
     """A document of this user's, through the real ingestion path."""
     assert actor.org is not None
     return ingest(
@@ -28,7 +28,7 @@ def tell(core: Pipeline, actor: Actor, title: str, text: str, **fields: Any) -> 
     ).document_id
 
 
-def test_both_addresses_answer_with_ranked_chunks(subtests: pytest.Subtests, people: People, core: Pipeline):
+def test_both_addresses_answer_with_ranked_chunks(subtests: pytest.Subtests, people: People, core: Services):
     source = tell(
         core, people.ann, "Kettle manual", "The kettle switches off at 100 degrees. " * 12,
         source_type="doc", uri="https://acme.example/kettle", lang="en", metadata={"product": "kettle"},
@@ -59,13 +59,13 @@ def test_both_addresses_answer_with_ranked_chunks(subtests: pytest.Subtests, peo
             }
 
 
-def test_a_result_names_its_org_although_the_document_s_metadata_name_another(people: People, core: Pipeline):
+def test_a_result_names_its_org_although_the_document_s_metadata_name_another(people: People, core: Services):
     tell(core, people.ann, "Only", "The only sentence.", metadata={"org_id": people.bolt.id, "page": 1})
     (found,) = people.ann.search("sentence").json()["results"]
     assert found["meta"] == {"org_id": people.acme.id, "page": 1, "date": None, "lang": None}
 
 
-def test_top_k_defaults_to_eight_and_bounds_the_results(people: People, core: Pipeline):
+def test_top_k_defaults_to_eight_and_bounds_the_results(people: People, core: Services):
     for number in range(10):
         tell(core, people.ann, f"Note {number}", f"Note number {number} is about tea.")
     assert people.ann.search("tea").json()["total_found"] == 8
@@ -74,7 +74,7 @@ def test_top_k_defaults_to_eight_and_bounds_the_results(people: People, core: Pi
     assert people.ann.search("tea", top_k=None, filters=None).json()["total_found"] == 8
 
 
-def test_filters_narrow_by_kind_language_and_inclusive_dates(people: People, core: Pipeline):
+def test_filters_narrow_by_kind_language_and_inclusive_dates(people: People, core: Services):
     from datetime import datetime
 
     day = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
@@ -102,7 +102,7 @@ def test_nobody_s_documents_are_an_empty_list(people: People):
         assert (body["results"], body["total_found"], body["status"]) == ([], 0, "success")
 
 
-def test_an_org_with_one_chunk_returns_one(people: People, core: Pipeline):
+def test_an_org_with_one_chunk_returns_one(people: People, core: Services):
     tell(core, people.ann, "Only", "The only sentence.")
     assert people.ann.search("something else altogether", top_k=50).json()["total_found"] == 1
 

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from functions import retrievals
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests import graphing
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
@@ -64,7 +64,7 @@ def test_every_mode_finds_what_answers_best_first(subtests: pytest.Subtests, hom
             assert body["results"][0]["document"]["title"] == "Billing outage"
 
 
-def test_a_result_has_what_the_contract_and_its_sdk_read(core: Pipeline, people: People, world: World):
+def test_a_result_has_what_the_contract_and_its_sdk_read(core: Services, people: People, world: World):
     said = {"category": "technical", "author": "John Doe"}
     stored = put(core, people.ann, "docs", "Deployment Guide", OUTAGE, metadata=said).removeprefix("doc_")
     world.sql(
@@ -89,7 +89,7 @@ def test_a_result_has_what_the_contract_and_its_sdk_read(core: Pipeline, people:
     assert people.ann.request("GET", f"/api/v1/collections/{best['collection_id']}").json()["name"] == "docs"
 
 
-def test_filters_hold_in_every_mode(subtests: pytest.Subtests, core: Pipeline, people: People, world: World):
+def test_filters_hold_in_every_mode(subtests: pytest.Subtests, core: Services, people: People, world: World):
     ann = people.ann
     for title, metadata in {
         "Ours": {"category": "technical", "author": "John Doe", "level": 1},
@@ -154,7 +154,7 @@ def test_a_reranker_orders_where_it_is_asked_to_and_no_failure_costs_the_answer(
 
 
 def test_the_graph_adds_what_is_connected_and_says_so(
-    subtests: pytest.Subtests, core: Pipeline, people: People
+    subtests: pytest.Subtests, core: Services, people: People
 ):
     graphing.put_all(core, people.ann)
     for mode in MODES:
@@ -169,7 +169,7 @@ def test_the_graph_adds_what_is_connected_and_says_so(
             assert any(entity["seed"] for entity in body["graph"]["entities"])
 
 
-def test_a_result_that_the_graph_alone_brings_says_so(core: Pipeline, people: People):
+def test_a_result_that_the_graph_alone_brings_says_so(core: Services, people: People):
     graphing.put_all(core, people.ann)
     without, enhanced = (
         retrieve(people.ann, graphing.QUESTION, mode="keyword", top_k=1, enable_graph=graph)["results"]
@@ -229,7 +229,7 @@ def test_the_edges_of_what_may_be_asked_are_answered(people: People):
 
 
 def test_a_collection_that_is_not_the_caller_s_is_404(
-    subtests: pytest.Subtests, core: Pipeline, people: People
+    subtests: pytest.Subtests, core: Services, people: People
 ):
     put(core, people.bob, "docs", "Theirs", OUTAGE)
     foreign = people.bob.rpc("rag_find_collection", {"name": "docs"}).json()[0]["id"]

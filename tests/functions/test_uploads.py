@@ -14,7 +14,7 @@ import pytest
 from local.tools import ROOT
 from shared.clients.supabase_storage import MAX_BYTES
 from shared.documents.documents import MAX_BYTES as IN_A_REQUEST
-from shared.ingestion.job_queue import Done
+from shared.ingestion.job_queue import BatchResult
 from tests.actors import Actor, World, client
 from tests.conftest import People
 from tests.functions.serving import NO_METADATA
@@ -59,7 +59,7 @@ def test_a_large_file_is_uploaded_brought_found_and_handed_back(
     assert set(row) == FIELDS
     assert (row["status"], row["filename"], row["size_bytes"]) == ("processing", "kiln é.html", len(data))
     assert row["metadata"] == {"author": "Ann"}
-    assert uploading.work() == Done(claimed=1, completed=1)
+    assert uploading.work() == BatchResult(claimed=1, completed=1)
     done = uploading.seen(people.alf, row)
     assert (done["status"], done["content_hash"]) == ("completed", digest(data))
     assert people.alf.search("How hot is the kiln?").json()["results"][0]["source_id"] == row["id"]
@@ -94,7 +94,7 @@ def test_an_api_key_uploads_too(uploading: Uploading, people: People, home: str)
     answer = uploading.finish(people.ann, ticket, made["key"])
     assert answer.status_code == 202, answer.text
     assert {claims["rag"]["key"] for _, _, claims in uploading.server.asked} == {made["id"]}
-    assert uploading.work() == Done(claimed=1, completed=1)
+    assert uploading.work() == BatchResult(claimed=1, completed=1)
 
 
 def test_what_is_said_twice_is_one_document(uploading: Uploading, people: People, world: World, home: str):
@@ -247,7 +247,7 @@ def test_an_admin_brings_a_large_file_into_somebody_s_own_collection(uploading: 
     own = people.ann.request("POST", "/api/v1/collections", {"name": "own", "private": True}).json()["id"]
     row = uploading.bring(people.ada, own, page("The kiln is hot."))
     assert (row["user_id"], row["owner_id"]) == (people.ada.id, people.ann.id)
-    assert uploading.work() == Done(claimed=1, completed=1)
+    assert uploading.work() == BatchResult(claimed=1, completed=1)
     for actor in (people.ann, people.ada):
         link = uploading.get(actor, f"{row['id']}/url").json()["url"]
         led = uploading.app.get(link, follow_redirects=False).headers["Location"]
@@ -296,7 +296,7 @@ def test_an_object_that_is_gone_is_a_failure_with_a_reason(
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot."))
     world.sql("delete from storage.objects")
-    assert uploading.work() == Done(claimed=1, failed=1)
+    assert uploading.work() == BatchResult(claimed=1, failed=1)
     assert uploading.seen(people.ann, row)["error"]["code"] == "original_gone"
     link = uploading.get(people.ann, f"{row['id']}/url").json()["url"]
     answer: Any = uploading.app.get(link, follow_redirects=False)
@@ -310,12 +310,12 @@ def test_a_storage_that_is_down_puts_documents_off(
         with subtests.test(fault=fault):
             row = uploading.bring(people.ann, home, page(f"The kiln has {fault} degrees."))
             uploading.server.fault = fault
-            assert uploading.work() == Done(claimed=1, postponed=1)
+            assert uploading.work() == BatchResult(claimed=1, postponed=1)
             waiting = uploading.seen(people.ann, row)
             assert (waiting["status"], waiting["error"]["code"]) == ("processing", "storage_failed")
             uploading.server.fault = None
             assert_due(world, row)
-            assert uploading.work() == Done(claimed=1, completed=1)
+            assert uploading.work() == BatchResult(claimed=1, completed=1)
 
 
 def test_a_bucket_that_is_missing_puts_documents_off(
@@ -323,7 +323,7 @@ def test_a_bucket_that_is_missing_puts_documents_off(
 ):
     uploading.bring(people.ann, home, page("The kiln is hot."))
     monkeypatch.setattr(uploading.core.require_storage(), "_bucket", "none")
-    assert uploading.work() == Done(claimed=1, postponed=1)
+    assert uploading.work() == BatchResult(claimed=1, postponed=1)
 
 
 def test_the_worker_reads_no_more_than_the_tier_takes(
@@ -331,7 +331,7 @@ def test_the_worker_reads_no_more_than_the_tier_takes(
 ):
     row = uploading.bring(people.ann, home, page("The kiln is hot.", 100))
     world.tier(people.acme, file_bytes=50)
-    assert uploading.work() == Done(claimed=1, failed=1)
+    assert uploading.work() == BatchResult(claimed=1, failed=1)
     assert uploading.seen(people.ann, row)["error"]["code"] == "file_too_large"
 
 

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from functions import v1_answer
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests import graphing
 from tests.actors import World
 from tests.conftest import People
@@ -155,7 +155,7 @@ def test_constraints_and_the_rationale_are_a_search_s(home: Workspace):
     assert body["usage"]["routerScope"] == "workspace"
 
 
-def test_an_answer_rests_on_what_the_graph_led_to_and_says_by_which_edges(core: Pipeline, people: People):
+def test_an_answer_rests_on_what_the_graph_led_to_and_says_by_which_edges(core: Services, people: People):
     for title, told in graphing.TOLD.items():
         graphing.put(core, people.ann, title, told, collection="told")
     asked = {
@@ -294,7 +294,7 @@ def test_the_same_place_written_otherwise_is_the_same_request_and_a_gone_documen
         assert once(own_home.id) is False
 
 
-def test_an_answer_is_not_replayed_when_what_the_graph_told_is_gone(core: Pipeline, people: People):
+def test_an_answer_is_not_replayed_when_what_the_graph_told_is_gone(core: Services, people: People):
     documents = graphing.put_all(core, people.ann, "told")
     asked = {
         "workspaceId": workspace_id(people.ann, "told"), "question": "What does Kestrel own?", "topK": 1,

@@ -12,7 +12,7 @@ import pytest
 from functions import v1_answer
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.functions.chatting import DONE, piece, sent, streams
 from tests.functions.searching import Row, Workspace, refused
 from tests.functions.serving import live, made, served
@@ -38,12 +38,12 @@ def tokens(text: str, size: int = 7) -> list[bytes]:
 
 
 @contextmanager
-def with_model(settings: Settings, gateway: StandIn) -> Iterator[Pipeline]:
+def with_model(settings: Settings, gateway: StandIn) -> Iterator[Services]:
     with made(settings, lovable_api_key="sk-model", rag_gateway_url=gateway.url) as core:
         yield core
 
 
-def ask(core: Pipeline, home: Workspace, *, key: str | None = None, **body: Any) -> Any:
+def ask(core: Services, home: Workspace, *, key: str | None = None, **body: Any) -> Any:
     asked = {"workspaceId": home.id, "question": QUESTION, "stream": True, **body}
     headers = home.actor.headers() | ({"Idempotency-Key": key} if key else {})
     with served(v1_answer.app, core) as client:
@@ -80,12 +80,12 @@ def test_sentences_are_checked_while_they_come(
     assert_traceable(home, final)
 
 
-def test_without_a_model_sentences_are_streamed_too(home: Workspace, core: Pipeline):
+def test_without_a_model_sentences_are_streamed_too(home: Workspace, core: Services):
     final = assert_whole(told(ask(core, home).text))
     assert final["generation"]["model"] == "extractive"
 
 
-def test_what_nothing_answers_is_said_in_a_stream_too(home: Workspace, core: Pipeline):
+def test_what_nothing_answers_is_said_in_a_stream_too(home: Workspace, core: Services):
     events = told(ask(core, home, question="Who won the football world cup in Brazil?").text)
     assert assert_whole(events)["answer"] == INSUFFICIENT
 
@@ -151,7 +151,7 @@ def test_a_stream_that_breaks_ends_with_an_error_and_no_final(
     assert "secret" not in answer.text
 
 
-def test_what_is_wrong_before_the_first_event_has_a_status(home: Workspace, core: Pipeline):
+def test_what_is_wrong_before_the_first_event_has_a_status(home: Workspace, core: Services):
     refused(ask(core, home, workspaceId="ws_nobodys"), 404, "NOT_FOUND")
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests import graphing
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
@@ -62,12 +62,12 @@ def test_chunks_and_the_raw_text_come_where_they_are_wanted(own_home: Workspace)
 
 
 @pytest.fixture(scope="module")
-def told(core: Pipeline, world: World) -> Workspace:
+def told(core: Services, world: World) -> Workspace:
     """Documents whose graph is known, alone in their org. No test changes them."""
     return graph_workspace(core, world.user(world.org()))
 
 
-def graph_workspace(core: Pipeline, actor: Actor) -> Workspace:
+def graph_workspace(core: Services, actor: Actor) -> Workspace:
     documents = {title: f"doc_{found}" for title, found in graphing.put_all(core, actor, "told").items()}
     return Workspace(core, actor, workspace_id(actor, "told"), "told", documents)
 
@@ -111,7 +111,7 @@ def test_of_the_graph_comes_what_is_asked_for(subtests: pytest.Subtests, told: W
             assert {name for name, found in graph.items() if found} == set(include)
 
 
-def test_the_graph_around_a_document_ends_where_the_workspace_does(core: Pipeline, people: People):
+def test_the_graph_around_a_document_ends_where_the_workspace_does(core: Services, people: People):
     told = graph_workspace(core, people.ann)
     owned = graphing.Told(
         "Kestrel is a part of Birds.", {"Kestrel": "team", "Birds": "team"}, [("Kestrel", "PART_OF", "Birds")]
@@ -125,7 +125,7 @@ def test_the_graph_around_a_document_ends_where_the_workspace_does(core: Pipelin
     assert "birds" not in narrow["entities"]
 
 
-def test_what_is_not_there_is_missing_as_it_was_asked_for(home: Workspace, people: People, core: Pipeline):
+def test_what_is_not_there_is_missing_as_it_was_asked_for(home: Workspace, people: People, core: Services):
     foreign = put(core, people.bob, "theirs", "Secret", "Nobody of Acme may read this sentence at all.")
     asked = [home.documents["Canteen"], foreign, f"chnk_{NOBODYS}", "doc_garbage"]
     body = home.contents(*asked)
@@ -141,7 +141,7 @@ def test_ids_go_with_and_without_their_prefix_and_come_once(home: Workspace):
 
 
 def test_documents_of_the_org_s_other_workspaces_come_unless_the_scope_is_the_workspace(
-    own_home: Workspace, people: People, core: Pipeline
+    own_home: Workspace, people: People, core: Services
 ):
     elsewhere = put(
         core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."

@@ -7,7 +7,7 @@ import pytest
 
 from functions import v1_search
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests import graphing
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People
@@ -106,7 +106,7 @@ def test_an_identifier_that_nothing_holds_is_looked_for_by_meaning(home: Workspa
     assert body["usage"]["embeddingVersion"] == home.core.embedder.model
 
 
-def test_time_in_the_question_narrows_by_the_documents_dates(home: Workspace, core: Pipeline):
+def test_time_in_the_question_narrows_by_the_documents_dates(home: Workspace, core: Services):
     asked = {"workspaceId": home.id, "q": "billing incidents last week", "include": {"rationale": True}}
     with at(core, NOW, v1_search.app) as client:
         body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
@@ -128,7 +128,7 @@ def test_time_in_the_question_narrows_by_the_documents_dates(home: Workspace, co
     assert {result["title"] for result in since["results"]} == {"Billing outage", "Duplicate invoices"}
 
 
-def test_a_time_of_which_there_is_nothing_is_dropped_and_said(home: Workspace, core: Pipeline):
+def test_a_time_of_which_there_is_nothing_is_dropped_and_said(home: Workspace, core: Services):
     asked = {"workspaceId": home.id, "q": "billing outage in 1999", "include": {"rationale": True}}
     with at(core, NOW, v1_search.app) as client:
         body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
@@ -137,7 +137,7 @@ def test_a_time_of_which_there_is_nothing_is_dropped_and_said(home: Workspace, c
     assert body["usage"]["inferredTimeRange"] == {"after": None, "before": None}
 
 
-def test_filters_switch_the_router_s_guesses_off(home: Workspace, core: Pipeline):
+def test_filters_switch_the_router_s_guesses_off(home: Workspace, core: Services):
     asked = {"workspaceId": home.id, "q": "billing last week", "filters": {"labels": ["billing"]}}
     with at(core, NOW, v1_search.app) as client:
         body = ok(client.post("/v1/search", json=asked, headers=home.actor.headers()))
@@ -145,7 +145,7 @@ def test_filters_switch_the_router_s_guesses_off(home: Workspace, core: Pipeline
     assert body["usage"]["inferredFamily"] is None
 
 
-def test_where_the_workspace_has_little_the_org_is_asked(own_home: Workspace, core: Pipeline, people: People):
+def test_where_the_workspace_has_little_the_org_is_asked(own_home: Workspace, core: Services, people: People):
     elsewhere = put(
         core, people.alf, "sales", "Discounts", "A discount of 15 percent needs the head of sales."
     )
@@ -165,7 +165,7 @@ def test_where_the_workspace_has_little_the_org_is_asked(own_home: Workspace, co
     assert whole["results"][0]["documentId"] == elsewhere
 
 
-def test_what_is_found_well_in_the_workspace_stays_there(own_home: Workspace, core: Pipeline, people: People):
+def test_what_is_found_well_in_the_workspace_stays_there(own_home: Workspace, core: Services, people: People):
     put(core, people.alf, "sales", "Copy", OUTAGE)
     body = own_home.search(QUESTION)
     assert body["usage"]["routerScope"] == "workspace"
@@ -202,7 +202,7 @@ def test_autoprompt_takes_the_frame_off_and_adds_other_forms(home: Workspace):
 
 
 @pytest.fixture(scope="module")
-def told(core: Pipeline, world: World) -> Workspace:
+def told(core: Services, world: World) -> Workspace:
     """A workspace whose graph has an owner for a service. It is alone in its org, and no test changes it."""
     actor = world.user(world.org())
     documents = graphing.put_all(core, actor, "services")
@@ -286,7 +286,7 @@ def test_where_the_graph_knows_no_name_the_results_are_hybrid_s_and_that_is_said
 
 
 def test_the_graph_ends_where_the_workspace_does_and_goes_on_to_the_org_with_it(
-    own_home: Workspace, core: Pipeline, people: People
+    own_home: Workspace, core: Services, people: People
 ):
     graphing.put_all(core, people.ann, own_home.name)
     other = put(core, people.ann, "other", "Empty", "Nothing to see.")
@@ -380,7 +380,7 @@ def test_null_is_as_good_as_nothing(home: Workspace):
 
 
 def test_a_time_that_hides_what_answers_is_dropped_before_the_workspace_is_left(
-    own_home: Workspace, core: Pipeline, people: People
+    own_home: Workspace, core: Services, people: People
 ):
     put(core, people.alf, "sales", "Copy", OUTAGE, occurred_at=datetime(1999, 5, 1, tzinfo=UTC))
     body = own_home.search("root cause of the billing outage in 1999", include={"rationale": True})

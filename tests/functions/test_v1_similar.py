@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import NOBODYS
 from tests.conftest import People
 from tests.functions.searching import Row, Workspace, put, refused, workspace
@@ -12,7 +12,7 @@ LIKE = "Stripe webhook retries piled up in the queue once more, and the billing 
 
 
 @pytest.fixture(scope="module")
-def shared_workspace(core: Pipeline, shared_people: People) -> Workspace:
+def shared_workspace(core: Services, shared_people: People) -> Workspace:
     """The documents of every workspace, and one that resembles one of them. No test changes them."""
     return with_similar_document(workspace(core, shared_people.ann))
 
@@ -63,7 +63,7 @@ def test_filters_and_top_k_hold(home: Workspace):
 
 
 def test_a_subject_elsewhere_in_the_org_has_its_like_in_the_workspace(
-    own_home: Workspace, people: People, core: Pipeline
+    own_home: Workspace, people: People, core: Services
 ):
     home = with_similar_document(own_home)
     elsewhere = put(core, people.alf, "sales", "Copy", LIKE)

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from local.stack import Stack
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.conftest import People
 from tests.isolation.library import SECRETS, Library, store
 
@@ -18,18 +18,18 @@ def client(stack: Stack) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def library(core: Pipeline, client: httpx.Client, people: People) -> Library:
+def library(core: Services, client: httpx.Client, people: People) -> Library:
     """A new library, for a test that changes it."""
     return library_of(core, client, people)
 
 
 @pytest.fixture(scope="module")
-def shared_library(core: Pipeline, client: httpx.Client, shared_people: People) -> Library:
+def shared_library(core: Services, client: httpx.Client, shared_people: People) -> Library:
     """The same library for all tests of a module, whose attacks change nothing."""
     return library_of(core, client, shared_people)
 
 
-def library_of(core: Pipeline, client: httpx.Client, people: People) -> Library:
+def library_of(core: Services, client: httpx.Client, people: People) -> Library:
     return Library(
         core,
         client,

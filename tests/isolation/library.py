@@ -9,7 +9,7 @@ import pytest
 
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.models.embeddings import embed
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import (
     DIMENSIONS,
     LEASED,
@@ -70,7 +70,7 @@ INTERNALS = re.compile(
 class Library:
     """One secret each: of the org Acme, of the org Bolt, and ann's own, which is private in Acme."""
 
-    core: Pipeline
+    core: Services
     client: httpx.Client
     people: People
     acme_document: str
@@ -216,7 +216,7 @@ class Library:
         )
 
 
-def store(core: Pipeline, actor: Actor, secret: str, **fields: Any) -> str:
+def store(core: Services, actor: Actor, secret: str, **fields: Any) -> str:
     """A document that answers the question with that secret; its id."""
     assert actor.org is not None
     text = f"The code of the vault door is {secret}. Nobody else may know the code of the vault door."

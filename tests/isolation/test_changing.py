@@ -7,7 +7,7 @@ import pytest
 
 from shared.errors import NotFound
 from shared.ingestion.ingest import NewDocument, delete, ingest
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
 from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing, store
@@ -77,7 +77,7 @@ def test_by_putting_a_chunk_into_anothers_document(library: Library, world: Worl
     assert library.untouched()
 
 
-def test_by_another_orgs_external_id(core: Pipeline, people: People):
+def test_by_another_orgs_external_id(core: Services, people: People):
     """The same name in another org, or in private, is another document."""
     store(core, people.ann, SECRETS["acme"], external_id="vault")
     store(core, people.ann, SECRETS["ann"], external_id="vault", private=True)
@@ -88,7 +88,7 @@ def test_by_another_orgs_external_id(core: Pipeline, people: People):
     assert people_finds(core, people.bob) == {SECRETS["bolt"]}
 
 
-def people_finds(core: Pipeline, actor: Actor) -> set[str]:
+def people_finds(core: Services, actor: Actor) -> set[str]:
     answer = actor.search(QUESTION, top_k=50)
     assert answer.status_code == 200, answer.text
     return {re.findall(r"[A-Z]+-\d+", result["snippet"])[0] for result in answer.json()["results"]}

@@ -6,14 +6,14 @@ from itertools import cycle, islice
 import httpx
 
 from shared.models.embeddings import embed
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Query
 from tests.actors import Actor, World
 from tests.isolation.library import MATCH, QUESTION, SECRETS, Library, store
 
 
 def test_two_hundred_calls_at_once_by_two_orgs_cross_no_row(
-    core: Pipeline, client: httpx.Client, world: World
+    core: Services, client: httpx.Client, world: World
 ):
     """Sixteen threads, four users in each org, 25 calls each, at all three doors: each gets their own."""
     orgs = {"acme": world.org("Acme"), "bolt": world.org("Bolt")}

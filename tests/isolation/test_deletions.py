@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from shared.ingestion.storage_cleanup import remove_deleted_collections
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People
 from tests.functions import knowing
@@ -90,7 +90,7 @@ WAYS: dict[str, Callable[[Actor, str, str], httpx.Response]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_by_the_answers_to_a_deletion_and_after_it(people: People, homes: Homes, core: Pipeline, way: str):
+def test_by_the_answers_to_a_deletion_and_after_it(people: People, homes: Homes, core: Services, way: str):
     alf = people.alf
     assert_alike({name: [WAYS[way](alf, name, home)] for name, home in homes.items()}, homes)
     assert alf.request("GET", PATH).json()["data"] == []
@@ -150,7 +150,7 @@ def test_by_what_referred_to_the_collection(people: People, homes: Homes):
     assert answers["held"][1].json()["keys"] == []
 
 
-def test_by_webhooks(people: People, homes: Homes, world: World, core: Pipeline, no_jobs: None):
+def test_by_webhooks(people: People, homes: Homes, world: World, core: Services, no_jobs: None):
     """One event for each, and no other when ann's document is deleted: a member may run the receiver."""
     events = ["collection.created", "collection.updated", "collection.deleted", "document.deleted"]
     assert people.ada.rpc("rag_create_webhook", webhook_arguments(events=events)).status_code == 200
@@ -187,7 +187,7 @@ def documents_of(actor: Actor, name: str) -> list[str]:
 
 
 def test_the_owner_of_a_private_document_keeps_the_collection(
-    people: People, homes: Homes, world: World, core: Pipeline
+    people: People, homes: Homes, world: World, core: Services
 ):
     ann, alf, home = people.ann, people.alf, homes["held"]
     for each in homes.values():

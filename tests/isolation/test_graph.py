@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.models.embeddings import embed
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.functions.searching import Row, refused
@@ -47,7 +47,7 @@ PRIVATE = Told(
 class Web:
     """Three documents of three owners that name the same; their ids."""
 
-    core: Pipeline
+    core: Services
     people: People
     acme: str
     bolt: str
@@ -129,7 +129,7 @@ WAYS: dict[str, Callable[[Web, Actor, str | None, str], Row]] = {
 
 
 @pytest.fixture
-def web(core: Pipeline, people: People) -> Web:
+def web(core: Services, people: People) -> Web:
     return Web(
         core,
         people,
@@ -384,7 +384,7 @@ def test_after_the_document_is_deleted(web: Web):
     assert whose(web.ways(people.bob)) == {"bolt"}, "what is another's stays"
 
 
-def test_after_it_is_replaced(web: Web, core: Pipeline):
+def test_after_it_is_replaced(web: Web, core: Services):
     people = web.people
     first = Told("Teal is led by Heron.", {"Teal": "place", "Heron": "person"}, [("Teal", "LED_BY", "Heron")])
     second = Told("Teal is a colour.", {"Teal": "place"})
@@ -397,7 +397,7 @@ def test_after_it_is_replaced(web: Web, core: Pipeline):
     assert "LED_BY" not in {edge["type"] for edge in told["edges"]}
 
 
-def test_after_it_is_retitled(web: Web, core: Pipeline):
+def test_after_it_is_retitled(web: Web, core: Services):
     people = web.people
     telling = Told("It is led by Heron.", {"Heron": "person"}, [("Project Nightjar", "LED_BY", "Heron")])
     document = put(core, people.ann, "Project Nightjar", telling)

@@ -12,7 +12,7 @@ from local import tokens
 from shared.access.token_signer import Signer
 from shared.config import Settings
 from shared.models.query_embedding_cache import question_hash
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
@@ -34,16 +34,16 @@ def service() -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def core(settings: Settings, service: StandIn) -> Iterator[Pipeline]:
+def core(settings: Settings, service: StandIn) -> Iterator[Services]:
     """A deployment of the stack's that pays for its embeddings."""
     remote = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1"}
-    pipeline = Pipeline(settings.model_copy(update=remote))
+    pipeline = Services(settings.model_copy(update=remote))
     yield pipeline
     pipeline.close()
 
 
 @pytest.fixture
-def asked(core: Pipeline, people: People) -> str:
+def asked(core: Services, people: People) -> str:
     """Ann has asked the question; the hash under which it is remembered, which everybody can work out."""
     core.search(people.ann.principal, Query(QUESTION))
     return question_hash(people.ann.principal, core.embedder.model, QUESTION)
@@ -86,7 +86,7 @@ everybody_else = pytest.mark.parametrize(
 
 @everybody_else
 def test_by_asking_the_same_and_looking_at_the_clock(
-    core: Pipeline, people: People, service: StandIn, asked: str, who: str
+    core: Services, people: People, service: StandIn, asked: str, who: str
 ):
     """Whether it was embedded is what a clock tells: it is, for each who asks it first."""
     core.search(others(people)[who].principal, Query(QUESTION))
@@ -104,7 +104,7 @@ def test_by_a_forged_hash_straight_through_postgrest(people: People, asked: str,
 
 @everybody_else
 def test_by_remembering_a_wrong_vector_under_her_hash(
-    core: Pipeline, people: People, service: StandIn, world: World, asked: str, who: str
+    core: Services, people: People, service: StandIn, world: World, asked: str, who: str
 ):
     attacker = others(people)[who]
     assert remember(attacker, asked, WRONG) == 204, "a row of the attacker's own"
@@ -119,7 +119,7 @@ def test_by_remembering_a_wrong_vector_under_her_hash(
 
 @everybody_else
 def test_by_remembering_a_wrong_vector_before_she_asks(
-    core: Pipeline, people: People, service: StandIn, who: str
+    core: Services, people: People, service: StandIn, who: str
 ):
     digest = question_hash(people.ann.principal, core.embedder.model, QUESTION)
     assert remember(others(people)[who], digest, WRONG) == 204
@@ -188,7 +188,7 @@ def test_by_a_forged_claim_within_ones_own_token(people: People, asked: str, cla
 
 
 def test_a_bound_key_recalls_its_owners_questions_and_nobody_elses(
-    core: Pipeline, people: People, service: StandIn, asked: str
+    core: Services, people: People, service: StandIn, asked: str
 ):
     """Of ann's key, bound to an org, a collection and the least of scopes: an embedding tells it nothing of
     what it may not see. alf's, with all scopes, finds nothing."""
@@ -208,7 +208,7 @@ def test_a_bound_key_recalls_its_owners_questions_and_nobody_elses(
 
 
 def test_a_remembered_question_finds_no_more_than_its_asker_may_see_now(
-    core: Pipeline, people: People, world: World, asked: str
+    core: Services, people: People, world: World, asked: str
 ):
     """What is remembered is where to look, never what was found."""
     people.alf.put([TRUE], embedding_model=core.embedder.model)

@@ -11,7 +11,7 @@ import pytest
 
 from local import tokens
 from shared.access.download_links import PURPOSE as LINKS
-from shared.access.signed_payload import sealed
+from shared.access.signed_payload import dumps
 from shared.access.token_signer import Signer
 from shared.documents.direct_uploads import PURPOSE
 from shared.errors import NotFound
@@ -73,7 +73,7 @@ def test_by_an_edited_or_forged_ticket(uploading: Uploading, people: People, wor
         edited(ticket, 0, people.bob.id), edited(ticket, 2, time.time() + 10**6), edited(ticket, 1, "a/b"),
         edited(ticket, 3, {"collection_id": bobs}), edited(ticket, 3, {"private": True}),
         payload, f"{payload}.", f".{seal}", f"{payload}.{seal[:-2]}", f"{ticket}.{seal}", "x", "é.é", "{}.{}",
-        sealed(other, PURPOSE, said), sealed(signer, LINKS, said), people.bob.token(),
+        dumps(other, PURPOSE, said), dumps(signer, LINKS, said), people.bob.token(),
     ]  # fmt: skip
     for carried in forged:
         for who in (people.bob, people.ann):

@@ -7,7 +7,7 @@ import pytest
 from local.ingest import authorise
 from local.stack import Stack
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import World
 from tests.local.command_line import run_local
 
@@ -19,7 +19,7 @@ def search(stack: Stack, *arguments: str) -> CompletedProcess[str]:
 
 
 @pytest.fixture
-def manual(stack: Stack, core: Pipeline, world: World) -> str:
+def manual(stack: Stack, core: Services, world: World) -> str:
     """A document of Halden's, by its title."""
     ((org_id,),) = world.sql("select id::text from rag.orgs where name like 'Halden%%'")
     text = "The valve ZX-81 opens at four bar. Turn the wheel to close it."

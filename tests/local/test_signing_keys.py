@@ -14,7 +14,7 @@ from local.ingest import core_of
 from local.processes import StackError
 from local.stack import Stack
 from local.tools import supabase
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, Org, World, vector
 from tests.clients.test_supabase_clients import HERE, KETTLE, given_for
 from tests.functions.test_rag_search import tell
@@ -218,7 +218,7 @@ def test_tokens_outlive_a_restart_and_a_replaced_key_takes_its_tokens_along(town
 @pytest.mark.long
 def test_a_stack_may_sign_with_rs256_too(tmp_path: Path):
     stack = Stack(tmp_path / "stack", keys="rs256")
-    core: Pipeline | None = None
+    core: Services | None = None
     try:
         stack.up(0, durable=False)
         world = World(stack)

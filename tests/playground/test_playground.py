@@ -13,7 +13,7 @@ from local.pages import PEOPLE
 from local.stack import Stack
 from local.tools import ROOT
 from shared.config import Settings
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, Org, World
 from tests.conftest import People
 from tests.functions.chatting import DONE, piece, sent
@@ -60,14 +60,14 @@ def streams(*pieces: str | float) -> Reply:
 
 
 @pytest.fixture
-def readers(core: Pipeline, people: People) -> People:
+def readers(core: Services, people: People) -> People:
     """Ann's org knows of an outage."""
     put(core, people.ann, "incidents", "Billing outage", OUTAGE)
     return people
 
 
 def test_an_answer_streams_and_its_citation_opens_the_passage(
-    browse: Browse, readers: People, stack: Stack, core: Pipeline
+    browse: Browse, readers: People, stack: Stack, core: Services
 ):
     put(core, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
     browse(
@@ -83,7 +83,7 @@ def test_an_answer_streams_and_its_citation_opens_the_passage(
 
 
 def test_a_click_signs_in_a_person_of_the_demo_whose_org_may_be_empty(
-    browse: Browse, stack: Stack, core: Pipeline
+    browse: Browse, stack: Stack, core: Services
 ):
     user_id, email, _ = PEOPLE[0]
     tomas = Actor(stack, user_id, email, Org(ORGS["halden"], "Halden"))
@@ -133,7 +133,7 @@ def test_no_form_data_survives_a_sign_out(browse: Browse, readers: People, stack
 
 
 def test_a_library_is_kept_also_where_uploads_fail(
-    browse: Browse, readers: People, stack: Stack, core: Pipeline, no_jobs: None
+    browse: Browse, readers: People, stack: Stack, core: Services, no_jobs: None
 ):
     put(core, readers.ann, "menus", "Menu", MENU)
     long_name = "a-very-long-name-without-any-space-in-it-that-somebody-has-given-to-a-file"
@@ -163,7 +163,7 @@ def test_a_streaming_answer_stays_in_view_unless_the_user_scrolls_away(
 
 
 def test_markdown_of_passages_is_rendered_safely(
-    browse: Browse, people: People, stack: Stack, core: Pipeline
+    browse: Browse, people: People, stack: Stack, core: Services
 ):
     put(core, people.ann, "manuals", "Kiln", KILN)
     browse(
@@ -178,7 +178,7 @@ def test_markdown_of_passages_is_rendered_safely(
 
 
 def test_a_deep_answer_s_numbers_open_the_documents_that_they_count(
-    browse: Browse, readers: People, stack: Stack, core: Pipeline
+    browse: Browse, readers: People, stack: Stack, core: Services
 ):
     put(core, readers.ann, "incidents", "Owners", f"{OWNED} It keeps the books of both orgs since 2019.")
     browse(
@@ -190,7 +190,7 @@ def test_a_deep_answer_s_numbers_open_the_documents_that_they_count(
 
 
 def test_a_member_of_two_orgs_chooses_whose_documents_are_asked(
-    browse: Browse, readers: People, stack: Stack, core: Pipeline
+    browse: Browse, readers: People, stack: Stack, core: Services
 ):
     put(core, readers.bob, "bolt", "Outage elsewhere", OUTAGE.replace("billing", "shipping"))
     browse(
@@ -204,7 +204,7 @@ def test_a_member_of_two_orgs_chooses_whose_documents_are_asked(
 
 
 def test_documents_titles_and_models_are_shown_as_text(
-    browse: Browse, people: People, settings: Settings, core: Pipeline, gateway: StandIn
+    browse: Browse, people: People, settings: Settings, core: Services, gateway: StandIn
 ):
     title = f"Billing outage {HOSTILE}"
     put(core, people.ann, "incidents", title, f"{OUTAGE} {HOSTILE}")
@@ -286,7 +286,7 @@ def test_many_documents_are_listed_in_pages(
 
 
 def test_everybody_can_use_it_by_keyboard_and_screen_reader_in_light_and_dark(
-    browse: Browse, readers: People, stack: Stack, core: Pipeline
+    browse: Browse, readers: People, stack: Stack, core: Services
 ):
     put(core, readers.ann, "manuals", "Kiln", KILN)
     browse(

@@ -18,7 +18,7 @@ from mnemosyne import (
 )
 from mnemosyne.models import GraphQueryResult
 from shared.documents.documents import MAX_BYTES
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import vector
 from tests.conftest import People
 from tests.functions.searching import workspace
@@ -118,7 +118,7 @@ def test_documents_from_their_making_to_their_end(ann: Mnemosyne, people: People
         ann.documents.get(made.id)
 
 
-def test_what_is_found_is_a_list_that_says_how(ann: Mnemosyne, people: People, core: Pipeline):
+def test_what_is_found_is_a_list_that_says_how(ann: Mnemosyne, people: People, core: Services):
     home = workspace(core, people.ann).id.removeprefix("ws_")
     found = ann.retrievals.retrieve(home, "Why was there a billing outage?", mode="hybrid", top_k=2)
     assert (len(found), found.mode, found.total_results) == (2, "hybrid", 2)
@@ -142,7 +142,7 @@ def test_what_is_found_is_a_list_that_says_how(ann: Mnemosyne, people: People, c
     assert wrong.value.details["field"] == "top_k"
 
 
-def test_sessions_are_listed_read_and_deleted(ann: Mnemosyne, people: People, core: Pipeline):
+def test_sessions_are_listed_read_and_deleted(ann: Mnemosyne, people: People, core: Services):
     home = workspace(core, people.ann).id.removeprefix("ws_")
     for question in ("Why was there a billing outage?", "What do we eat?", "Who is on call?"):
         ann.chat.completions.create(home, [{"role": "user", "content": question}])

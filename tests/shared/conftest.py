@@ -6,12 +6,12 @@ import pytest
 from hypothesis import settings
 
 from shared.api.contracts.platform.webhooks import message_of
-from shared.clients.ssrf_guard import Networks
+from shared.clients.ssrf_guard import AddressPolicy
 from shared.documents import collections
-from shared.documents.webhook_delivery import Courier
+from shared.documents.webhook_delivery import WebhookSender
 from shared.ingestion.job_queue import Jobs
 from shared.ingestion.worker import Worker
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.conftest import People
 from tests.shared.examples import close_opened
 from tests.stand_in import Reply, StandIn
@@ -34,17 +34,17 @@ def service() -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def jobs(core: Pipeline, no_jobs: None) -> Jobs:
+def jobs(core: Services, no_jobs: None) -> Jobs:
     return Jobs(core.database, core.require_signer())
 
 
 @pytest.fixture
-def worker(core: Pipeline, jobs: Jobs) -> Worker:
+def worker(core: Services, jobs: Jobs) -> Worker:
     return Worker(jobs, core.embedder)
 
 
 @pytest.fixture
-def home(core: Pipeline, people: People) -> str:
+def home(core: Services, people: People) -> str:
     """Ann's collection."""
     return str(collections.create(core.database, people.ann.principal, {"name": "docs"})["id"])
 
@@ -64,6 +64,6 @@ def receiver(moody: StandIn) -> StandIn:
 
 
 @pytest.fixture
-def courier(core: Pipeline) -> Courier:
+def courier(core: Services) -> WebhookSender:
     """What sends to the receivers, which are on this machine."""
-    return Courier(core.database, core.require_signer(), Networks(["127.0.0.1/32"]), message_of)
+    return WebhookSender(core.database, core.require_signer(), AddressPolicy(["127.0.0.1/32"]), message_of)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from shared.documents import documents, webhooks
-from shared.documents.documents import Brought
-from shared.pipeline import Pipeline
+from shared.documents.documents import NewUpload
+from shared.pipeline import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.stand_in import StandIn
@@ -19,14 +19,14 @@ OF_DOCUMENTS = [
 ]
 
 
-def listen(core: Pipeline, people: People, url: str, events: list[str], **more: Any) -> webhooks.NewSecret:
+def listen(core: Services, people: People, url: str, events: list[str], **more: Any) -> webhooks.NewSecret:
     """Ada's webhook."""
     return webhooks.create(core.database, people.ada.principal, {"url": url, "events": events, **more})
 
 
-def bring(core: Pipeline, actor: Actor, home: str, text: str = "The kiln is hot.", **more: Any) -> str:
-    brought = Brought(text.encode(), "Kiln", content_type="text/plain", **more)
-    return str(documents.bring(core.database, actor.principal, home, brought)["id"])
+def bring(core: Services, actor: Actor, home: str, text: str = "The kiln is hot.", **more: Any) -> str:
+    brought = NewUpload(text.encode(), "Kiln", content_type="text/plain", **more)
+    return str(documents.add(core.database, actor.principal, home, brought)["id"])
 
 
 def told(receiver: StandIn) -> list[Row]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from pydantic import ValidationError
 
-from shared.config import Settings, on_lambda, read_frame, read_settings
+from shared.config import Settings, on_lambda, read_server_settings, read_settings
 from shared.errors import ConfigurationError
 
 REQUIRED = {
@@ -260,13 +260,13 @@ def test_origins_are_listed_with_commas(subtests: pytest.Subtests):
     }
     for value, origins in values.items():
         with subtests.test(value=value), variable("RAG_CORS_ORIGINS", value):
-            assert read_frame().cors_origins == origins
+            assert read_server_settings().cors_origins == origins
 
 
 def test_an_app_has_a_frame_before_it_has_a_project(environment: pytest.MonkeyPatch):
     for name in REQUIRED:
         environment.delenv(name)
-    assert read_frame().cors_origins == ["*"]
+    assert read_server_settings().cors_origins == ["*"]
 
 
 def test_lambda_is_known_by_its_own_variable(environment: pytest.MonkeyPatch):

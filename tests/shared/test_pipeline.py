@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from shared.config import Settings
 from shared.errors import InvalidRequest
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Pipeline
-from shared.types import Filters, Found, Mode, Query, Sampling
+from shared.pipeline import Services
+from shared.types import Filters, Mode, Query, Sampling, SearchResult
 from tests.conftest import People
 from tests.shared.examples import opened
 from tests.stand_in import Reply, StandIn
@@ -25,53 +25,53 @@ TEXTS = {
     "Minutes": "We spoke about incidents in general and about number 4821 in the price list.",
     "Holidays": "Employees take thirty days of leave a year, and the office is closed in August.",
 }
-Made = Callable[..., Pipeline]
+Made = Callable[..., Services]
 
 
 @pytest.fixture
 def made(settings: Settings) -> Made:
-    def make(**changes: object) -> Pipeline:
-        return opened(Pipeline(settings.model_copy(update=changes)))
+    def make(**changes: object) -> Services:
+        return opened(Services(settings.model_copy(update=changes)))
 
     return make
 
 
-Ask = Callable[..., Found]
+Ask = Callable[..., SearchResult]
 
 
 @pytest.fixture(scope="module")
-def ask(core: Pipeline, shared_people: People) -> Ask:
+def ask(core: Services, shared_people: People) -> Ask:
     """Search as a member of an org that has only the four documents."""
     return search_of(core, shared_people)
 
 
 @pytest.fixture
-def ask_new(core: Pipeline, people: People) -> Ask:
+def ask_new(core: Services, people: People) -> Ask:
     """The same in an org of the test's own, for a test that adds documents."""
     return search_of(core, people)
 
 
-def search_of(core: Pipeline, people: People) -> Ask:
+def search_of(core: Services, people: People) -> Ask:
     for title, text in TEXTS.items():
         put(core, people, title, text)
 
-    def search(text: str, mode: Mode = Mode.HYBRID, by: Pipeline = core, **more: Any) -> Found:
+    def search(text: str, mode: Mode = Mode.HYBRID, by: Services = core, **more: Any) -> SearchResult:
         return by.search(people.ann.principal, Query(text, mode=mode, **more))
 
     return search
 
 
-def put(core: Pipeline, people: People, title: str, text: str, **fields: Any) -> None:
+def put(core: Services, people: People, title: str, text: str, **fields: Any) -> None:
     document = NewDocument(people.acme.id, title, text, lang="en", **fields)
     ingest(core.database, core.embedder, people.ann.principal, document)
 
 
-def titles(found: Found) -> list[str]:
+def titles(found: SearchResult) -> list[str]:
     return [match.title for match in found.matches]
 
 
 @dataclass(frozen=True)
-class Services:
+class HostedModels:
     """What a deployment is given to use a stand-in."""
 
     service: StandIn
@@ -115,7 +115,7 @@ def test_only_keyword_search_leaves_similarities_open(ask: Ask):
 
 
 def test_an_identifier_is_found_without_an_embedding(ask: Ask, made: Made, service: StandIn):
-    remote = made(**Services(service).embeddings())
+    remote = made(**HostedModels(service).embeddings())
     found = ask("INC-4821", by=remote)
     assert titles(found)[0] == "Outage"
     assert service.requests == []
@@ -128,7 +128,7 @@ def test_an_identifier_that_nothing_holds_is_embedded_and_searched_by_both(
     vector = [1.0] + [0.0] * 383
     data = [{"object": "embedding", "index": 0, "embedding": vector}]
     service.replies(Reply(json={"object": "list", "data": data, "model": "m", "usage": {}}))
-    found = ask("KILN-4821", by=made(**Services(service).embeddings()))
+    found = ask("KILN-4821", by=made(**HostedModels(service).embeddings()))
     assert len(service.requests) == 1
     assert len(found.matches) == len(TEXTS)
 
@@ -140,7 +140,7 @@ def test_semantic_search_embeds_identifiers_too(ask: Ask):
 def test_a_reranker_orders_and_is_named(ask: Ask, made: Made, service: StandIn):
     service.replies(relevance(0.1, 0.2, 0.9, 0.3))
     first = ask("kiln ovens")
-    found = ask("kiln ovens", by=made(**Services(service).reranker()), rerank=True, top_k=2)
+    found = ask("kiln ovens", by=made(**HostedModels(service).reranker()), rerank=True, top_k=2)
     assert titles(found) == [titles(first)[2], titles(first)[3]]
     assert [match.score for match in found.matches] == [0.9, 0.3]
     assert (found.reranked_by, found.rerank_failed) == ("rerank-english-v3.0", False)
@@ -148,7 +148,7 @@ def test_a_reranker_orders_and_is_named(ask: Ask, made: Made, service: StandIn):
 
 def test_a_reranker_that_fails_leaves_the_order_and_says_so(ask: Ask, made: Made, service: StandIn):
     service.replies(Reply(status=400, json={"message": "no"}))
-    found = ask("kiln ovens", by=made(**Services(service).reranker()), rerank=True)
+    found = ask("kiln ovens", by=made(**HostedModels(service).reranker()), rerank=True)
     assert titles(found) == titles(ask("kiln ovens"))
     assert (found.reranked_by, found.rerank_failed) == (None, True)
 
@@ -158,26 +158,26 @@ def test_the_settings_decide_where_the_query_does_not(
     ask: Ask, made: Made, service: StandIn, enabled: bool, asked: bool | None, calls: int
 ):
     service.replies(relevance(0.1, 0.2, 0.3, 0.4))
-    by = made(**Services(service).reranker(rerank_enabled=enabled))
+    by = made(**HostedModels(service).reranker(rerank_enabled=enabled))
     assert not ask("kiln ovens", by=by, rerank=asked).rerank_failed
     assert len(service.requests) == calls
 
 
 def test_what_is_asked_for_by_name_is_not_reranked(ask: Ask, made: Made, service: StandIn):
-    found = ask("INC-4821", by=made(**Services(service).reranker(rerank_enabled=True)))
+    found = ask("INC-4821", by=made(**HostedModels(service).reranker(rerank_enabled=True)))
     assert titles(found)[0] == "Outage"
     assert service.requests == []
 
 
 def test_a_reranker_reads_the_passage_and_its_reader_what_is_around_it(
-    ask_new: Ask, made: Made, core: Pipeline, people: People, service: StandIn
+    ask_new: Ask, made: Made, core: Services, people: People, service: StandIn
 ):
     text = " ".join(f"A train whistles in hall {number}, which is long and dark." for number in range(80))
     put(core, people, "Whistles", text)
     service.replies(Reply(status=400, json={"message": "no"}))
     narrow = ask_new("whistle in hall 40", top_k=1).matches[0]
     found = ask_new(
-        "whistle in hall 40", by=made(**Services(service).reranker()), rerank=True, neighbours=1, top_k=1
+        "whistle in hall 40", by=made(**HostedModels(service).reranker()), rerank=True, neighbours=1, top_k=1
     )
     read = service.requests[-1].json["documents"][0]
     assert read == f"{narrow.title}\n{narrow.text}"
@@ -187,7 +187,7 @@ def test_a_reranker_reads_the_passage_and_its_reader_what_is_around_it(
 
 
 def test_a_half_life_and_a_reranker_are_two_orders(ask: Ask, made: Made, service: StandIn):
-    by = made(**Services(service).reranker(rerank_enabled=True))
+    by = made(**HostedModels(service).reranker(rerank_enabled=True))
     assert ask("kiln ovens", by=by, half_life_days=30.0).reranked_by is None
     with pytest.raises(InvalidRequest, match="no dates"):
         ask("kiln ovens", by=by, half_life_days=30.0, rerank=True)
@@ -206,7 +206,7 @@ def test_a_search_says_whether_it_was_exact_and_over_how_many(ask: Ask):
     assert (found.exact, found.considered) == (True, len(TEXTS))
 
 
-def test_fields_that_metadata_filled_are_filtered_by(ask_new: Ask, core: Pipeline, people: People):
+def test_fields_that_metadata_filled_are_filtered_by(ask_new: Ask, core: Services, people: People):
     metadata = {
         "source": "github", "author": "ann@example.com", "state": "open", "labels": ["bug", "kiln"],
         "batch": 7, "date": "2026-01-31",
@@ -226,7 +226,7 @@ def test_fields_that_metadata_filled_are_filtered_by(ask_new: Ask, core: Pipelin
             assert titles(ask_new("kiln at night", mode, filters=chosen)) == ["Issue"], (mode, chosen)
 
 
-def test_neighbours_widen_the_text_and_its_span(ask_new: Ask, core: Pipeline, people: People):
+def test_neighbours_widen_the_text_and_its_span(ask_new: Ask, core: Services, people: People):
     text = " ".join(f"Rule {number} says that nobody may whistle in hall {number}." for number in range(80))
     put(core, people, "Rules", text)
     narrow = ask_new("whistle in hall 40", top_k=1).matches[0]
@@ -237,7 +237,7 @@ def test_neighbours_widen_the_text_and_its_span(ask_new: Ask, core: Pipeline, pe
     assert wide.text == text[slice(*wide.span)]
 
 
-def test_older_documents_are_held_back_where_asked(core: Pipeline, people: People, ask_new: Ask):
+def test_older_documents_are_held_back_where_asked(core: Services, people: People, ask_new: Ask):
     text = "The kiln is fired with beech wood."
     for title, moment in (("old", datetime(2016, 1, 1, tzinfo=UTC)), ("new", datetime.now(UTC))):
         put(core, people, title, text, occurred_at=moment)
@@ -248,14 +248,14 @@ def test_older_documents_are_held_back_where_asked(core: Pipeline, people: Peopl
 
 
 @pytest.mark.usefixtures("ask")
-def test_another_org_is_found_by_no_mode(core: Pipeline, shared_people: People):
+def test_another_org_is_found_by_no_mode(core: Services, shared_people: People):
     for mode in Mode:
         query = Query("INC-4821 certificate of the kiln", mode=mode)
         assert core.search(shared_people.bob.principal, query).matches == ()
         assert core.search(shared_people.bob.principal, replace(query, text="INC-4821")).matches == ()
 
 
-def test_an_answer_is_written_as_the_caller_says(core: Pipeline, people: People, made: Made):
+def test_an_answer_is_written_as_the_caller_says(core: Services, people: People, made: Made):
     put(core, people, "Kiln", TEXTS["Kiln"])
     message = {"role": "assistant", "content": "1,280 degrees."}
     choice = {"index": 0, "finish_reason": "stop", "message": message}

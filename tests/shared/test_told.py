@@ -10,11 +10,11 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from shared.documents import collections, documents, webhooks
-from shared.documents.webhook_delivery import Courier, Sent
+from shared.documents.webhook_delivery import DeliveryStats, WebhookSender
 from shared.errors import Conflict
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.ingestion.worker import Worker
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.faults import wait_for_waiters
@@ -32,14 +32,14 @@ pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 def test_what_becomes_of_a_document_is_told(
-    core: Pipeline, people: People, worker: Worker, courier: Courier, home: str, receiver: StandIn
+    core: Services, people: People, worker: Worker, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, f"{receiver.url}/hook?a=1", OF_DOCUMENTS)
     document = bring(core, people.ann, home)
     worker.work()
     documents.delete(core.database, people.ann.principal, document)
-    assert courier.deliver() == Sent(claimed=3, delivered=3)
-    assert courier.deliver() == Sent()
+    assert courier.deliver() == DeliveryStats(claimed=3, delivered=3)
+    assert courier.deliver() == DeliveryStats()
     started, completed, deleted = told(receiver)
     about = {"id": document, "collection_id": home}
     assert started["data"] == {"object": {**about, "status": "processing"}}
@@ -53,7 +53,7 @@ def test_what_becomes_of_a_document_is_told(
 
 
 def test_it_is_signed_as_receivers_check_it(
-    core: Pipeline, people: People, courier: Courier, home: str, receiver: StandIn
+    core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
     secret = listen(core, people, receiver.url, OF_DOCUMENTS).secret
     bring(core, people.ann, home)
@@ -72,7 +72,7 @@ def test_it_is_signed_as_receivers_check_it(
 
 
 def test_both_secrets_sign_while_there_are_two(
-    core: Pipeline, people: People, courier: Courier, home: str, receiver: StandIn
+    core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
     made = listen(core, people, receiver.url, OF_DOCUMENTS)
     renewed = webhooks.rotate(core.database, people.ada.principal, made.row["id"], 60)
@@ -91,7 +91,7 @@ def test_both_secrets_sign_while_there_are_two(
 
 
 def test_a_document_that_fails_is_told_with_its_reason(
-    core: Pipeline, people: People, worker: Worker, courier: Courier, home: str, receiver: StandIn
+    core: Services, people: People, worker: Worker, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, receiver.url, ["document.processing_failed"])
     bring(core, people.ann, home, "GIF89a", filename="a.gif")
@@ -104,7 +104,7 @@ def test_a_document_that_fails_is_told_with_its_reason(
 
 
 def test_a_document_that_the_worker_gives_up_is_told(
-    core: Pipeline, people: People, world: World, worker: Worker, courier: Courier, home: str,
+    core: Services, people: People, world: World, worker: Worker, courier: WebhookSender, home: str,
     receiver: StandIn,
 ):  # fmt: skip
     listen(core, people, receiver.url, ["document.processing_failed"])
@@ -119,7 +119,7 @@ def test_a_document_that_the_worker_gives_up_is_told(
 
 
 def test_a_document_that_is_put_at_once_is_told_with_its_chunks(
-    core: Pipeline, people: People, courier: Courier, receiver: StandIn
+    core: Services, people: People, courier: WebhookSender, receiver: StandIn
 ):
     listen(core, people, receiver.url, [*OF_COLLECTIONS, *OF_DOCUMENTS])
     new = NewDocument(org_id=people.acme.id, title="Kiln", text="The kiln is hot.", external_id="kiln")
@@ -132,7 +132,7 @@ def test_a_document_that_is_put_at_once_is_told_with_its_chunks(
 
 
 def test_what_becomes_of_a_collection_is_told_and_its_documents_go_without_a_word(
-    core: Pipeline, people: People, courier: Courier, receiver: StandIn
+    core: Services, people: People, courier: WebhookSender, receiver: StandIn
 ):
     listen(core, people, receiver.url, [*OF_COLLECTIONS, "document.deleted"])
     ann = people.ann.principal
@@ -149,7 +149,7 @@ def test_what_becomes_of_a_collection_is_told_and_its_documents_go_without_a_wor
     ]
 
 
-def test_what_did_not_happen_is_not_told(core: Pipeline, people: People, world: World, home: str):
+def test_what_did_not_happen_is_not_told(core: Services, people: People, world: World, home: str):
     """The outbox is written in the transaction of what it tells."""
     listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
@@ -159,7 +159,7 @@ def test_what_did_not_happen_is_not_told(core: Pipeline, people: People, world: 
     assert waiting(world) == 1
 
 
-def test_it_is_told_to_who_listens_for_it_there(core: Pipeline, people: People, world: World, home: str):
+def test_it_is_told_to_who_listens_for_it_there(core: Services, people: People, world: World, home: str):
     other = collections.create(core.database, people.ann.principal, {"name": "other"})["id"]
     there = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS, collection_id=home)
     everywhere = listen(core, people, "https://hooks.example/2", OF_DOCUMENTS)
@@ -174,7 +174,7 @@ def test_it_is_told_to_who_listens_for_it_there(core: Pipeline, people: People, 
 
 
 def test_a_webhook_that_is_deleted_meanwhile_keeps_nobody_from_writing(
-    core: Pipeline, people: People, world: World, home: str
+    core: Services, people: People, world: World, home: str
 ):
     going = listen(core, people, "https://hooks.example/1", OF_DOCUMENTS)
     staying = listen(core, people, "https://hooks.example/2", OF_DOCUMENTS)
@@ -188,8 +188,8 @@ def test_a_webhook_that_is_deleted_meanwhile_keeps_nobody_from_writing(
 
 
 def test_a_collection_s_own_webhook_hears_of_its_end(
-    core: Pipeline, people: People, courier: Courier, home: str, receiver: StandIn
+    core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, receiver.url, ["collection.deleted"], collection_id=home)
     collections.delete(core.database, people.ann.principal, home, cascade=False)
-    assert courier.deliver() == Sent(claimed=1, delivered=1)
+    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)

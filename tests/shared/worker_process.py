@@ -4,20 +4,20 @@ import time
 
 from shared.config import read_settings
 from shared.errors import RagError
-from shared.ingestion.job_queue import Done, Jobs
+from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.ingestion.worker import Worker
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 
 
 def main() -> None:
-    core = Pipeline(read_settings())
+    core = Services(read_settings())
     worker = Worker(Jobs(core.database, core.require_signer()), core.embedder)
     while True:
         try:
             done = worker.work(2)
         except RagError:
             # Nothing could be claimed: the database is away.
-            done = Done()
+            done = BatchResult()
         if done.claimed == 0:
             time.sleep(0.05)
 

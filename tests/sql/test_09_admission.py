@@ -15,7 +15,7 @@ from shared.api.health import check
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
 from shared.errors import DatabaseBusy
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
 from tests.conftest import People
 from tests.faults import wait_for_waiters
@@ -221,7 +221,7 @@ def test_one_user_has_a_few_long_changes_at_the_same_time(people: People, settin
         assert [answer.result().status_code for answer in running] == [200] * 4
 
 
-def test_a_call_waits_for_a_lock_for_three_seconds(people: People, settings_row: World, core: Pipeline):
+def test_a_call_waits_for_a_lock_for_three_seconds(people: People, settings_row: World, core: Services):
     """PostgREST answers SQLSTATE 55P03 with 500. So a function that catches it raises another code."""
     world = settings_row
     world.sql("update rag.settings set open_to_direct_callers = true")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.documents import by_name
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
 
@@ -209,7 +209,7 @@ def test_a_name_is_a_user_s_by_its_whole_last_segment_alone(
             assert owners == [(people.ann.id if end.startswith("u:") else None,)]
 
 
-def test_a_page_has_a_maximum_of_bytes(people: People, core: Pipeline):
+def test_a_page_has_a_maximum_of_bytes(people: People, core: Services):
     """Callers ask again for the rest. A text has at most 100,000 characters, and never a negative number."""
     texts = ["\N{GRINNING FACE}" * 120_000 + str(number) for number in range(30)]
     for number, text in enumerate(texts):
@@ -219,5 +219,7 @@ def test_a_page_has_a_maximum_of_bytes(people: People, core: Pipeline):
     assert {len(row["content"]) for row in page["documents"]} == {100_000}
     assert all(row["is_truncated"] for row in page["documents"])
     assert {row["content"] for row in listed(people.ann, characters=-1)["documents"]} == {""}
-    rows, total = by_name.documents(core.database, people.ann.principal, "docs", by_name.Wanted(25, offset=2))
+    rows, total = by_name.documents(
+        core.database, people.ann.principal, "docs", by_name.DocumentPageRequest(25, offset=2)
+    )
     assert ([row["name"] for row in rows], total) == ([f"{number:02}" for number in range(2, 27)], 30)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from shared.documents.snapshots.persist import Reading
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 
@@ -43,7 +43,7 @@ def answer(actor: Actor, function: str, **arguments: Any) -> tuple[int, list[Row
 
 
 def test_a_response_has_a_maximum_of_bytes_and_the_parts_are_the_index(
-    people: People, world: World, core: Pipeline
+    people: People, world: World, core: Services
 ):
     collection = index(world, people)
     _, listed = answer(people.ann, "rag_list_to_persist", collection_id=collection)

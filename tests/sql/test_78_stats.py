@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests import graphing
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People
@@ -14,7 +14,7 @@ from tests.conftest import People
 Row = dict[str, Any]
 
 
-def test_no_more_rows_are_counted_than_may_be_and_it_is_said(core: Pipeline, people: People):
+def test_no_more_rows_are_counted_than_may_be_and_it_is_said(core: Services, people: People):
     graphing.put_all(core, people.ann)
     (whole,) = people.ada.rpc("rag_stats").json()
     people.ada.request("GET", "/v1/collections")

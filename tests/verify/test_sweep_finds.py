@@ -9,8 +9,8 @@ import pytest
 from fastapi import FastAPI
 
 from functions import collections, health
-from shared.api.dependencies import Authorization, Core, Visitor, _key_or_user
-from shared.pipeline import Pipeline
+from shared.api.dependencies import Authorization, Core, OptionalCaller, _key_or_user
+from shared.pipeline import Services
 from shared.types import Principal
 from tests.actors import World
 from tests.functions.serving import site
@@ -83,7 +83,7 @@ def extra_route(app: FastAPI, path: str, endpoint: Callable[..., object]) -> Ite
         app.router.routes[:] = before
 
 
-def test_a_route_without_a_caller_is_found(core: Pipeline, world: World):
+def test_a_route_without_a_caller_is_found(core: Services, world: World):
     def endpoint(core: Core) -> dict[str, bool]:
         return {"reachable": core.is_reachable()}
 
@@ -93,8 +93,8 @@ def test_a_route_without_a_caller_is_found(core: Pipeline, world: World):
     assert {"no credential", "an expired token", "a revoked API key", "the anon key"} <= found
 
 
-def test_a_route_for_which_no_request_is_generated_is_found(core: Pipeline, world: World):
-    def endpoint(caller: Visitor, code: Annotated[str, "what no schema says"]) -> None:
+def test_a_route_for_which_no_request_is_generated_is_found(core: Services, world: World):
+    def endpoint(caller: OptionalCaller, code: Annotated[str, "what no schema says"]) -> None:
         raise LookupError if code == "impossible" else ValueError
 
     with extra_route(health.app, "/planted", endpoint), site(core) as url:
@@ -102,7 +102,7 @@ def test_a_route_for_which_no_request_is_generated_is_found(core: Pipeline, worl
     assert CONTROL in attacks_on(findings, "GET /planted")
 
 
-def test_a_route_that_checks_no_scope_is_found(core: Pipeline, world: World):
+def test_a_route_that_checks_no_scope_is_found(core: Services, world: World):
     def without_scope(core: Core, authorization: Authorization = None) -> Principal:
         return _key_or_user(core, authorization)
 
@@ -126,7 +126,7 @@ def test_an_sql_function_that_checks_no_scope_or_one_too_small_is_found(world: W
         assert any(found.startswith(attack) for found in attacks), attacks
 
 
-def test_a_route_that_is_not_described_is_found(core: Pipeline, world: World):
+def test_a_route_that_is_not_described_is_found(core: Services, world: World):
     before = list(health.app.router.routes)
     health.app.get("/hidden", include_in_schema=False)(lambda: None)
     try:

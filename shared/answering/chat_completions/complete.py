@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from starlette.concurrency import run_in_threadpool
 
 from shared.answering.chat_completions import response
-from shared.answering.chat_completions.request import Asked, cut, grounded
+from shared.answering.chat_completions.request import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
 from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body
 from shared.observability import usage_metrics
 from shared.observability.tracing import step
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.text.token_count import count_tokens
 from shared.types import Filters, Match, Mode, Principal, Query, Usage
 
@@ -51,7 +51,7 @@ class _Count:
     outcome: str = "failure"
 
 
-async def complete(core: Pipeline, caller: Callable[[], Principal], asked: Asked) -> Completed:
+async def complete(core: Services, caller: Callable[[], Principal], asked: Conversation) -> Completed:
     """Raises a RagError."""
     async with _counted(core, caller) as count:
         prepared = await run_in_threadpool(_prepare, core, caller(), asked)
@@ -64,7 +64,7 @@ async def complete(core: Pipeline, caller: Callable[[], Principal], asked: Asked
         return Completed(answer, prepared.matches)
 
 
-async def stream(core: Pipeline, caller: Callable[[], Principal], asked: Asked) -> Streamed:
+async def stream(core: Services, caller: Callable[[], Principal], asked: Conversation) -> Streamed:
     """Raises a RagError; so do the parts, later."""
     async with AsyncExitStack() as until:
         count = await until.enter_async_context(_counted(core, caller))
@@ -79,24 +79,24 @@ async def stream(core: Pipeline, caller: Callable[[], Principal], asked: Asked) 
         return Streamed(parts, prepared.matches, until.pop_all())
 
 
-def _prepare(core: Pipeline, caller: Principal, asked: Asked) -> _Prepared:
+def _prepare(core: Services, caller: Principal, asked: Conversation) -> _Prepared:
     gateway = core.chat_gateway
     if gateway and not asked.request.get("model"):
         asked = replace(asked, request={**asked.request, "model": gateway.model})
     if asked.bypasses:
         core.require_chat_gateway()
         return _Prepared(asked.request, None)
-    question = cut(core.embedder, asked.question())
+    question = truncate_question(core.embedder, asked.question())
     query = Query(question, asked.top_k, Filters(collection=asked.index), Mode.HYBRID)
     if gateway is None:
         return _extracted(core, caller, asked, query)
     matches = core.search(caller, query).matches
     settings = core.settings
-    request = grounded(asked, matches, settings.rag_context_tokens, settings.rag_history_tokens)
+    request = with_context(asked, matches, settings.rag_context_tokens, settings.rag_history_tokens)
     return _Prepared(request, matches)
 
 
-def _extracted(core: Pipeline, caller: Principal, asked: Asked, query: Query) -> _Prepared:
+def _extracted(core: Services, caller: Principal, asked: Conversation, query: Query) -> _Prepared:
     # As a query of the index (functions/index_query.py): one good passage suffices for an answer.
     answer = core.answer(caller, query, judged=1)
     if answer.draft:
@@ -109,7 +109,7 @@ def _extracted(core: Pipeline, caller: Principal, asked: Asked, query: Query) ->
 
 
 async def _told(
-    said: AsyncGenerator[Body], asked: Asked, prepared: _Prepared, count: _Count
+    said: AsyncGenerator[Body], asked: Conversation, prepared: _Prepared, count: _Count
 ) -> AsyncGenerator[Body]:
     """The parts, with an end where the endpoint forgot it, and with their usage where that was asked for.
     Raises GenerationFailed where the endpoint ends and has said nothing."""
@@ -122,7 +122,7 @@ async def _told(
         counted = counted or isinstance(part.get("usage"), dict)
         latest = part
         if asked.wants_usage:
-            texts += (response.said_in(choice.get("delta")) for choice in response.choices(part))
+            texts += (response.content_of(choice.get("delta")) for choice in response.choices(part))
         yield part
     if not began:
         raise GenerationFailed
@@ -146,7 +146,7 @@ async def _each(parts: Iterable[Body]) -> AsyncGenerator[Body]:
 
 
 @asynccontextmanager
-async def _counted(core: Pipeline, caller: Callable[[], Principal]) -> AsyncIterator[_Count]:
+async def _counted(core: Services, caller: Callable[[], Principal]) -> AsyncIterator[_Count]:
     """Count and time what is done in here."""
     started = time.perf_counter()
     count = _Count()
@@ -154,4 +154,4 @@ async def _counted(core: Pipeline, caller: Callable[[], Principal]) -> AsyncIter
         yield count
     finally:
         taken = usage_metrics.of_request("chat", count.outcome, time.perf_counter() - started)
-        await run_in_threadpool(usage_metrics.add, core.database, caller, *taken)
+        await run_in_threadpool(usage_metrics.record, core.database, caller, *taken)

@@ -6,12 +6,12 @@ from time import monotonic
 from typing import Any, TypeGuard
 
 from shared.answering.chat_completions.request import GROUNDED, GROUNDED_IN, MODEL_CHARACTERS, is_grounded
-from shared.clients.probe_cache import Looks
+from shared.clients.probe_cache import CachedProbe
 from shared.documents import by_name
 from shared.errors import GenerationFailed, InvalidRequest, NotFound
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal
 
 log = logging.getLogger("rag")
@@ -23,14 +23,14 @@ FRESH_SECONDS = 60.0
 OWN, GATEWAY = "rag", "gateway"
 
 
-def models(core: Pipeline, caller: Principal) -> list[Body]:
+def models(core: Services, caller: Principal) -> list[Body]:
     """The gateway's models, `rag`, and `rag/<collection>` for each collection that the caller can name."""
     gateway = core.chat_gateway
     ours = [_model(GROUNDED), *(_model(GROUNDED_IN + name) for name in _names(core, caller)[:MOST])]
     return [*(_LISTS.at(gateway, monotonic) if gateway else []), *ours]
 
 
-def _names(core: Pipeline, caller: Principal) -> list[str]:
+def _names(core: Services, caller: Principal) -> list[str]:
     """None without an org, and of several orgs: a name does not say which is meant."""
     try:
         return by_name.names(core.database, caller)
@@ -70,4 +70,4 @@ def _model(name: str, created: int = 0, owner: str = OWN) -> Body:
     return {"id": name, "object": "model", "created": created, "owned_by": owner}
 
 
-_LISTS: Looks[ChatGateway, list[Body]] = Looks(_list, lambda _: FRESH_SECONDS)
+_LISTS: CachedProbe[ChatGateway, list[Body]] = CachedProbe(_list, lambda _: FRESH_SECONDS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import InvalidRequest
-from shared.generation.generators import NOTHING_FOUND, SYSTEM, TURN, quoted
+from shared.generation.generators import NOTHING_FOUND, SYSTEM, TURN, render_context
 from shared.models.chat_stream import Body
 from shared.models.embeddings import Embedder
 from shared.text.token_count import count_tokens
@@ -35,7 +35,7 @@ def is_grounded(model: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Conversation:
     """`request` is what a model is to be sent, as it came; `index` names the documents to ask first, and
     `everything` means all documents that the caller sees, where no index is named."""
 
@@ -84,7 +84,7 @@ class Asked:
         return asked
 
 
-def cut(embedder: Embedder, question: str) -> str:
+def truncate_question(embedder: Embedder, question: str) -> str:
     """The end of a question, as much as the database and an embedding service take."""
     question = question[-QUESTION_CHARACTERS:]
     while embedder.remote and (tokens := embedder.count_tokens(question)) > embedder.window:
@@ -109,12 +109,14 @@ def _texts(content: Any) -> list[str | None]:
     return [text if isinstance(text, str) else None for text in texts]
 
 
-def grounded(asked: Asked, matches: Sequence[Match], context_tokens: int, history_tokens: int) -> Body:
+def with_context(
+    asked: Conversation, matches: Sequence[Match], context_tokens: int, history_tokens: int
+) -> Body:
     """The request with the matches before its question, between markers that no document can forge. The
     caller's own orders stay, and of the older turns, the latest first, what fits."""
     nonce = secrets.token_hex(8)
     head, tail = _turns(asked.messages)
-    context = quoted(matches, nonce, context_tokens) or NOTHING_FOUND
+    context = render_context(matches, nonce, context_tokens) or NOTHING_FOUND
     last = next(message for message in reversed(tail) if message["role"] == "user")
     told = [
         {"role": "system", "content": SYSTEM.format(nonce=nonce)},

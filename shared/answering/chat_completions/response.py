@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from shared.answering.chat_completions.request import cost
-from shared.models.chat_stream import Body, usage_of
+from shared.models.chat_stream import Body, parse_usage
 from shared.text.token_count import count_tokens
 from shared.types import Usage
 
@@ -17,14 +17,16 @@ def with_usage(answer: Body, request: Body) -> Body:
     if usage_in(answer):
         return answer
     written = [choice.get("message") for choice in choices(answer)]
-    return {**answer, "usage": counted(request, [said_in(message) for message in written])}
+    return {**answer, "usage": counted(request, [content_of(message) for message in written])}
 
 
 def usage_in(answer: Body) -> Usage | None:
     """What an endpoint says that an answer, or a part of one, cost; None where it says nothing of use."""
     said = answer.get("usage")
     return (
-        usage_of(said.get("prompt_tokens"), said.get("completion_tokens")) if isinstance(said, dict) else None
+        parse_usage(said.get("prompt_tokens"), said.get("completion_tokens"))
+        if isinstance(said, dict)
+        else None
     )
 
 
@@ -46,7 +48,7 @@ def choices(body: Body) -> list[Body]:
     return [choice for choice in found if isinstance(choice, dict)] if isinstance(found, list) else []
 
 
-def said_in(message: Any) -> str:
+def content_of(message: Any) -> str:
     """The text of a message, or of a part of one, whatever an endpoint made of it."""
     content = message.get("content") if isinstance(message, dict) else None
     return content if isinstance(content, str) else ""
@@ -93,7 +95,7 @@ def part(like: Body, own: list[Body]) -> Body:
     return {**same, "object": "chat.completion.chunk", "choices": own}
 
 
-class Pairs:
+class SurrogateJoiner:
     """The halves of characters that come apart, as two escapes of JSON in two parts of a stream, together."""
 
     def __init__(self) -> None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from starlette.concurrency import run_in_threadpool
 
 from shared.answering.chat_completions import response
-from shared.answering.chat_completions.response import Pairs
+from shared.answering.chat_completions.response import SurrogateJoiner
 from shared.answering.cited.composer import Composer
 from shared.answering.cited.prompt import request
-from shared.answering.cited.types import Begun, Event, Finished, Question, Token
+from shared.answering.cited.types import AnswerDone, AnswerRequest, Event, RetrievalDone, Token
 from shared.answering.routed_search import retrieve
 from shared.errors import GenerationFailed
 from shared.generation.confidence import cite
@@ -23,13 +23,13 @@ from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.extractive import best_sentences
 from shared.generation.grounding.checker import Checker
 from shared.generation.grounding.stream import Stream
-from shared.generation.grounding.types import Backing, Checked, Verdict
+from shared.generation.grounding.types import Checked, Evidence, Verdict
 from shared.generation.refusals import insufficient
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body
 from shared.models.embeddings import embed
 from shared.observability.tracing import milliseconds_since, step
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.retrieval.highlight import highlight
 from shared.text.citations import escape_marks
 from shared.text.token_count import count_tokens
@@ -40,7 +40,7 @@ JUDGED = 1
 
 
 async def answer(
-    core: Pipeline, caller: Callable[[], Principal], question: Question
+    core: Services, caller: Callable[[], Principal], question: AnswerRequest
 ) -> AsyncGenerator[Event]:
     """The answer as it comes about: what was found, the text, the citations, and all of it. Raises a
     RagError, before the first event where retrieval failed."""
@@ -61,7 +61,7 @@ async def answer(
         yield Token(composer.say(insufficient(question.wanted.text)))
     for citation in composer.citations if question.cites else ():
         yield citation
-    yield Finished(
+    yield AnswerDone(
         begun,
         composer.composed(),
         withheld,
@@ -73,15 +73,15 @@ async def answer(
     )
 
 
-def _begin(core: Pipeline, caller: Callable[[], Principal], question: Question) -> Begun:
+def _begin(core: Services, caller: Callable[[], Principal], question: AnswerRequest) -> RetrievalDone:
     retrieved = retrieve(core, caller(), question.wanted)
     with step("judge"):
         judgement = core.judged(retrieved.matches, question.wanted.text, JUDGED)
-    return Begun(retrieved, judgement)
+    return RetrievalDone(retrieved, judgement)
 
 
 async def _sentences(
-    core: Pipeline, question: Question, begun: Begun, model: str, counting: "_Counting"
+    core: Services, question: AnswerRequest, begun: RetrievalDone, model: str, counting: "_Counting"
 ) -> AsyncGenerator[Checked]:
     """What there is to say, each sentence as soon as it is complete: nothing that confidence withholds."""
     if begun.judgement.confidence is Confidence.LOW:
@@ -97,7 +97,7 @@ async def _sentences(
 
 
 async def _written(
-    core: Pipeline, question: Question, begun: Begun, model: str, counting: "_Counting"
+    core: Services, question: AnswerRequest, begun: RetrievalDone, model: str, counting: "_Counting"
 ) -> AsyncGenerator[Checked]:
     """What the model says. Raises GenerationFailed for one that says nothing."""
     matches = begun.retrieved.matches
@@ -105,7 +105,7 @@ async def _written(
     asked, checking = await run_in_threadpool(_prepared, core, question, matches, model)
     counting.read = asked["messages"]
     texts = _streamed(gateway, asked) if question.streams else _complete(gateway, asked)
-    pairs = Pairs()
+    pairs = SurrogateJoiner()
     async with aclosing(texts):
         async for text in texts:
             whole_text = pairs.joined(text)
@@ -119,7 +119,7 @@ async def _written(
 
 
 def _prepared(
-    core: Pipeline, question: Question, matches: Sequence[Match], model: str
+    core: Services, question: AnswerRequest, matches: Sequence[Match], model: str
 ) -> tuple[Body, Stream]:
     """What the model is asked, and what checks what it says: both read all matches."""
     budget = core.settings.rag_context_tokens
@@ -131,28 +131,30 @@ async def _streamed(gateway: ChatGateway, asked: Body) -> AsyncGenerator[str]:
     async with gateway.stream({**asked, "stream": True}) as parts:
         async for part in parts:
             for choice in response.choices(part):
-                yield response.said_in(choice.get("delta"))
+                yield response.content_of(choice.get("delta"))
 
 
 async def _complete(gateway: ChatGateway, asked: Body) -> AsyncGenerator[str]:
     said = await gateway.complete(asked)
     for choice in response.choices(said)[:1]:
-        yield response.said_in(choice.get("message"))
+        yield response.content_of(choice.get("message"))
 
 
-async def _extracted(core: Pipeline, question: Question, begun: Begun) -> AsyncGenerator[Checked]:
+async def _extracted(
+    core: Services, question: AnswerRequest, begun: RetrievalDone
+) -> AsyncGenerator[Checked]:
     for checked in await run_in_threadpool(_best, core, question, begun.retrieved.matches):
         yield checked
 
 
-def _best(core: Pipeline, question: Question, matches: Sequence[Match]) -> list[Checked]:
+def _best(core: Services, question: AnswerRequest, matches: Sequence[Match]) -> list[Checked]:
     """The documents' own sentences, a paragraph a document, as many as may be said."""
     chosen, _ = best_sentences(
         question.wanted.text, matches, cite(matches), lambda texts: embed(core.embedder, texts)
     )
     if not chosen:
         best = highlight(matches[0], question.wanted.text)
-        return [Checked(escape_marks(best.text), Verdict.SUPPORTED, (Backing(0, best.start, best.end),))]
+        return [Checked(escape_marks(best.text), Verdict.SUPPORTED, (Evidence(0, best.start, best.end),))]
     left = question.max_tokens
     found: list[Checked] = []
     for before, sentence in zip([None, *chosen], chosen, strict=False):
@@ -160,7 +162,7 @@ def _best(core: Pipeline, question: Question, matches: Sequence[Match]) -> list[
         if left < 0 and found:
             break
         space = " " if before and before.number == sentence.number else "\n\n"
-        backing = Backing(sentence.place, sentence.start, sentence.end)
+        backing = Evidence(sentence.place, sentence.start, sentence.end)
         text = escape_marks(sentence.text)
         found.append(Checked(text, Verdict.SUPPORTED, (backing,), before=space if before else ""))
     return found

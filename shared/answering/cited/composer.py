@@ -4,8 +4,8 @@ out. Pure; sentence by sentence, so that it can be shown while it is still being
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shared.answering.cited.types import Cited, Composed, Reference, Sentence
-from shared.generation.grounding.types import Backing, Checked, Verdict
+from shared.answering.cited.types import ComposedAnswer, NumberedCitation, Reference, Sentence
+from shared.generation.grounding.types import Checked, Evidence, Verdict
 from shared.text.citations import marked
 from shared.types import Match
 
@@ -19,7 +19,7 @@ class Composer:
     cites: bool = True
     text: str = ""
     sentences: list[Sentence] = field(default_factory=list)
-    citations: list[Cited] = field(default_factory=list)
+    citations: list[NumberedCitation] = field(default_factory=list)
     # Why sentences were left out, a list a sentence.
     dropped: list[tuple[str, ...]] = field(default_factory=list)
     is_grounded: bool = False
@@ -47,9 +47,9 @@ class Composer:
         self.text = text
         return text
 
-    def composed(self) -> Composed:
+    def composed(self) -> ComposedAnswer:
         """All of it."""
-        return Composed(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))
+        return ComposedAnswer(self.text, tuple(self.sentences), tuple(self.citations), tuple(self.dropped))
 
     def _write(self, checked: Checked) -> str:
         before = checked.before
@@ -67,10 +67,10 @@ class Composer:
         self.text += said
         return said
 
-    def _reference(self, backing: Backing) -> Reference:
+    def _reference(self, backing: Evidence) -> Reference:
         match = self.matches[backing.place]
         for cited in self.citations:
             if cited.match.chunk_id == match.chunk_id:
                 return Reference(cited.number, backing.start, backing.end)
-        self.citations.append(Cited(len(self.citations) + 1, match))
+        self.citations.append(NumberedCitation(len(self.citations) + 1, match))
         return Reference(len(self.citations), backing.start, backing.end)

@@ -8,11 +8,11 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from shared.access.idempotency_store import Claim, Reply, begin
+from shared.access.idempotency_store import Reservation, StoredResponse, begin
 from shared.answering.cited.answer import answer
-from shared.answering.cited.types import Event, Finished, Question
+from shared.answering.cited.types import AnswerDone, AnswerRequest, Event
 from shared.graph.query_result import evidence_of
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.retrieval.workspace import locate
 from shared.types import Principal
 
@@ -20,31 +20,31 @@ Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class IdempotencyKey:
     """A request as its key knows it: the key, what was asked beside the place, and how its answer is
     written."""
 
     key: str
     said: str
-    render: Callable[[Finished], Body]
+    render: Callable[[AnswerDone], Body]
 
 
-async def once(
-    core: Pipeline, caller: Callable[[], Principal], question: Question, wanted: Once | None
-) -> Reply | AsyncGenerator[Event]:
+async def answer_once(
+    core: Services, caller: Callable[[], Principal], question: AnswerRequest, wanted: IdempotencyKey | None
+) -> StoredResponse | AsyncGenerator[Event]:
     """The answer as it comes about, or the one that was given before. Raises Conflict for a key that stands
     for another request, or for one that is still being answered; or another RagError."""
     if wanted is None:
         return answer(core, caller, question)
     claim = await run_in_threadpool(_begin, core, caller, question, wanted)
-    if isinstance(claim, Reply):
+    if isinstance(claim, StoredResponse):
         return claim
     return _kept(claim, answer(core, caller, question), wanted)
 
 
 def _begin(
-    core: Pipeline, caller: Callable[[], Principal], question: Question, wanted: Once
-) -> Claim | Reply:
+    core: Services, caller: Callable[[], Principal], question: AnswerRequest, wanted: IdempotencyKey
+) -> Reservation | StoredResponse:
     place = locate(core.database, caller(), question.wanted.workspace, question.wanted.org)
     # However the place was written.
     said = f"v1-answer {place.org_id} {place.collection_id} {wanted.said}"
@@ -53,13 +53,15 @@ def _begin(
     return begin(core.database, caller, place.org_id, wanted.key, said.encode(), lease)
 
 
-async def _kept(claim: Claim, happening: AsyncGenerator[Event], wanted: Once) -> AsyncGenerator[Event]:
+async def _kept(
+    claim: Reservation, happening: AsyncGenerator[Event], wanted: IdempotencyKey
+) -> AsyncGenerator[Event]:
     """What happens, kept when it is finished; where it never is, the next one may begin anew."""
     ended = False
     try:
         async with aclosing(happening):
             async for happened in happening:
-                if isinstance(happened, Finished):
+                if isinstance(happened, AnswerDone):
                     # From here on it ends by itself, whoever leaves meanwhile.
                     ended = True
                     await run_in_threadpool(_keep, claim, wanted.render(happened), happened)
@@ -69,7 +71,7 @@ async def _kept(claim: Claim, happening: AsyncGenerator[Event], wanted: Once) ->
             await run_in_threadpool(claim.release)
 
 
-def _keep(claim: Claim, body: Body, done: Finished) -> None:
+def _keep(claim: Reservation, body: Body, done: AnswerDone) -> None:
     retrieved = done.begun.retrieved
     # What the graph tells was in some document, too.
     shown = {match.chunk_id for match in retrieved.matches} | evidence_of(retrieved.graph)

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from shared.generation.generators import SYSTEM, TEMPERATURE, quoted
+from shared.generation.generators import SYSTEM, TEMPERATURE, render_context
 from shared.types import Match
 
 ASKED = (
@@ -21,7 +21,7 @@ def request(
 ) -> dict[str, Any]:
     """A chat completion to ask for, over the matches that fit so many tokens, numbered by their places."""
     nonce = secrets.token_hex(8)
-    context = quoted(matches, nonce, budget, numbered=True)
+    context = render_context(matches, nonce, budget, numbered=True)
     return {
         "model": model,
         "messages": [

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shared.retrieval.types import Retrieved, Wanted
+from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.types import Judgement, Match, Usage
 
 
@@ -16,11 +16,11 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AnswerRequest:
     """What to look for, and how to answer: in a model's words, where there is one, or in the documents' own;
     with numbers of citations in the text or without. `model`: the gateway's own where it is None."""
 
-    wanted: Wanted
+    wanted: SearchRequest
     abstractive: bool = True
     cites: bool = True
     max_tokens: int = 400
@@ -38,7 +38,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class NumberedCitation:
     """A match that the answer rests on, by the number that stands in the text."""
 
     number: int
@@ -46,20 +46,20 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class ComposedAnswer:
     """An answer: its sentences, what they rest on, and why others were left out, a list a sentence."""
 
     text: str
     sentences: tuple[Sentence, ...]
-    citations: tuple[Cited, ...]
+    citations: tuple[NumberedCitation, ...]
     dropped: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class RetrievalDone:
     """What the answer will be from."""
 
-    retrieved: Retrieved
+    retrieved: RoutedResult
     judgement: Judgement
 
 
@@ -71,11 +71,11 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class AnswerDone:
     """The answer, whole. `withheld`: nothing that could be said holds, or nothing good enough was found."""
 
-    begun: Begun
-    answer: Composed
+    begun: RetrievalDone
+    answer: ComposedAnswer
     withheld: bool
     abstractive: bool
     model: str
@@ -85,4 +85,4 @@ class Finished:
 
 
 # As an answer comes about.
-Event = Begun | Token | Cited | Finished
+Event = RetrievalDone | Token | NumberedCitation | AnswerDone

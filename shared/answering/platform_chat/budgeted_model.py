@@ -14,7 +14,7 @@ from shared.types import Usage
 log = logging.getLogger("rag")
 
 
-class Thinking:
+class BudgetedModel:
     """One turn's calls, and what they cost. `tokens` and `seconds` are for all of them."""
 
     def __init__(self, gateway: ChatGateway, model: str, tokens: int, seconds: float) -> None:
@@ -57,7 +57,7 @@ class Thinking:
             log.warning("a model failed on the way to an answer: %s", type(failed).__name__)
             self._add(Usage(cost, 0))
             return None
-        said = "".join(response.said_in(choice.get("message")) for choice in response.choices(answer)[:1])
+        said = "".join(response.content_of(choice.get("message")) for choice in response.choices(answer)[:1])
         # Half a character is none.
         said = said.encode("utf-8", "replace").decode()
         self._add(response.usage_in(answer) or Usage(cost, count_tokens(said)))

@@ -9,10 +9,10 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from shared.answering.platform_chat.budgeted_model import Thinking
+from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.types import Sources, Step, SubQuery
-from shared.text.normalize import hides_something
-from shared.types import Found, Match
+from shared.text.normalize import has_invisible
+from shared.types import Match, SearchResult
 
 # How often it is asked what is missing, the first plan included.
 ROUNDS = 3
@@ -53,7 +53,7 @@ _COMPARED = re.compile(
     re.IGNORECASE,
 )
 
-Look = Callable[[str], Awaitable[Found]]
+Look = Callable[[str], Awaitable[SearchResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class Bounds:
 
 
 @dataclass(slots=True)
-class Findings:
+class SubQueryResults:
     """What was found for each part, in the order in which they were looked for."""
 
-    by_query: dict[str, Found] = field(default_factory=dict)
+    by_query: dict[str, SearchResult] = field(default_factory=dict)
 
     def by_score(self) -> tuple[Match, ...]:
         """All of them, each once, those with the highest scores first: as they are shown and cited."""
@@ -94,8 +94,8 @@ class Findings:
         return tuple(found.values())
 
 
-async def reason(
-    question: str, look: Look, thinking: Thinking | None, bounds: Bounds, findings: Findings
+async def answer_in_steps(
+    question: str, look: Look, thinking: BudgetedModel | None, bounds: Bounds, findings: SubQueryResults
 ) -> AsyncGenerator[Step | SubQuery | Sources]:
     """Look for the question part by part; what is found goes to the findings. Raises what `look` raises."""
     until = asyncio.get_running_loop().time() + bounds.seconds
@@ -131,14 +131,16 @@ def _unseen(parts: Sequence[Part], seen: set[str]) -> list[Part]:
     return fresh
 
 
-async def _planned(question: str, thinking: Thinking | None, most: int) -> list[Part]:
+async def _planned(question: str, thinking: BudgetedModel | None, most: int) -> list[Part]:
     planned = None
     if thinking is not None:
         planned = _read(await thinking.ask(PLAN, question, MAX_TOKENS, most=most))
     return planned or parts_by_rules(question)
 
 
-async def _missing(question: str, findings: Findings, thinking: Thinking, room: int) -> list[Part]:
+async def _missing(
+    question: str, findings: SubQueryResults, thinking: BudgetedModel, room: int
+) -> list[Part]:
     if room < 1:
         return []
     told = [f"QUESTION: {question}"]
@@ -186,5 +188,5 @@ def _part(step: object) -> Part | None:
 def _line(text: object) -> str | None:
     # (JSON may say half a character, which nothing stores.)
     line = text.encode("utf-8", "replace").decode().strip() if isinstance(text, str) else ""
-    is_line = 0 < len(line) <= MAX_CHARACTERS and len(line.splitlines()) == 1 and not hides_something(line)
+    is_line = 0 < len(line) <= MAX_CHARACTERS and len(line.splitlines()) == 1 and not has_invisible(line)
     return line if is_line else None

@@ -6,9 +6,9 @@ from contextlib import aclosing
 from starlette.concurrency import run_in_threadpool
 
 from shared.answering.chat_completions import response
-from shared.answering.chat_completions.response import Pairs
+from shared.answering.chat_completions.response import SurrogateJoiner
 from shared.answering.platform_chat.prompt import request
-from shared.answering.platform_chat.turn_state import Work
+from shared.answering.platform_chat.turn_state import TurnState
 from shared.errors import GenerationFailed
 from shared.generation.confidence import cite
 from shared.graph.verbalize import graph_context
@@ -17,7 +17,7 @@ from shared.text.token_count import count_tokens
 from shared.types import Graph, Query, Usage
 
 
-async def written(work: Work) -> AsyncGenerator[str]:
+async def written(work: TurnState) -> AsyncGenerator[str]:
     """What there is to say; whoever reads it adds it to the work's text. Raises GenerationFailed for a model
     that says nothing."""
     gateway = work.core.chat_gateway
@@ -27,7 +27,7 @@ async def written(work: Work) -> AsyncGenerator[str]:
         return
     asked, context = await run_in_threadpool(_request, work)
     counted: Usage | None = None
-    pairs = Pairs()
+    pairs = SurrogateJoiner()
     async with aclosing(_streamed(work, asked) if work.turn.streams else _complete(work, asked)) as parts:
         async for part, said in parts:
             counted = response.usage_in(part) or counted
@@ -42,7 +42,7 @@ async def written(work: Work) -> AsyncGenerator[str]:
     work.usage = counted
 
 
-def _request(work: Work) -> tuple[Body, str]:
+def _request(work: TurnState) -> tuple[Body, str]:
     settings = work.core.settings
     connected = " ".join(
         dict.fromkeys(
@@ -62,20 +62,20 @@ def _request(work: Work) -> tuple[Body, str]:
     )
 
 
-async def _streamed(work: Work, asked: Body) -> AsyncGenerator[tuple[Body, str]]:
+async def _streamed(work: TurnState, asked: Body) -> AsyncGenerator[tuple[Body, str]]:
     async with work.core.require_chat_gateway().stream({**asked, "stream": True}, counted=True) as parts:
         async for part in parts:
             for choice in response.choices(part)[:1] or [{}]:
-                yield part, response.said_in(choice.get("delta"))
+                yield part, response.content_of(choice.get("delta"))
 
 
-async def _complete(work: Work, asked: Body) -> AsyncGenerator[tuple[Body, str]]:
+async def _complete(work: TurnState, asked: Body) -> AsyncGenerator[tuple[Body, str]]:
     said = await work.core.require_chat_gateway().complete(asked)
     for choice in response.choices(said)[:1]:
-        yield said, response.said_in(choice.get("message"))
+        yield said, response.content_of(choice.get("message"))
 
 
-def _extracted(work: Work) -> list[str]:
+def _extracted(work: TurnState) -> list[str]:
     """The documents' own sentences, a line at a time."""
     # Its numbers count the documents as the sources show them.
     citations = cite(work.findings.by_score())

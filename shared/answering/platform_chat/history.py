@@ -10,7 +10,7 @@ from shared.answering.platform_chat.types import Message
 from shared.text.token_count import count_tokens
 
 
-def remembered(messages: Sequence[Message], budget: int) -> tuple[Message, ...]:
+def trim_history(messages: Sequence[Message], budget: int) -> tuple[Message, ...]:
     """The latest of them that cost so many tokens at most, in order, from a question on."""
     kept: list[Message] = []
     for message in reversed(messages):

@@ -4,9 +4,9 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from shared.answering.platform_chat.history import remembered
+from shared.answering.platform_chat.history import trim_history
 from shared.answering.platform_chat.types import Message, Turn
-from shared.generation.generators import NOTHING_FOUND, SYSTEM, TURN, quoted
+from shared.generation.generators import NOTHING_FOUND, SYSTEM, TURN, render_context
 from shared.models.chat_stream import Body
 from shared.text.citations import excerpt
 from shared.types import Match
@@ -25,12 +25,12 @@ def request(
 ) -> tuple[Body, str]:
     """A chat completion to ask for, and what of it was retrieved. `connected` is the graph in words."""
     nonce = secrets.token_hex(8)
-    context = quoted(matches, nonce, context_tokens) or NOTHING_FOUND
+    context = render_context(matches, nonce, context_tokens) or NOTHING_FOUND
     if connected:
         # Its names are the documents' own: as much data as they.
         context = "\n".join([context, excerpt(CONNECTED, connected, nonce).rstrip("\n")])
     system = "\n\n".join(filter(None, (SYSTEM.format(nonce=nonce), turn.manner)))
-    past = remembered(earlier, history_tokens)
+    past = trim_history(earlier, history_tokens)
     messages: list[Any] = [
         _said("system", system),
         *(_said("system", order) for order in turn.orders),

@@ -6,10 +6,10 @@ from typing import Any
 
 from shared.answering.platform_chat.types import Message, Session
 from shared.clients.postgrest import Database
-from shared.errors import about
+from shared.errors import error_details
 from shared.text.ids import NIL, id_of
 from shared.text.normalize import clean_line
-from shared.types import Acting, Match, Principal
+from shared.types import Match, Principal, PrincipalSource
 
 Row = dict[str, Any]
 TITLE_CHARACTERS, MESSAGE_CHARACTERS = 200, 100_000
@@ -18,7 +18,7 @@ MAX_SOURCES = 50
 
 
 def open_session(
-    database: Database, caller: Acting, session_id: str | None, collection_id: str | None
+    database: Database, caller: PrincipalSource, session_id: str | None, collection_id: str | None
 ) -> Session:
     """The session with its last messages, at most a hundred; without an id, or with NIL, the place of a new
     one, in the collection or else in the caller's only org. Ids are as clients write them. Raises NotFound;
@@ -26,14 +26,16 @@ def open_session(
     names neither."""
     session_id = id_of(session_id, "session") if session_id and session_id != NIL else None
     collection_id = id_of(collection_id, "collection") if collection_id else None
-    with about(session_id=session_id, collection_id=collection_id):
+    with error_details(session_id=session_id, collection_id=collection_id):
         arguments = {"session_id": session_id, "collection_id": collection_id}
         found = database.call(caller, "rag_open_session", arguments, again=True)
     messages = tuple(Message(**said) for said in found["messages"])
     return Session(found["session_id"], found["org_id"], found["collection_id"], messages)
 
 
-def keep_turn(database: Database, caller: Acting, session: Session, messages: Sequence[Message]) -> str:
+def keep_turn(
+    database: Database, caller: PrincipalSource, session: Session, messages: Sequence[Message]
+) -> str:
     """Add what was said in a turn, in order, and make the session where there is none yet; its id.
 
     A new one is called by the first thing that the user says. Raises NotFound for a session or a collection
@@ -50,7 +52,7 @@ def keep_turn(database: Database, caller: Acting, session: Session, messages: Se
             for said in messages
         ],
     }
-    with about(session_id=session.session_id):
+    with error_details(session_id=session.session_id):
         kept = database.call(caller, "rag_keep_turn", arguments)
     return str(kept["session_id"])
 
@@ -66,14 +68,14 @@ def listed(database: Database, caller: Principal, limit: int, offset: int) -> li
 def messages(database: Database, caller: Principal, session_id: str, limit: int, offset: int) -> list[Row]:
     """A page of what was said in one, in order. Raises NotFound."""
     arguments = {"session_id": session_id, "limit": limit, "offset": offset}
-    with about(session_id=session_id):
+    with error_details(session_id=session_id):
         rows: list[Row] = database.call(caller, "rag_list_session_messages", arguments, again=True)
     return rows
 
 
 def delete(database: Database, caller: Principal, session_id: str) -> None:
     """With all that was said. Raises NotFound."""
-    with about(session_id=session_id):
+    with error_details(session_id=session_id):
         database.call(caller, "rag_delete_session", {"session_id": session_id})
 
 

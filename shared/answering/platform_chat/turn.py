@@ -12,17 +12,17 @@ from contextlib import aclosing
 from starlette.concurrency import run_in_threadpool
 
 from shared.answering.platform_chat import sessions
-from shared.answering.platform_chat.budgeted_model import Thinking
-from shared.answering.platform_chat.decomposition import Bounds, reason
+from shared.answering.platform_chat.budgeted_model import BudgetedModel
+from shared.answering.platform_chat.decomposition import Bounds, answer_in_steps
 from shared.answering.platform_chat.follow_ups.rewriter import rewritten
 from shared.answering.platform_chat.generate import written
-from shared.answering.platform_chat.turn_state import Caller, Work
+from shared.answering.platform_chat.turn_state import Caller, TurnState
 from shared.answering.platform_chat.types import Answered, Delta, Event, Message, Sources, Turn
 from shared.errors import RagError
 from shared.generation.confidence import best_of_documents
 from shared.generation.refusals import insufficient
 from shared.observability.tracing import milliseconds_since, step
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.text.ids import NIL
 from shared.types import Confidence, Judgement, Usage
 
@@ -33,14 +33,14 @@ JUDGED = 1
 REWRITING_TOKENS = 4_000
 
 
-async def converse(core: Pipeline, caller: Caller, turn: Turn) -> AsyncGenerator[Event]:
+async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator[Event]:
     """The turn as it comes about. Raises a RagError, before the first event where retrieval failed."""
     started = time.perf_counter()
     with step("locate"):
         session = await run_in_threadpool(
             sessions.open_session, core.database, caller(), turn.session_id, turn.collection_id
         )
-    work = Work(core, caller, turn, session, _thinking(core, turn))
+    work = TurnState(core, caller, turn, session, _thinking(core, turn))
     if core.chat_gateway:
         work.model = turn.model or core.chat_gateway.model
     with step("route"):
@@ -74,17 +74,17 @@ async def converse(core: Pipeline, caller: Caller, turn: Turn) -> AsyncGenerator
     yield answered
 
 
-def _thinking(core: Pipeline, turn: Turn) -> Thinking | None:
+def _thinking(core: Services, turn: Turn) -> BudgetedModel | None:
     if core.chat_gateway is None:
         return None
     settings = core.settings
     model = settings.rag_autoprompt_model or core.chat_gateway.model
     if turn.deep:
-        return Thinking(core.chat_gateway, model, settings.rag_deep_tokens, settings.rag_deep_seconds)
-    return Thinking(core.chat_gateway, model, REWRITING_TOKENS, settings.rag_rewrite_timeout_seconds)
+        return BudgetedModel(core.chat_gateway, model, settings.rag_deep_tokens, settings.rag_deep_seconds)
+    return BudgetedModel(core.chat_gateway, model, REWRITING_TOKENS, settings.rag_rewrite_timeout_seconds)
 
 
-def _judged(work: Work) -> Judgement:
+def _judged(work: TurnState) -> Judgement:
     """How sure what was found makes. Of several parts at least half must: one that a model thought of is
     easily found, and answers nothing by itself."""
     found = work.findings.by_query.items()
@@ -92,20 +92,22 @@ def _judged(work: Work) -> Judgement:
     return sorted(judged, key=lambda judgement: judgement.mean_similarity)[len(judged) // 2]
 
 
-async def _looked(work: Work) -> AsyncGenerator[Event]:
+async def _looked(work: TurnState) -> AsyncGenerator[Event]:
     if not work.turn.deep:
         found = work.findings.by_query[work.asked] = await work.look(work.asked)
         yield Sources(found.matches)
         return
     settings = work.core.settings
     bounds = Bounds(settings.rag_deep_questions, settings.rag_deep_seconds)
-    async with aclosing(reason(work.asked, work.look, work.thinking, bounds, work.findings)) as reasoning:
+    async with aclosing(
+        answer_in_steps(work.asked, work.look, work.thinking, bounds, work.findings)
+    ) as reasoning:
         async for happened in reasoning:
             yield happened
 
 
 def _answered(
-    work: Work,
+    work: TurnState,
     judgement: Judgement,
     started: float,
     retrieval_ms: int,
@@ -136,7 +138,7 @@ def _answered(
     )
 
 
-def _kept(work: Work, usage: Usage) -> str | None:
+def _kept(work: TurnState, usage: Usage) -> str | None:
     """The session that has the turn by now; None where it could not be kept: what was said is said."""
     found = best_of_documents(work.findings.by_score())
     details = {

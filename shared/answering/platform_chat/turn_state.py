@@ -5,28 +5,28 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
-from shared.answering.chat_completions.request import cut
-from shared.answering.platform_chat.budgeted_model import Thinking
-from shared.answering.platform_chat.decomposition import Findings
+from shared.answering.chat_completions.request import truncate_question
+from shared.answering.platform_chat.budgeted_model import BudgetedModel
+from shared.answering.platform_chat.decomposition import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn
 from shared.generation.extractive import MODEL as EXTRACTIVE
-from shared.pipeline import Pipeline
-from shared.types import Filters, Found, Principal, Query, Usage
+from shared.pipeline import Services
+from shared.types import Filters, Principal, Query, SearchResult, Usage
 
 Caller = Callable[[], Principal]
 
 
 @dataclass(slots=True)
-class Work:
+class TurnState:
     """`asked` is the question as it is looked for; `earlier` what was said before; `model` who writes."""
 
-    core: Pipeline
+    core: Services
     caller: Caller
     turn: Turn
     session: Session
-    thinking: Thinking | None
+    thinking: BudgetedModel | None
     asked: str = ""
-    findings: Findings = field(default_factory=Findings)
+    findings: SubQueryResults = field(default_factory=SubQueryResults)
     model: str = EXTRACTIVE
     text: str = ""
     usage: Usage = field(default_factory=Usage)
@@ -36,13 +36,13 @@ class Work:
     def earlier(self) -> tuple[Message, ...]:
         return self.session.messages or self.turn.earlier
 
-    async def look(self, text: str) -> Found:
+    async def look(self, text: str) -> SearchResult:
         return await run_in_threadpool(self._found, text)
 
-    def _found(self, text: str) -> Found:
+    def _found(self, text: str) -> SearchResult:
         looking = self.turn.looking
         query = Query(
-            cut(self.core.embedder, text),
+            truncate_question(self.core.embedder, text),
             looking.top_k,
             Filters(
                 org_id=self.session.org_id,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.generation.extractive import MODEL as EXTRACTIVE
-from shared.generation.generators import UNSAID
+from shared.generation.generators import DEFAULT_SAMPLING
 from shared.types import Judgement, Match, Mode, Sampling, Usage
 
 
@@ -30,7 +30,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class RetrievalOptions:
     """How a turn looks for passages; `rerank`: None is as the settings say."""
 
     mode: Mode = Mode.HIERARCHICAL
@@ -56,9 +56,9 @@ class Turn:
     collection_id: str | None = None
     is_follow_up: bool = False
     deep: bool = False
-    looking: Looking = Looking()
+    looking: RetrievalOptions = RetrievalOptions()
     manner: str = ""
-    sampling: Sampling = UNSAID
+    sampling: Sampling = DEFAULT_SAMPLING
     model: str | None = None
     streams: bool = False
 

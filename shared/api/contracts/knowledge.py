@@ -10,7 +10,7 @@ from shared.api.contracts.fastapi_errors import MAX_DOCUMENTS, DocumentName, Err
 from shared.api.contracts.platform.common import WithoutNul
 from shared.errors import NotFound, RagError, Unauthorized
 from shared.generation.refusals import insufficient, nothing_in_namespace
-from shared.types import Draft, Passage
+from shared.types import GeneratedText, Passage
 
 __all__ = ["ErrorBody", "error_body"]
 
@@ -152,7 +152,7 @@ class Answered(BaseModel):
     chunks: list[Chunk]
 
     @classmethod
-    def of(cls, question: str, draft: Draft | None, chunks: list[Chunk]) -> Self:
+    def of(cls, question: str, draft: GeneratedText | None, chunks: list[Chunk]) -> Self:
         refusal = insufficient if chunks else nothing_in_namespace
         return cls(answer=draft.text if draft else refusal(question), chunks=chunks)
 

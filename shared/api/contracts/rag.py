@@ -11,7 +11,7 @@ from shared.api.contracts.ignored_filters import IgnoredFilters, NotesIgnored, i
 from shared.errors import RagError
 from shared.generation.confidence import snippet
 from shared.generation.refusals import INSUFFICIENT
-from shared.types import Answer, Citation, Filters, Found, Match, Query
+from shared.types import Answer, Citation, Filters, Match, Query, SearchResult
 
 SourceType = Literal["transcript", "email", "doc", "faq", "web"]
 
@@ -108,7 +108,7 @@ class SearchResponse(BaseModel):
     ignored_filters: IgnoredFilters
 
     @classmethod
-    def of(cls, request: Request, found: Found) -> Self:
+    def of(cls, request: Request, found: SearchResult) -> Self:
         return cls(
             query_text=request.query_text,
             results=[Result.of(match, rank) for rank, match in enumerate(found.matches, start=1)],

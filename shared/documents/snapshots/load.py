@@ -13,13 +13,13 @@ from shared.documents.snapshots.jsonl import Chunk, Document, records
 from shared.documents.snapshots.load_session import Loading
 from shared.documents.snapshots.manifest import Manifest
 from shared.errors import InvalidRequest, NotFound, SnapshotRefused
-from shared.types import Acting
+from shared.types import PrincipalSource
 
 
 def load(
     database: Database,
     store: Store,
-    caller: Acting,
+    caller: PrincipalSource,
     index: str,
     path: str | None,
     *,

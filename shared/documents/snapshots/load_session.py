@@ -8,10 +8,10 @@ from typing import Any
 from shared.clients.postgrest import Database
 from shared.documents.snapshots.jsonl import Chunk, Document
 from shared.documents.snapshots.manifest import Manifest
-from shared.errors import RagError, about
+from shared.errors import RagError, error_details
 from shared.ingestion.entity_rows import is_graphed, names_of
 from shared.ingestion.ingest import CHUNKS_AT_ONCE
-from shared.types import Acting
+from shared.types import PrincipalSource
 
 log = logging.getLogger("rag")
 Row = dict[str, Any]
@@ -23,7 +23,7 @@ BYTES_AT_ONCE = 4 << 20
 class Loading:
     """One load."""
 
-    def __init__(self, database: Database, caller: Acting, index: str, overwrite: bool) -> None:
+    def __init__(self, database: Database, caller: PrincipalSource, index: str, overwrite: bool) -> None:
         """Raises what says that this caller may not load under this name."""
         self._database = database
         self._caller = caller
@@ -134,7 +134,7 @@ class Loading:
                 log.warning("a load was left behind: %s", error.because)
 
     def _ask(self, function: str, **arguments: Any) -> Any:
-        with about(name=self._index):
+        with error_details(name=self._index):
             return self._database.call(self._caller, function, arguments, patient=True)
 
 

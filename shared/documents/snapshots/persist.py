@@ -11,8 +11,8 @@ from shared.clients.postgrest import Database
 from shared.documents.snapshots.half_vectors import from_database
 from shared.documents.snapshots.jsonl import Writer, new_data_name
 from shared.documents.snapshots.manifest import Manifest
-from shared.errors import Conflict, about
-from shared.types import Acting
+from shared.errors import Conflict, error_details
+from shared.types import PrincipalSource
 
 Row = dict[str, Any]
 # What a persisting that broke off has left goes with the first one after so long; none takes as long.
@@ -23,11 +23,11 @@ CHANGED = "A document changed while it was persisted. Please try again."
 class Reading:
     """One collection."""
 
-    def __init__(self, database: Database, caller: Acting, index: str) -> None:
+    def __init__(self, database: Database, caller: PrincipalSource, index: str) -> None:
         """Raises NotFound, InvalidRequest for a private collection, and Forbidden."""
         self._database = database
         self._caller = caller
-        with about(name=index):
+        with error_details(name=index):
             self.home: Row = self._ask("rag_begin_persist", name=index)
 
     def documents(self) -> Iterator[tuple[Row, Iterator[Row]]]:
@@ -80,7 +80,9 @@ class Reading:
         return self._database.call(self._caller, function, arguments, again=True, patient=True)
 
 
-def persist(database: Database, store: Store, caller: Acting, index: str, path: str = DEFAULT) -> str:
+def persist(
+    database: Database, store: Store, caller: PrincipalSource, index: str, path: str = DEFAULT
+) -> str:
     """Where the snapshot is now, as the caller would say it. The one that was there is there until then.
 
     Raises NotFound, InvalidRequest for a private index or a path that leads elsewhere, Conflict for an index

@@ -25,7 +25,7 @@ from shared.generation.grounding.coverage import (
 )
 from shared.generation.grounding.evidence_windows import Passages, letter_for_letter
 from shared.generation.grounding.quotations import Quotations
-from shared.generation.grounding.types import Backing, Checked, Verdict
+from shared.generation.grounding.types import Checked, Evidence, Verdict
 from shared.types import Match
 
 MAX_BACKING = 3
@@ -132,10 +132,10 @@ class Checker:
             return Checked(text, Verdict.UNSUPPORTED, (), ("code_not_found",), before)
         return Checked(text, Verdict.SUPPORTED, (self._backing(place),), (), before)
 
-    def _backing(self, place: tuple[int, int, int]) -> Backing:
+    def _backing(self, place: tuple[int, int, int]) -> Evidence:
         number, start, end = place
         begin = self._matches[number].span[0]
-        return Backing(number, begin + start, begin + end)
+        return Evidence(number, begin + start, begin + end)
 
 
 def _framed(reasons: tuple[str, ...]) -> tuple[Verdict, Judged]:

@@ -13,7 +13,7 @@ from shared.generation.grounding.markup import plain
 from shared.generation.grounding.negation import Denials, denials_of
 from shared.generation.grounding.numbers import Fact
 from shared.generation.grounding.terms import content, words_of
-from shared.generation.grounding.types import Backing
+from shared.generation.grounding.types import Evidence
 from shared.text.sentences import sentences
 from shared.types import Match
 
@@ -85,9 +85,9 @@ class Window:
         return denials_of(self.text)
 
     @property
-    def backing(self) -> Backing:
+    def backing(self) -> Evidence:
         begin = self.passage.match.span[0]
-        return Backing(self.passage.place, begin + self.start, begin + self.end)
+        return Evidence(self.passage.place, begin + self.start, begin + self.end)
 
     def overlaps(self, other: "Window") -> bool:
         """Whether both hold some of the same text: chunks overlap."""

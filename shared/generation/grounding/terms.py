@@ -6,7 +6,7 @@ Scripts without spaces have pairs of letters for words, as search engines do.
 import re
 from collections.abc import Iterable
 
-from shared.text.stemming import ASKING, pairs, unspaced
+from shared.text.stemming import STOPWORDS, pairs, unspaced
 
 # Longer than in search, where a word too many costs little: organize is not organic.
 LETTERS = 6
@@ -56,7 +56,7 @@ _IRREGULAR = {
     }.items()
     for form in forms.split()
 }  # fmt: skip
-_SKIPPED = ASKING | _LINKING
+_SKIPPED = STOPWORDS | _LINKING
 
 
 def words_of(text: str) -> list[str]:

@@ -13,7 +13,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Backing:
+class Evidence:
     """[start, end) of a document's text, which holds the sentence; `place`: which match's, from 0."""
 
     place: int
@@ -32,6 +32,6 @@ class Checked:
 
     text: str
     verdict: Verdict
-    backing: tuple[Backing, ...] = ()
+    backing: tuple[Evidence, ...] = ()
     reasons: tuple[str, ...] = ()
     before: str = ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shared.errors import InvalidRequest, UnreadableDocument
 from shared.ingestion.chunking.segments import PARAGRAPH
-from shared.ingestion.sandbox import read_apart
+from shared.ingestion.sandbox import parse_in_subprocess
 
 LANGUAGES = (
     "bash", "c", "cpp", "csharp", "css", "go", "html", "java", "javascript", "json", "php", "python", "ruby",
@@ -43,7 +43,7 @@ def language_of(said: object) -> str:
 def code(text: str, language: str) -> Code:
     """Where code in one of LANGUAGES may be cut, and where rather not."""
     try:
-        ((_, said),) = read_apart("code", f"{language}\n{text}".encode())["parts"]
+        ((_, said),) = parse_in_subprocess("code", f"{language}\n{text}".encode())["parts"]
     except UnreadableDocument:
         # Brackets in brackets, a million deep.
         said = '{"cuts": [], "wholes": [], "broken": true}'

@@ -8,7 +8,7 @@ from typing import Any
 from shared.ingestion.chunking.outline import Outline
 from shared.ingestion.chunking.packer import Chunk, chunk
 from shared.ingestion.chunking.strategy import BY_SENTENCES, Plan
-from shared.models.chunk_limits import Reads, Sizes
+from shared.models.chunk_limits import ChunkSizes, EmbedderLimits
 from shared.models.embeddings import Embedder
 
 # The title stands before every passage that is embedded: a passage alone often does not say what it is about.
@@ -23,7 +23,7 @@ def short_title(embedder: Embedder, title: str) -> str:
     return title
 
 
-def passages_of(
+def chunk_document(
     embedder: Embedder,
     title: str,
     text: str,
@@ -33,7 +33,7 @@ def passages_of(
     overlap: int | None = None,
     plan: Plan = BY_SENTENCES,
     check: Callable[[], None] = lambda: None,
-) -> tuple[list[Chunk], list[str], Sizes]:
+) -> tuple[list[Chunk], list[str], ChunkSizes]:
     """The text's chunks, and for each what the embedder reads: the title, then the head of the table or the
     question that the chunk goes on with, where there is room for it, then the chunk. And how it was cut.
 
@@ -43,7 +43,7 @@ def passages_of(
     """
     label = short_title(embedder, title)
     room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")
-    sizes = Sizes.of(Reads(room, embedder.passage_tokens), size, overlap)
+    sizes = ChunkSizes.of(EmbedderLimits(room, embedder.passage_tokens), size, overlap)
 
     def count(part: str) -> int:
         check()
@@ -52,7 +52,7 @@ def passages_of(
     def cut() -> list[Chunk]:
         return chunk(text, size=sizes.size, overlap=sizes.overlap, count=count, lang=lang, plan=plan)
 
-    heads = _Heads(embedder, text, room)
+    heads = _ContextHeaders(embedder, text, room)
     chunks = cut()
     # Rows mean little without their head: in tables there is always room for one that is not too long.
     if plan.document_type == "table" and (needed := heads.needed(chunks)):
@@ -61,7 +61,7 @@ def passages_of(
     return chunks, [f"{label}\n{heads.before(item)}{item.text}" for item in chunks], sizes
 
 
-class _Heads:
+class _ContextHeaders:
     """What is read before chunks that begin within a table or an answer, if the room takes it too."""
 
     def __init__(self, embedder: Embedder, text: str, room: int) -> None:

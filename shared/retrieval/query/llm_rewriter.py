@@ -9,11 +9,11 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from shared.clients.http import gateway_client, within
+from shared.clients.http import deadline, gateway_client
 from shared.config import Settings
 from shared.errors import ConfigurationError
 from shared.retrieval.query.expansion import Expanded, expand
-from shared.text.normalize import hides_something
+from shared.text.normalize import has_invisible
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -61,7 +61,7 @@ class Rewriter:
         nonce = secrets.token_hex(8)
         asked = f"<<question-{nonce}>>\n{question}\n<<end-{nonce}>>"
         try:
-            with within(self._seconds):
+            with deadline(self._seconds):
                 answer = self._client.chat.completions.create(
                     model=self.model,
                     messages=[
@@ -89,7 +89,7 @@ def is_query(line: str) -> bool:
         and len(line.splitlines()) == 1
         and re.search(r"[^\W_]", line) is not None
         and not re.search(r"<<|>>|```", line)
-        and not hides_something(line)
+        and not has_invisible(line)
     )
 
 

@@ -16,19 +16,19 @@ from shared.retrieval.query.dates.extract import time_range, without
 from shared.retrieval.query.document_kinds import KINDS, Family, family_of
 from shared.retrieval.query.expansion import RULES, Expanded, expand
 from shared.retrieval.query.intents import fresh, org_level, timeless
-from shared.retrieval.query.types import Asked, Reach, Route, Rule, Way
+from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
 from shared.text.identifiers import is_identifier
 from shared.types import Match, Mode
 
-__all__ = ["Asked", "Reach", "Route", "Rule", "Way", "low_recall", "route"]
+__all__ = ["Route", "RouterInput", "Rule", "SearchMode", "SearchScope", "low_recall", "route"]
 
 MODES = {
-    Way.KNOWLEDGE: Mode.HYBRID,
-    Way.GRAPH: Mode.GRAPH,
-    Way.HYBRID: Mode.HYBRID,
-    Way.KEYWORD: Mode.KEYWORD,
-    Way.NEURAL: Mode.SEMANTIC,
-    Way.FAST: Mode.KEYWORD,
+    SearchMode.KNOWLEDGE: Mode.HYBRID,
+    SearchMode.GRAPH: Mode.GRAPH,
+    SearchMode.HYBRID: Mode.HYBRID,
+    SearchMode.KEYWORD: Mode.KEYWORD,
+    SearchMode.NEURAL: Mode.SEMANTIC,
+    SearchMode.FAST: Mode.KEYWORD,
 }
 # What is around a name that is asked for.
 _AROUND = " \t\r\n\"'`“”„‘’«»‹›"
@@ -43,20 +43,20 @@ TIMELESS = frozenset({Family.DOCS, Family.CODE})
 
 
 def route(
-    asked: Asked,
+    asked: RouterInput,
     now: datetime,
     half_life_days: float | None,
     expand: Callable[[str], Expanded] = expand,
 ) -> Route:
     """The question's route; `now` is aware. With a rewriter's `expand` it is as deterministic as that."""
     rules: list[Rule] = []
-    name = name_in(asked.text) if asked.way in (Way.AUTO, Way.FAST) else None
+    name = name_in(asked.text) if asked.way in (SearchMode.AUTO, SearchMode.FAST) else None
     named = name is not None
     way, mode = _way(asked, named, rules)
     reach, falls_back = _reach(asked, rules)
-    fast = named or way is Way.FAST
-    graph = _graph(asked, rules) if asked.way is Way.AUTO and asked.questions and not named else False
-    may_infer = asked.way is Way.AUTO and asked.questions and not fast
+    fast = named or way is SearchMode.FAST
+    graph = _graph(asked, rules) if asked.way is SearchMode.AUTO and asked.questions and not named else False
+    may_infer = asked.way is SearchMode.AUTO and asked.questions and not fast
     infers = may_infer and not asked.narrowed
     if may_infer and asked.narrowed:
         rules.append(Rule("narrowed", "The request has its own filters: kind and time are not inferred."))
@@ -78,7 +78,7 @@ def route(
         rerank=False if fast else asked.reranks,
         rules=tuple(rules),
         expanded=found,
-        graph=graph or way is Way.GRAPH,
+        graph=graph or way is SearchMode.GRAPH,
     )
 
 
@@ -90,18 +90,18 @@ def name_in(text: str) -> str | None:
     return name if (joined or _VERSION.fullmatch(name)) and is_identifier(name) else None
 
 
-def _way(asked: Asked, named: bool, rules: list[Rule]) -> tuple[Way, Mode]:
+def _way(asked: RouterInput, named: bool, rules: list[Rule]) -> tuple[SearchMode, Mode]:
     if named:
         rules.append(Rule("identifier", "The question is one name: it is looked for by word, as it is."))
-        return Way.KEYWORD, Mode.KEYWORD
-    if asked.way is Way.AUTO:
+        return SearchMode.KEYWORD, Mode.KEYWORD
+    if asked.way is SearchMode.AUTO:
         rules.append(Rule("hybrid", "The question is not a name: it is looked for by meaning and by word."))
-        return Way.HYBRID, Mode.HYBRID
+        return SearchMode.HYBRID, Mode.HYBRID
     rules.append(Rule("mode_given", f"The request asks for {asked.way}."))
     return asked.way, MODES[asked.way]
 
 
-def _graph(asked: Asked, rules: list[Rule]) -> bool:
+def _graph(asked: RouterInput, rules: list[Rule]) -> bool:
     """Whether it is asked how things are connected. (Which of its words are names is the database's to say:
     it knows them, in whatever case.)"""
     types = relations_asked(asked.text)
@@ -113,28 +113,28 @@ def _graph(asked: Asked, rules: list[Rule]) -> bool:
     return True
 
 
-def _reach(asked: Asked, rules: list[Rule]) -> tuple[Reach, bool]:
-    if asked.reach is not Reach.AUTO:
+def _reach(asked: RouterInput, rules: list[Rule]) -> tuple[SearchScope, bool]:
+    if asked.reach is not SearchScope.AUTO:
         rules.append(Rule("scope_given", f"The request asks for {asked.reach}."))
         return asked.reach, False
     if not asked.has_workspace:
         rules.append(Rule("no_workspace", "The request names no workspace: the whole org is searched."))
-        return Reach.ORG, False
-    if asked.way is Way.FAST:
+        return SearchScope.ORG, False
+    if asked.way is SearchMode.FAST:
         rules.append(Rule("workspace", "The workspace is searched, and nothing else: fast looks once."))
-        return Reach.WORKSPACE, False
+        return SearchScope.WORKSPACE, False
     if asked.narrowed:
         # Filters say what is wanted: who gives them is not shown what lies beyond.
         rules.append(Rule("workspace", "The workspace is searched, and nothing else: the filters hold."))
-        return Reach.WORKSPACE, False
+        return SearchScope.WORKSPACE, False
     if asked.questions and (of_org := org_level(asked.text)):
         what, word = of_org
         rules.append(
             Rule("org_level", f"“{word}” asks about {what}, which is the org's: all of it is searched.")
         )
-        return Reach.ORG, False
+        return SearchScope.ORG, False
     rules.append(Rule("workspace", "The workspace is searched; the whole org, if it has too little."))
-    return Reach.WORKSPACE, True
+    return SearchScope.WORKSPACE, True
 
 
 def _family(text: str, rules: list[Rule]) -> Family | None:
@@ -154,7 +154,7 @@ def _time(text: str, now: datetime, rules: list[Rule]) -> TimeRange | None:
 
 
 def _decay(
-    asked: Asked,
+    asked: RouterInput,
     family: Family | None,
     said: TimeRange | None,
     half_life_days: float | None,

@@ -9,7 +9,7 @@ from shared.retrieval.query.expansion import Expanded
 from shared.types import Mode
 
 
-class Reach(StrEnum):
+class SearchScope(StrEnum):
     """How far to look."""
 
     AUTO = "auto"
@@ -17,7 +17,7 @@ class Reach(StrEnum):
     ORG = "org"
 
 
-class Way(StrEnum):
+class SearchMode(StrEnum):
     """How to look."""
 
     AUTO = "auto"
@@ -30,13 +30,13 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RouterInput:
     """What a request says. `narrowed`: it has filters of its own; `reranks`: None where it does not say;
     `questions`: the text asks for something, or else is what others are to be like."""
 
     text: str
-    way: Way
-    reach: Reach
+    way: SearchMode
+    reach: SearchScope
     expands: bool
     narrowed: bool
     has_workspace: bool
@@ -58,9 +58,9 @@ class Route:
     looked for by word; `prefer` are the family's kinds; `expanded` says what was added, and by whom; `graph`:
     what is known of the names in the question counts as well."""
 
-    way: Way
+    way: SearchMode
     mode: Mode
-    reach: Reach
+    reach: SearchScope
     falls_back: bool
     text: str
     words: str

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from shared.access.idempotency_store import Claim, Reply, begin
+from shared.access.idempotency_store import Reservation, StoredResponse, begin
 from shared.errors import Conflict, InvalidRequest, NotFound, RateLimited
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal
 from tests.actors import World
 from tests.conftest import People
@@ -15,23 +15,25 @@ from tests.conftest import People
 BODY = b'{"question": "who?"}'
 
 
-def claimed(core: Pipeline, people: People, key: str = "a key", body: bytes = BODY, **more: Any) -> Claim:
+def claimed(
+    core: Services, people: People, key: str = "a key", body: bytes = BODY, **more: Any
+) -> Reservation:
     """Ann's claim."""
     begun = begin(
         core.database, people.ann.principal, people.acme.id, key, body, **{"lease_seconds": 60, **more}
     )
-    assert isinstance(begun, Claim)
+    assert isinstance(begun, Reservation)
     return begun
 
 
-def refused(core: Pipeline, people: People, key: str = "a key", body: bytes = BODY) -> Conflict:
+def refused(core: Services, people: People, key: str = "a key", body: bytes = BODY) -> Conflict:
     with pytest.raises(Conflict) as conflict:
         begin(core.database, people.ann.principal, people.acme.id, key, body, 60)
     return conflict.value
 
 
 def test_what_was_answered_is_answered_again_word_for_word(
-    subtests: pytest.Subtests, core: Pipeline, people: People
+    subtests: pytest.Subtests, core: Services, people: People
 ):
     answers: list[Any] = [{"z": 1.0, "a": ["\0", "é", {"b": None}]}, {}, [], "text", 7]
     for answer in answers:
@@ -40,25 +42,25 @@ def test_what_was_answered_is_answered_again_word_for_word(
             assert claimed(core, people, key).keep(200, answer, "req_1")
             for _ in range(2):
                 again = begin(core.database, people.ann.principal, people.acme.id, key, BODY, 60)
-                assert again == Reply(200, answer, "req_1")
-                assert isinstance(again, Reply)
+                assert again == StoredResponse(200, answer, "req_1")
+                assert isinstance(again, StoredResponse)
                 # The order of the keys too.
                 assert not isinstance(answer, dict) or list(again.body) == list(answer)
 
 
-def test_an_error_is_answered_again_too(core: Pipeline, people: People):
+def test_an_error_is_answered_again_too(core: Services, people: People):
     """As whoever keeps it says: ann's request stays refused."""
     assert claimed(core, people).keep(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
     again = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
-    assert again == Reply(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
+    assert again == StoredResponse(404, {"error": {"code": "NOT_FOUND"}}, "req_1")
 
 
-def test_a_request_whose_answer_the_database_refuses_can_be_repeated_at_once(core: Pipeline, people: People):
+def test_a_request_whose_answer_the_database_refuses_can_be_repeated_at_once(core: Services, people: People):
     assert claimed(core, people).keep(-1, {}, "req_1") is False
     assert claimed(core, people).keep(200, {}, "req_1")
 
 
-def test_another_body_with_the_same_key_is_a_conflict(core: Pipeline, people: People):
+def test_another_body_with_the_same_key_is_a_conflict(core: Services, people: People):
     claim = claimed(core, people)
     for _ in range(2):
         conflict = refused(core, people, body=b"another")
@@ -68,14 +70,14 @@ def test_another_body_with_the_same_key_is_a_conflict(core: Pipeline, people: Pe
     claimed(core, people, key="another key", body=b"another")
 
 
-def test_while_it_is_worked_on_it_is_a_conflict_that_says_when_to_ask_again(core: Pipeline, people: People):
+def test_while_it_is_worked_on_it_is_a_conflict_that_says_when_to_ask_again(core: Services, people: People):
     claimed(core, people)
     conflict = refused(core, people)
     assert (conflict.status, conflict.code) == (409, "request_in_progress")
     assert 1 <= int(conflict.headers["Retry-After"]) <= 5
 
 
-def test_of_twenty_at_once_exactly_one_goes(core: Pipeline, people: People):
+def test_of_twenty_at_once_exactly_one_goes(core: Services, people: People):
     ann = people.ann.principal
 
     def ask(number: int) -> object:
@@ -86,11 +88,11 @@ def test_of_twenty_at_once_exactly_one_goes(core: Pipeline, people: People):
 
     with ThreadPoolExecutor(20) as pool:
         found = list(pool.map(ask, range(20)))
-    assert len([one for one in found if isinstance(one, Claim)]) == 1
+    assert len([one for one in found if isinstance(one, Reservation)]) == 1
     assert found.count("request_in_progress") == 19
 
 
-def test_what_is_released_is_anybody_s_to_try_again(core: Pipeline, people: People):
+def test_what_is_released_is_anybody_s_to_try_again(core: Services, people: People):
     claim = claimed(core, people)
     claim.release()
     again = claimed(core, people)
@@ -100,7 +102,7 @@ def test_what_is_released_is_anybody_s_to_try_again(core: Pipeline, people: Peop
     assert again.keep(200, {}, "r")
 
 
-def test_a_claim_whose_time_is_over_goes_to_the_next(core: Pipeline, people: People, world: World):
+def test_a_claim_whose_time_is_over_goes_to_the_next(core: Services, people: People, world: World):
     dead = claimed(core, people, lease_seconds=1)
     # The lease of one second, and no more than that, ended a tenth of a second ago.
     earlier = "update rag.replies set due_at = due_at - interval '1.1 seconds' where org_id = %s"
@@ -110,10 +112,10 @@ def test_a_claim_whose_time_is_over_goes_to_the_next(core: Pipeline, people: Peo
     assert not dead.keep(200, {"who": "dead"}, "r")
     assert alive.keep(200, {"who": "alive"}, "r")
     again = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
-    assert again == Reply(200, {"who": "alive"}, "r")
+    assert again == StoredResponse(200, {"who": "alive"}, "r")
 
 
-def test_after_24_hours_it_was_never_asked(core: Pipeline, people: People, world: World):
+def test_after_24_hours_it_was_never_asked(core: Services, people: People, world: World):
     for key in ("one", "two", "three"):
         claimed(core, people, key).keep(200, {}, "r")
     age = "update rag.replies set created_at = created_at - interval '24 hours' where org_id = %s"
@@ -132,14 +134,14 @@ from generate_series(1, %s) as number
 """
 
 
-def test_no_more_than_a_hundred_are_forgotten_on_the_way(core: Pipeline, people: People, world: World):
+def test_no_more_than_a_hundred_are_forgotten_on_the_way(core: Services, people: People, world: World):
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "2 days", 150)
     for left in (51, 2):
         claimed(core, people, f"key {left}")
         assert world.sql("select count(*) from rag.replies where org_id = %s", people.acme.id) == [(left,)]
 
 
-def test_who_has_ten_thousand_answers_of_the_day_gets_no_more(core: Pipeline, people: People, world: World):
+def test_who_has_ten_thousand_answers_of_the_day_gets_no_more(core: Services, people: People, world: World):
     """Rather than lose one: ann's are hers alone, and alf goes on."""
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "1 minute", 10_000)
     with pytest.raises(RateLimited):
@@ -149,30 +151,30 @@ def test_who_has_ten_thousand_answers_of_the_day_gets_no_more(core: Pipeline, pe
     claimed(core, people, "one more")
 
 
-def test_who_has_ten_thousand_answers_is_still_answered_again(core: Pipeline, people: People, world: World):
+def test_who_has_ten_thousand_answers_is_still_answered_again(core: Services, people: People, world: World):
     """ann's last one is replayed as the first."""
     assert claimed(core, people).keep(200, {}, "r")
     world.sql(SOME, people.acme.id, people.ann.id, people.ann.id, "1 minute", 10_000)
-    assert begin(core.database, people.ann.principal, None, "a key", BODY, 60) == Reply(200, {}, "r")
+    assert begin(core.database, people.ann.principal, None, "a key", BODY, 60) == StoredResponse(200, {}, "r")
 
 
-def test_an_answer_from_what_is_no_longer_seen_was_never_given(core: Pipeline, people: People):
+def test_an_answer_from_what_is_no_longer_seen_was_never_given(core: Services, people: People):
     document = people.ann.put([[1.0] + [0.0] * 1535])
     rows = people.ann.match([1.0] + [0.0] * 1535)
     assert claimed(core, people).keep(200, {"a": 1}, "r", [row["chunk_id"] for row in rows])
     again = begin(core.database, people.ann.principal, people.acme.id, "a key", BODY, 60)
-    assert again == Reply(200, {"a": 1}, "r")
+    assert again == StoredResponse(200, {"a": 1}, "r")
     core.database.call(people.ann.principal, "rag_delete_document", {"document_id": document})
     assert claimed(core, people).keep(200, {"a": 2}, "r")
 
 
-def test_an_answer_above_250_kb_is_not_kept_and_may_be_asked_for_again(core: Pipeline, people: People):
+def test_an_answer_above_250_kb_is_not_kept_and_may_be_asked_for_again(core: Services, people: People):
     claim = claimed(core, people)
     assert not claim.keep(200, {"text": "é" * 125_001}, "r")
     assert claimed(core, people).keep(200, {"text": "x" * 249_000}, "r")
 
 
-def test_a_key_that_is_none_is_refused_by_name(subtests: pytest.Subtests, core: Pipeline, people: People):
+def test_a_key_that_is_none_is_refused_by_name(subtests: pytest.Subtests, core: Services, people: People):
     """Ann's."""
     for key in ("", " ", "a\n", "é", "\x7f", " x", "a" * 256):
         with subtests.test(key=key):
@@ -184,31 +186,31 @@ def test_a_key_that_is_none_is_refused_by_name(subtests: pytest.Subtests, core: 
             )
 
 
-def test_any_other_key_is_one(subtests: pytest.Subtests, core: Pipeline, people: People):
+def test_any_other_key_is_one(subtests: pytest.Subtests, core: Services, people: People):
     for key in ("a", "a" * 255, "a b~!", "5a0e4f1c-9d0b-4b5e-8a53-0c7d1e6f2b94"):
         with subtests.test(key=key):
             assert claimed(core, people, key).keep(200, {}, "r")
 
 
-def test_neither_key_nor_body_is_stored(core: Pipeline, people: People, world: World):
+def test_neither_key_nor_body_is_stored(core: Services, people: People, world: World):
     claimed(core, people, "the-secret-key", b"the secret question")
     ((row,),) = world.sql("select replies::text from rag.replies where org_id = %s", people.acme.id)
     assert "secret" not in row
 
 
-def test_what_cannot_be_kept_is_an_answer_all_the_same(core: Pipeline, people: People):
+def test_what_cannot_be_kept_is_an_answer_all_the_same(core: Services, people: People):
     """Ann's token has become nobody's by the time that she is answered."""
     ann = people.ann.principal
     tokens = iter([ann])
     begun = begin(
         core.database, lambda: next(tokens, Principal(ann.user_id, "none")), people.acme.id, "a key", BODY, 60
     )
-    assert isinstance(begun, Claim)
+    assert isinstance(begun, Reservation)
     assert not begun.keep(200, {}, "r")
     begun.release()
 
 
-def test_whoever_leaves_the_org_is_not_answered_again(core: Pipeline, people: People, world: World):
+def test_whoever_leaves_the_org_is_not_answered_again(core: Services, people: People, world: World):
     claimed(core, people).keep(200, {"secret": "x"}, "r")
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
     with pytest.raises(NotFound):

@@ -9,12 +9,12 @@ from starlette.responses import StreamingResponse
 from shared.api.app import create_app
 from shared.api.contracts import rag
 from shared.api.dependencies import Caller, pipeline
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.conftest import People
 
 
 @pytest.fixture
-def streaming(core: Pipeline) -> TestClient:
+def streaming(core: Services) -> TestClient:
     """A function that streams three tokens, and one that breaks after the first."""
     app = create_app(rag, "rag-answer", errors=())
 

@@ -12,12 +12,12 @@ import pytest
 
 import shared.clients.download
 from shared.clients.download import MAX_BYTES, Fetched, fetch
-from shared.clients.ssrf_guard import Networks
+from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused, FetchFailed, UnreadableDocument
 from tests.stand_in import Reply, StandIn
 
 # The stand-in's, which is nobody else's.
-OWN = Networks(["127.0.0.1/32"])
+OWN = AddressPolicy(["127.0.0.1/32"])
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def leads_to(url: str, status: int = 302) -> Reply:
     return Reply(status=status, body=b"", headers={"Location": url})
 
 
-def refused(url: str, kind: type[Exception], networks: Networks = OWN) -> Any:
+def refused(url: str, kind: type[Exception], networks: AddressPolicy = OWN) -> Any:
     with pytest.raises(kind) as found:
         fetch(url, networks)
     return found.value
@@ -103,7 +103,7 @@ def test_a_name_that_leads_inside_is_refused(subtests: pytest.Subtests):
     for answer in cases:
         with subtests.test(answer=answer), pytest.MonkeyPatch.context() as monkeypatch:
             names(monkeypatch, answer)
-            refused("http://kiln.example/", AddressRefused, Networks())
+            refused("http://kiln.example/", AddressRefused, AddressPolicy())
 
 
 def test_a_name_is_looked_up_once_and_the_answer_connected_to(

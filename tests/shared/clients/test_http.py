@@ -9,7 +9,7 @@ import httpx
 import pytest
 from openai import APITimeoutError
 
-from shared.clients.http import openai_client, patient_client, seconds_left, within
+from shared.clients.http import deadline, http_client, openai_client, remaining_seconds
 from tests.stand_in import Reply, StandIn
 
 
@@ -21,9 +21,9 @@ def dripping() -> Iterator[StandIn]:
 
 
 def test_a_server_that_drips_is_left_when_the_time_is_over(dripping: StandIn):
-    with patient_client(10) as client:
+    with http_client(10) as client:
         started = monotonic()
-        with pytest.raises(httpx.ReadTimeout), within(0.4):
+        with pytest.raises(httpx.ReadTimeout), deadline(0.4):
             client.get(dripping.url)
         assert 0.3 < monotonic() - started < 2
 
@@ -31,13 +31,13 @@ def test_a_server_that_drips_is_left_when_the_time_is_over(dripping: StandIn):
 def test_so_is_one_asked_through_the_openai_package(dripping: StandIn):
     with closing(openai_client("a key", dripping.url, 10)) as client:
         started = monotonic()
-        with pytest.raises(APITimeoutError), within(0.4):
+        with pytest.raises(APITimeoutError), deadline(0.4):
             client.models.list()
         assert 0.3 < monotonic() - started < 2
 
 
 def test_without_a_bound_only_single_waits_are_bounded(dripping: StandIn):
-    with patient_client(0.2) as client, client.stream("GET", dripping.url) as answer:
+    with http_client(0.2) as client, client.stream("GET", dripping.url) as answer:
         pieces = answer.iter_raw(1)
         assert b"".join(next(pieces) for _ in range(8)) == b'"xxxxxxx'
 
@@ -56,42 +56,42 @@ def silent() -> Iterator[str]:
 
 
 def test_an_address_that_stays_silent_is_left_when_the_time_is_over(silent: str):
-    with patient_client(10) as client:
+    with http_client(10) as client:
         started = monotonic()
-        with pytest.raises(httpx.ConnectTimeout), within(0.4):
+        with pytest.raises(httpx.ConnectTimeout), deadline(0.4):
             client.get(silent)
         assert 0.3 < monotonic() - started < 2
 
 
 def test_a_name_that_does_not_exist_is_no_connection():
-    with patient_client(10) as client, pytest.raises(httpx.ConnectError), within(5):
+    with http_client(10) as client, pytest.raises(httpx.ConnectError), deadline(5):
         client.get("http://nowhere.invalid/")
 
 
 def test_a_name_of_two_addresses_is_reached_at_the_one_that_answers():
     """localhost is ::1 as well on most machines, where the stand-in does not listen."""
-    with StandIn() as server, patient_client(5) as client:
+    with StandIn() as server, http_client(5) as client:
         server.replies(Reply(json=1))
-        with within(2):
+        with deadline(2):
             assert client.get(server.url.replace("127.0.0.1", "localhost")).json() == 1
 
 
 def test_the_inner_of_two_bounds_only_ever_shortens():
-    with within(5):
-        with within(100):
-            assert seconds_left() <= 5
-        with within(1):
-            assert seconds_left() <= 1
-        assert seconds_left() > 4
-    assert seconds_left() == float("inf")
+    with deadline(5):
+        with deadline(100):
+            assert remaining_seconds() <= 5
+        with deadline(1):
+            assert remaining_seconds() <= 1
+        assert remaining_seconds() > 4
+    assert remaining_seconds() == float("inf")
 
 
 def test_a_connection_is_used_again_after_a_bound_has_passed():
-    with StandIn() as server, patient_client(5) as client:
+    with StandIn() as server, http_client(5) as client:
         server.replies(Reply(json=1))
-        with within(0.2):
+        with deadline(0.2):
             assert client.get(server.url).json() == 1
         sleep(0.25)
-        with within(1):
+        with deadline(1):
             assert client.get(server.url).json() == 1
         assert client.get(server.url).json() == 1

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from shared.errors import InvalidRequest, NotFound
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.retrieval.types import Place
 from shared.retrieval.workspace import locate
 from shared.types import Principal
@@ -35,14 +35,14 @@ def made(world: World) -> Made:
     return make
 
 
-def missing(core: Pipeline, caller: Principal, *asked: str | None) -> tuple[str, dict[str, Any]]:
+def missing(core: Services, caller: Principal, *asked: str | None) -> tuple[str, dict[str, Any]]:
     with pytest.raises(NotFound) as refused:
         locate(core.database, caller, *asked)
     return refused.value.code, refused.value.details
 
 
 def test_a_member_finds_a_workspace_by_its_id_and_an_org_by_its_own(
-    core: Pipeline, people: People, made: Made
+    core: Services, people: People, made: Made
 ):
     home = made(people.acme.id)
     ann = people.ann.principal
@@ -51,7 +51,7 @@ def test_a_member_finds_a_workspace_by_its_id_and_an_org_by_its_own(
     assert locate(core.database, ann, None, people.acme.id) == Place(people.acme.id, None)
 
 
-def test_a_member_of_two_orgs_finds_each_workspace_in_its_org(core: Pipeline, people: People, made: Made):
+def test_a_member_of_two_orgs_finds_each_workspace_in_its_org(core: Services, people: People, made: Made):
     home, other = made(people.acme.id), made(people.bolt.id)
     kim = people.kim.principal
     assert locate(core.database, kim, home, None).org_id == people.acme.id
@@ -60,7 +60,7 @@ def test_a_member_of_two_orgs_finds_each_workspace_in_its_org(core: Pipeline, pe
     assert (code, details["workspace_id"]) == ("workspace_not_found", home)
 
 
-def test_what_is_another_s_or_nobody_s_is_not_found(core: Pipeline, people: People, made: Made):
+def test_what_is_another_s_or_nobody_s_is_not_found(core: Services, people: People, made: Made):
     theirs = made(people.bolt.id)
     ann = people.ann.principal
     answers = [missing(core, ann, workspace, None)[0] for workspace in (theirs, NOBODYS, "x", "")]
@@ -71,7 +71,7 @@ def test_what_is_another_s_or_nobody_s_is_not_found(core: Pipeline, people: Peop
 
 
 def test_a_private_workspace_is_found_by_its_owner_and_the_org_s_admin(
-    core: Pipeline, people: People, made: Made
+    core: Services, people: People, made: Made
 ):
     private = made(people.acme.id, people.ann)
     for actor in (people.ann, people.ada):
@@ -79,13 +79,13 @@ def test_a_private_workspace_is_found_by_its_owner_and_the_org_s_admin(
     assert missing(core, people.alf.principal, private, None)[0] == "workspace_not_found"
 
 
-def test_a_workspace_that_is_only_being_loaded_is_not_there(core: Pipeline, people: People, made: Made):
+def test_a_workspace_that_is_only_being_loaded_is_not_there(core: Services, people: People, made: Made):
     assert missing(core, people.ann.principal, made(people.acme.id, loads="x"), None)[0] == (
         "workspace_not_found"
     )
 
 
-def test_a_bound_key_finds_its_workspace_and_no_other(core: Pipeline, people: People, made: Made):
+def test_a_bound_key_finds_its_workspace_and_no_other(core: Services, people: People, made: Made):
     """Ann's key, of whose org she sees more."""
     home, other = made(people.acme.id), made(people.acme.id)
     key = Principal(people.ann.id, people.ann.key_token(collection=home))
@@ -95,7 +95,7 @@ def test_a_bound_key_finds_its_workspace_and_no_other(core: Pipeline, people: Pe
     assert missing(core, kim, None, people.bolt.id)[0] == "org_not_found"
 
 
-def test_neither_is_no_place(core: Pipeline, people: People):
+def test_neither_is_no_place(core: Services, people: People):
     """Ann says not where."""
     with pytest.raises(InvalidRequest) as refused:
         locate(core.database, people.ann.principal, None, None)

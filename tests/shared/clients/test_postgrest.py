@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.clients.postgrest import NOT_DONE, PAUSES, PERHAPS_DONE, PLANNED, Database, Reach
+from shared.clients.postgrest import NOT_DONE, PAUSES, PERHAPS_DONE, PLANNED, Database, DatabaseStatus
 from shared.errors import DatabaseFailed, DatabaseTimedOut, RagError, Unauthorized
 from shared.types import Principal
 from tests.stand_in import Reply, StandIn
@@ -125,23 +125,23 @@ def test_tries_and_pauses_count_towards_the_time_out(server: StandIn):
 
 
 def test_how_far_the_project_s_key_leads(subtests: pytest.Subtests):
-    cases: list[tuple[Reply, Reach]] = [
+    cases: list[tuple[Reply, DatabaseStatus]] = [
         # Of a PostgREST before version 12, which makes the call.
-        (refused("42501", 401), Reach.SERVES),
+        (refused("42501", 401), DatabaseStatus.SERVES),
         # As of PostgREST 12 and 13 in turn.
-        (refused("PGRST301", 401), Reach.KEY_REFUSED),
-        (refused("PGRST303", 401), Reach.KEY_REFUSED),
-        (refused("PGRST202", 404), Reach.NO_SCHEMA),
-        (refused("PGRST106", 406), Reach.NO_SCHEMA),
-        (refused("PGRST002"), Reach.NO_DATABASE),
-        (refused("57P03"), Reach.NO_DATABASE),
-        (Reply(json={"message": "Invalid API key"}, status=401), Reach.TURNED_AWAY),
-        (Reply(json={"code": 401, "message": "no"}, status=401), Reach.TURNED_AWAY),
-        (Reply(json={"message": "name resolution failed"}, status=503), Reach.SILENT),
-        (Reply(json={"code": "NOT_FOUND"}, status=404), Reach.SILENT),
-        (Reply(body=b"<html>"), Reach.SILENT),
-        (Reply(json=[]), Reach.SILENT),
-        (Reply(drop=True), Reach.SILENT),
+        (refused("PGRST301", 401), DatabaseStatus.KEY_REFUSED),
+        (refused("PGRST303", 401), DatabaseStatus.KEY_REFUSED),
+        (refused("PGRST202", 404), DatabaseStatus.NO_SCHEMA),
+        (refused("PGRST106", 406), DatabaseStatus.NO_SCHEMA),
+        (refused("PGRST002"), DatabaseStatus.NO_DATABASE),
+        (refused("57P03"), DatabaseStatus.NO_DATABASE),
+        (Reply(json={"message": "Invalid API key"}, status=401), DatabaseStatus.TURNED_AWAY),
+        (Reply(json={"code": 401, "message": "no"}, status=401), DatabaseStatus.TURNED_AWAY),
+        (Reply(json={"message": "name resolution failed"}, status=503), DatabaseStatus.SILENT),
+        (Reply(json={"code": "NOT_FOUND"}, status=404), DatabaseStatus.SILENT),
+        (Reply(body=b"<html>"), DatabaseStatus.SILENT),
+        (Reply(json=[]), DatabaseStatus.SILENT),
+        (Reply(drop=True), DatabaseStatus.SILENT),
     ]
     for reply, reach in cases:
         with subtests.test(reply=reply, reach=reach), StandIn() as server, database_at(server) as database:
@@ -155,19 +155,29 @@ def test_how_far_behind_a_postgrest_that_knows_the_schema(subtests: pytest.Subte
     """The first probe is answered without Postgres, which the next ones reach."""
     health, description = "/rest/v1/rpc/rag_health", "/rest/v1/"
     member = "/rest/v1/rpc/is_org_member"
-    cases: list[tuple[bool, list[Reply], Reach, list[str]]] = [
-        (True, [Reply(json=[{}])], Reach.SERVES, [health]),
-        (True, [refused("PGRST001")], Reach.NO_DATABASE, [health]),
-        (True, [refused("57P03", 500)], Reach.NO_DATABASE, [health]),
-        (True, [Reply(drop=True)], Reach.SILENT, [health]),
+    cases: list[tuple[bool, list[Reply], DatabaseStatus, list[str]]] = [
+        (True, [Reply(json=[{}])], DatabaseStatus.SERVES, [health]),
+        (True, [refused("PGRST001")], DatabaseStatus.NO_DATABASE, [health]),
+        (True, [refused("57P03", 500)], DatabaseStatus.NO_DATABASE, [health]),
+        (True, [Reply(drop=True)], DatabaseStatus.SILENT, [health]),
         # The project does not trust the key that signs here, or its schema is older than rag_health.
-        (True, [refused("PGRST301", 401), Reply(json={})], Reach.SERVES, [health, description]),
-        (True, [refused("PGRST202", 404), Reply(json={})], Reach.SERVES, [health, description]),
-        (False, [Reply(json={})], Reach.SERVES, [description]),
-        (False, [Reply(json={}, status=503)], Reach.NO_DATABASE, [description]),
+        (True, [refused("PGRST301", 401), Reply(json={})], DatabaseStatus.SERVES, [health, description]),
+        (True, [refused("PGRST202", 404), Reply(json={})], DatabaseStatus.SERVES, [health, description]),
+        (False, [Reply(json={})], DatabaseStatus.SERVES, [description]),
+        (False, [Reply(json={}, status=503)], DatabaseStatus.NO_DATABASE, [description]),
         # The project describes itself to secret keys alone.
-        (False, [Reply(json={}, status=401), refused("42501", 401)], Reach.SERVES, [description, member]),
-        (False, [Reply(json={}, status=401), refused("PGRST001")], Reach.NO_DATABASE, [description, member]),
+        (
+            False,
+            [Reply(json={}, status=401), refused("42501", 401)],
+            DatabaseStatus.SERVES,
+            [description, member],
+        ),
+        (
+            False,
+            [Reply(json={}, status=401), refused("PGRST001")],
+            DatabaseStatus.NO_DATABASE,
+            [description, member],
+        ),
     ]
     for is_signed, replies, reach, paths in cases:
         with subtests.test(replies=replies), StandIn() as server, database_at(server) as database:

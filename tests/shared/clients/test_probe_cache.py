@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.clients.probe_cache import Looks
+from shared.clients.probe_cache import CachedProbe
 
 
 class Thing:
@@ -21,7 +21,7 @@ def test_what_was_seen_is_told_again_for_as_long_as_it_says():
         return len(seen)
 
     # The first is told for ten seconds, what comes then for one.
-    looks: Looks[Thing, int] = Looks(look, lambda found: 10 if found == 1 else 1)
+    looks: CachedProbe[Thing, int] = CachedProbe(look, lambda found: 10 if found == 1 else 1)
     thing = Thing()
     told = [looks.at(thing, lambda now=now: now) for now in (0.0, 9.9, 10.0, 10.9, 11.0)]  # type: ignore[misc]
     assert told == [1, 1, 2, 2, 3]
@@ -39,7 +39,7 @@ def test_nobody_waits_for_another_s_look_but_who_has_nothing_to_be_told():
         assert ended.wait(10)
         return "after"
 
-    looks: Looks[Thing, str] = Looks(look, lambda _: 0)
+    looks: CachedProbe[Thing, str] = CachedProbe(look, lambda _: 0)
     thing = Thing()
     assert looks.at(thing, lambda: 0) == "before"
     with ThreadPoolExecutor(1) as other:
@@ -60,7 +60,7 @@ def test_a_look_that_raises_is_not_remembered_and_the_next_one_looks():
             raise found
         return str(found)
 
-    looks: Looks[Thing, str] = Looks(look, lambda _: 60)
+    looks: CachedProbe[Thing, str] = CachedProbe(look, lambda _: 60)
     thing = Thing()
     with pytest.raises(ValueError, match="x"):
         looks.at(thing, lambda: 0)

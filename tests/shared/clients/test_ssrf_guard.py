@@ -2,10 +2,10 @@
 
 import pytest
 
-from shared.clients.ssrf_guard import Networks
+from shared.clients.ssrf_guard import AddressPolicy
 from shared.errors import AddressRefused
 
-PUBLIC = Networks()
+PUBLIC = AddressPolicy()
 
 INSIDE = """
 127.0.0.1 127.8.9.10 0.0.0.0 10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 169.254.170.2
@@ -75,7 +75,7 @@ def test_an_address_is_kept_as_it_is_asked_for(subtests: pytest.Subtests):
 
 
 def test_networks_of_one_s_own_are_let_in_and_no_others():
-    own = Networks(["10.1.0.0/16", "fd12::/16", "127.0.0.1/32"])
+    own = AddressPolicy(["10.1.0.0/16", "fd12::/16", "127.0.0.1/32"])
     for address in ("10.1.2.3", "fd12::7", "::ffff:10.1.2.3", "127.0.0.1"):
         own.require(address)
     assert own.require_url("http://localhost:8000/x") == "http://localhost:8000/x"
@@ -83,4 +83,4 @@ def test_networks_of_one_s_own_are_let_in_and_no_others():
         with pytest.raises(AddressRefused):
             own.require(address)
     with pytest.raises(ValueError, match="10"):
-        Networks(["10.0.0.1/8"])
+        AddressPolicy(["10.0.0.1/8"])

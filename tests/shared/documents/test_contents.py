@@ -7,7 +7,7 @@ import pytest
 
 from shared.documents.contents import hydrate
 from shared.errors import Forbidden, InvalidRequest
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.retrieval.types import Contents, Kind, Place
 from shared.types import Graph, Principal
 from tests import graphing
@@ -18,7 +18,7 @@ from tests.sql import passages
 Ids = list[tuple[Kind, str]]
 
 
-def found(core: Pipeline, people: People, ids: Ids, **more: Any) -> Contents:
+def found(core: Services, people: People, ids: Ids, **more: Any) -> Contents:
     """What ann finds anywhere in her org."""
     asked = {"chunks": False, "text": True, "whole_org": True, **more}
     return hydrate(core.database, people.ann.principal, Place(people.acme.id, None), ids, **asked)
@@ -39,7 +39,7 @@ def large(world: World, people: People, characters: int, *texts: str) -> str:
     return document
 
 
-def test_a_document_and_a_chunk_come_with_what_is_known_of_them(core: Pipeline, people: People, world: World):
+def test_a_document_and_a_chunk_come_with_what_is_known_of_them(core: Services, people: People, world: World):
     fields: dict[str, Any] = {
         "title": "Incident 42", "source_type": "incident", "origin": "notion", "uri": "https://a.example/b",
         "author": "alice", "state": "open", "labels": ["x", "y"], "metadata": {"severity": 1},
@@ -60,7 +60,7 @@ def test_a_document_and_a_chunk_come_with_what_is_known_of_them(core: Pipeline, 
 
 
 def test_a_document_comes_with_its_chunks_in_their_order_if_that_is_asked(
-    core: Pipeline, people: People, world: World
+    core: Services, people: People, world: World
 ):
     """And without its text, if that is not."""
     document = passages.put(world, people.ann, *(f"part {number}" for number in range(12)))
@@ -72,7 +72,7 @@ def test_a_document_comes_with_its_chunks_in_their_order_if_that_is_asked(
     assert (shown.text, shown.chunks, shown.truncated) == ("", (), False)
 
 
-def test_they_come_in_the_order_of_the_ids_and_each_once(core: Pipeline, people: People, world: World):
+def test_they_come_in_the_order_of_the_ids_and_each_once(core: Services, people: People, world: World):
     documents = [passages.put(world, people.ann, str(number)) for number in range(5)]
     ids: Ids = [("document", one) for one in (*reversed(documents), documents[0], documents[3].upper())]
     contents = found(core, people, ids)
@@ -80,7 +80,7 @@ def test_they_come_in_the_order_of_the_ids_and_each_once(core: Pipeline, people:
     assert contents.missing == ()
 
 
-def test_what_is_nowhere_is_missing_as_it_was_written(core: Pipeline, people: People, world: World):
+def test_what_is_nowhere_is_missing_as_it_was_written(core: Services, people: People, world: World):
     document = passages.put(world, people.ann, "x")
     chunk = chunk_of(world, document)
     ids: Ids = [
@@ -92,7 +92,7 @@ def test_what_is_nowhere_is_missing_as_it_was_written(core: Pipeline, people: Pe
     assert [part.chunk_id for part in contents.chunks] == [chunk]
 
 
-def test_a_workspace_has_its_own_and_the_org_has_all(core: Pipeline, people: People, world: World):
+def test_a_workspace_has_its_own_and_the_org_has_all(core: Services, people: People, world: World):
     """Of ann's."""
     inside = passages.put(world, people.ann, "in", collection="in")
     outside = passages.put(world, people.ann, "out", collection="out")
@@ -110,7 +110,7 @@ def test_a_workspace_has_its_own_and_the_org_has_all(core: Pipeline, people: Peo
 
 
 def test_a_text_is_whole_or_not_there_and_what_comes_after_may_fit(
-    core: Pipeline, people: People, world: World
+    core: Services, people: People, world: World
 ):
     """4,500,000 bytes, of which each of these letters has two."""
     first, second, small = (large(world, people, size) for size in (1_500_000, 800_000, 500_000))
@@ -120,7 +120,7 @@ def test_a_text_is_whole_or_not_there_and_what_comes_after_may_fit(
     assert [one.truncated for one in contents.documents] == [False, True, False]
 
 
-def test_of_chunks_there_are_the_first_that_fit(core: Pipeline, people: People, world: World):
+def test_of_chunks_there_are_the_first_that_fit(core: Services, people: People, world: World):
     texts = ["x " * 2000, "y " * 2000, "z " * 2000]
     document = large(world, people, 2_245_000, *texts)
     chunk = chunk_of(world, document)
@@ -137,7 +137,7 @@ def test_of_chunks_there_are_the_first_that_fit(core: Pipeline, people: People, 
     assert (after.text, len(after.chunks or ()), after.truncated) == ("tiny", 1, False)
 
 
-def test_a_hundred_ids_are_answered_and_more_are_refused(core: Pipeline, people: People, world: World):
+def test_a_hundred_ids_are_answered_and_more_are_refused(core: Services, people: People, world: World):
     document = passages.put(world, people.ann, *map(str, range(100)))
     rows = world.sql("select id::text from rag.chunks where document_id = %s order by ordinal", document)
     ids: Ids = [("chunk", str(chunk)) for (chunk,) in rows]
@@ -148,7 +148,7 @@ def test_a_hundred_ids_are_answered_and_more_are_refused(core: Pipeline, people:
     assert found(core, people, []) == Contents((), (), ())
 
 
-def test_a_key_that_does_not_read_is_refused(core: Pipeline, people: People, world: World):
+def test_a_key_that_does_not_read_is_refused(core: Services, people: People, world: World):
     """One of ann's that writes."""
     document = passages.put(world, people.ann, "x")
     key = Principal(people.ann.id, people.ann.key_token(scopes=["documents:write", "collections:manage"]))
@@ -161,7 +161,7 @@ def test_a_key_that_does_not_read_is_refused(core: Pipeline, people: People, wor
 
 
 def test_graphs_come_as_long_as_there_is_room(
-    core: Pipeline, people: People, monkeypatch: pytest.MonkeyPatch
+    core: Services, people: People, monkeypatch: pytest.MonkeyPatch
 ):
     documents = graphing.put_all(core, people.ann)
     ids: Ids = [("document", documents[title]) for title in ("Billing Service", graphing.TEAM)]

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 
 from shared.api.contracts.platform.webhooks import message_of
-from shared.clients.ssrf_guard import Networks
+from shared.clients.ssrf_guard import AddressPolicy
 from shared.documents import collections, documents, webhook_delivery, webhooks
-from shared.documents.webhook_delivery import PAUSES, Courier, Sent
+from shared.documents.webhook_delivery import PAUSES, DeliveryStats, WebhookSender
 from shared.ingestion.worker import Worker
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.faults import wait_for_waiters
@@ -50,19 +50,19 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=["500", "404", "302", "dropped", "silent", "dripping"],
 )
 def test_what_does_not_get_through_is_sent_again(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn,
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn,
     monkeypatch: pytest.MonkeyPatch, reply: Reply, status: int | None, error: str,
 ):  # fmt: skip
     slow(monkeypatch)
     listen(core, people, moody.url, OF_DOCUMENTS)
     bring(core, people.ann, home)
     moody.replies(reply, Reply(json={}))
-    assert courier.deliver() == Sent(claimed=1)
+    assert courier.deliver() == DeliveryStats(claimed=1)
     assert states(world) == [("waiting", 1, status, error)]
     # Not at once.
-    assert courier.deliver() == Sent()
+    assert courier.deliver() == DeliveryStats()
     at_once(world)
-    assert courier.deliver() == Sent(claimed=1, delivered=1)
+    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
     assert states(world) == [("done", 2, 200, None)]
     first, second = (json.loads(request.body) for request in moody.requests)
     assert first == second
@@ -70,31 +70,31 @@ def test_what_does_not_get_through_is_sent_again(
 
 
 def test_the_answer_s_body_is_waited_for_by_nobody(
-    core: Pipeline, people: People, courier: Courier, home: str, moody: StandIn
+    core: Services, people: People, courier: WebhookSender, home: str, moody: StandIn
 ):
     listen(core, people, moody.url, OF_DOCUMENTS)
     bring(core, people.ann, home)
     moody.replies(Reply(body=b"x" * 10_000, drip=0.1))
-    assert courier.deliver() == Sent(claimed=1, delivered=1)
+    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
 
 
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:{}/", "http://2130706433:{}/", "http://[::ffff:127.0.0.1]:{}/", "http://localhost:{}/"]
 )  # fmt: skip
 def test_nothing_is_sent_into_a_network_of_ours(
-    core: Pipeline, people: People, world: World, home: str, receiver: StandIn, url: str
+    core: Services, people: People, world: World, home: str, receiver: StandIn, url: str
 ):
     """However the address came to be there: it is checked again before each attempt."""
     listen(core, people, url.format(receiver.url.rpartition(":")[2]), OF_DOCUMENTS)
     bring(core, people.ann, home)
-    courier = Courier(core.database, core.require_signer(), Networks(), message_of)
-    assert courier.deliver() == Sent(claimed=1)
+    courier = WebhookSender(core.database, core.require_signer(), AddressPolicy(), message_of)
+    assert courier.deliver() == DeliveryStats(claimed=1)
     assert states(world) == [("waiting", 1, None, "address_refused")]
     assert receiver.requests == []
 
 
 def test_who_is_gone_is_asked_no_more(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
     made = listen(core, people, moody.url, OF_DOCUMENTS)
     for number in range(2):
@@ -104,7 +104,7 @@ def test_who_is_gone_is_asked_no_more(
     moody.replies(Reply(status=410))
     courier.deliver()
     # What waited ends with the next round.
-    assert courier.deliver() == Sent()
+    assert courier.deliver() == DeliveryStats()
     assert sorted(states(world)) == [("failed", 0, None, "webhook_disabled"), ("failed", 1, 410, "refused")]
     ada = people.ada.principal
     assert webhooks.get(core.database, ada, made.row["id"])["enabled"] is False
@@ -117,7 +117,7 @@ def test_who_is_gone_is_asked_no_more(
 
 
 def test_who_has_not_answered_for_five_days_is_turned_off(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
     made = listen(core, people, moody.url, OF_DOCUMENTS)
     bring(core, people.ann, home)
@@ -134,7 +134,7 @@ def test_who_has_not_answered_for_five_days_is_turned_off(
 
 
 def test_an_address_that_fails_is_left_alone_for_longer_and_longer(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
     listen(core, people, moody.url, OF_DOCUMENTS)
     for number in range(5):
@@ -151,7 +151,7 @@ def test_an_address_that_fails_is_left_alone_for_longer_and_longer(
 
 
 def test_what_is_refused_again_and_again_is_given_up(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
     listen(core, people, moody.url, OF_DOCUMENTS)
     bring(core, people.ann, home)
@@ -166,11 +166,11 @@ def test_what_is_refused_again_and_again_is_given_up(
     courier.deliver()
     assert states(world) == [("failed", len(PAUSES) + 1, 500, "refused")]
     at_once(world)
-    assert courier.deliver() == Sent()
+    assert courier.deliver() == DeliveryStats()
 
 
 def test_several_at_once_send_nothing_twice(
-    core: Pipeline, people: People, courier: Courier, home: str, receiver: StandIn
+    core: Services, people: People, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, receiver.url, OF_DOCUMENTS)
     for number in range(30):
@@ -189,14 +189,14 @@ def test_several_at_once_send_nothing_twice(
 
 
 def test_what_a_courier_died_of_is_sent_by_another(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, receiver.url, OF_DOCUMENTS)
     bring(core, people.ann, home)
     (claimed,) = courier._call("rag_claim_deliveries", {})
-    assert courier.deliver() == Sent()
+    assert courier.deliver() == DeliveryStats()
     at_once(world)
-    assert courier.deliver() == Sent(claimed=1, delivered=1)
+    assert courier.deliver() == DeliveryStats(claimed=1, delivered=1)
     # And the first, if it was only slow, ends nothing.
     late = {name: claimed[name] for name in ("org_id", "delivery_id", "lease")}
     assert courier._call("rag_end_delivery", {**late, "error": "timed_out"}) is False
@@ -204,7 +204,7 @@ def test_what_a_courier_died_of_is_sent_by_another(
 
 
 def test_of_each_org_and_of_each_address_as_many_as_of_any_other(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     """However much others have that waits for longer."""
     for number in range(webhook_delivery.CLAIMED + 4):
@@ -216,14 +216,16 @@ def test_of_each_org_and_of_each_address_as_many_as_of_any_other(
     webhooks.create(core.database, bea.principal, wanted)
     theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
     bring(core, people.bob, theirs)
-    assert courier.deliver() == Sent(claimed=webhook_delivery.CLAIMED, delivered=webhook_delivery.CLAIMED)
+    assert courier.deliver() == DeliveryStats(
+        claimed=webhook_delivery.CLAIMED, delivered=webhook_delivery.CLAIMED
+    )
     paths = [request.path for request in receiver.requests]
     assert paths.count("/quiet") == 1
     assert len(set(paths)) == webhook_delivery.CLAIMED
 
 
 def test_an_address_that_takes_long_keeps_no_document_waiting(
-    core: Pipeline, people: People, worker: Worker, courier: Courier, home: str, moody: StandIn
+    core: Services, people: People, worker: Worker, courier: WebhookSender, home: str, moody: StandIn
 ):
     """They are worked on beside each other, and what they make of it is told before the end."""
     moody.replies(Reply(json={}, delay=1))
@@ -236,11 +238,11 @@ def test_an_address_that_takes_long_keeps_no_document_waiting(
         done = documents.get(core.database, people.ann.principal, document)
         assert (done["status"], delivering.done()) == ("completed", False)
         finished.set()
-        assert delivering.result() == Sent(claimed=2, delivered=2)
+        assert delivering.result() == DeliveryStats(claimed=2, delivered=2)
 
 
 def test_what_nobody_foresaw_comes_to_its_end_and_holds_nobody_up(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     """Names that no name server is asked about, a redirect to one, and an object that is none of ours."""
     for url in ("https://a..b/", f"https://{'a' * 64}.example/", "https://xn--/"):
@@ -249,24 +251,24 @@ def test_what_nobody_foresaw_comes_to_its_end_and_holds_nobody_up(
     receiver.replies(Reply(status=302, headers={"Location": "http://xn--/"}), Reply(json={}))
     listen(core, people, f"{receiver.url}/redirects", OF_DOCUMENTS)
     bring(core, people.ann, home)
-    assert courier.deliver() == Sent(claimed=4)
+    assert courier.deliver() == DeliveryStats(claimed=4)
     ended = {(state, attempts, error) for state, attempts, _, error in states(world)}
     assert ended == {("waiting", 1, "address_refused"), ("waiting", 1, "failed")}
 
 
 def test_a_delivery_that_nobody_ends_ends_by_itself(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str
+    core: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """Whatever whoever sent it died of."""
     listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
     world.sql("update rag.deliveries set state = 'running', lease = gen_random_uuid(), attempts = 16")
-    assert courier.deliver() == Sent()
+    assert courier.deliver() == DeliveryStats()
     assert [row[0] for row in states(world)] == ["failed"]
 
 
 def test_a_failure_after_a_long_silence_is_the_first_of_its_own(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, moody: StandIn
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, moody: StandIn
 ):
     made = listen(core, people, moody.url, OF_DOCUMENTS)
     moody.replies(Reply(status=500))
@@ -280,18 +282,18 @@ def test_a_failure_after_a_long_silence_is_the_first_of_its_own(
 
 
 def test_what_waits_for_a_webhook_that_is_off_ends(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str
+    core: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """And does not come all at once when it is on again."""
     made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     bring(core, people.ann, home)
     webhooks.update(core.database, people.ada.principal, made.row["id"], {"enabled": False})
-    assert courier.deliver() == Sent()
+    assert courier.deliver() == DeliveryStats()
     assert states(world) == [("failed", 0, None, "webhook_disabled")]
 
 
 def test_whoever_changes_a_webhook_and_the_worker_do_not_wait_for_each_other_for_ever(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str
+    core: Services, people: People, world: World, courier: WebhookSender, home: str
 ):
     """They lock the webhook, its address and its deliveries in one order."""
     made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
@@ -310,7 +312,7 @@ def test_whoever_changes_a_webhook_and_the_worker_do_not_wait_for_each_other_for
 
 
 def test_an_old_secret_is_kept_no_longer_than_it_signs(
-    core: Pipeline, people: People, world: World, courier: Courier
+    core: Services, people: People, world: World, courier: WebhookSender
 ):
     made = listen(core, people, "https://hooks.example/", OF_DOCUMENTS)
     kept = "select old_secret is not null from rag.endpoints"
@@ -323,7 +325,7 @@ def test_an_old_secret_is_kept_no_longer_than_it_signs(
 
 
 def test_a_name_that_leads_inside_by_the_time_it_is_sent(
-    core: Pipeline,
+    core: Services,
     people: People,
     world: World,
     home: str,
@@ -334,14 +336,14 @@ def test_a_name_that_leads_inside_by_the_time_it_is_sent(
     monkeypatch.setattr(socket, "getaddrinfo", leading_to_this_machine(socket.getaddrinfo))
     listen(core, people, f"http://hooks.example:{receiver.url.rpartition(':')[2]}/", OF_DOCUMENTS)
     bring(core, people.ann, home)
-    courier = Courier(core.database, core.require_signer(), Networks(), message_of)
-    assert courier.deliver() == Sent(claimed=1)
+    courier = WebhookSender(core.database, core.require_signer(), AddressPolicy(), message_of)
+    assert courier.deliver() == DeliveryStats(claimed=1)
     assert states(world) == [("waiting", 1, None, "address_refused")]
     assert receiver.requests == []
 
 
 def test_names_that_are_not_answered_for_hold_up_their_own_org_alone(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn,
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn,
     monkeypatch: pytest.MonkeyPatch,
 ):  # fmt: skip
     slow(monkeypatch)
@@ -362,7 +364,7 @@ def test_names_that_are_not_answered_for_hold_up_their_own_org_alone(
     theirs = collections.create(core.database, people.bob.principal, {"name": "docs"})["id"]
     bring(core, people.bob, theirs)
     try:
-        assert courier.deliver() == Sent(claimed=13, delivered=1)
+        assert courier.deliver() == DeliveryStats(claimed=13, delivered=1)
     finally:
         answered.set()
     assert len(receiver.requests) == 1
@@ -376,7 +378,7 @@ def leading_to_this_machine(real: Any) -> Any:
 
 
 def test_what_ended_a_month_ago_is_forgotten(
-    core: Pipeline, people: People, world: World, courier: Courier, home: str, receiver: StandIn
+    core: Services, people: People, world: World, courier: WebhookSender, home: str, receiver: StandIn
 ):
     listen(core, people, receiver.url, OF_DOCUMENTS)
     for number in range(2):
@@ -389,6 +391,6 @@ def test_what_ended_a_month_ago_is_forgotten(
 
 
 @pytest.mark.parametrize("arguments", [{"wanted": 0}, {"wanted": 101}, {"lease_seconds": 4}], ids=str)
-def test_nobody_claims_too_much(courier: Courier, arguments: Row):
+def test_nobody_claims_too_much(courier: WebhookSender, arguments: Row):
     with pytest.raises(Exception, match="nobody may have"):
         courier._call("rag_claim_deliveries", arguments)

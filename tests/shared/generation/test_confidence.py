@@ -16,7 +16,7 @@ from shared.generation.confidence import (
     snippet,
     thresholds_for,
 )
-from shared.text.token_count import fit
+from shared.text.token_count import fit_token_budget
 from shared.types import Confidence, Thresholds
 from tests.shared.examples import match, settings
 
@@ -152,7 +152,7 @@ def test_what_fits_is_within_the_budget_in_order_and_nothing_that_would_fit_is_l
 ):
     matches = [match(start=number) for number in range(len(costs))]
     price = dict(zip((item.chunk_id for item in matches), costs, strict=True))
-    chosen = fit(matches, budget, lambda item: price[item.chunk_id])
+    chosen = fit_token_budget(matches, budget, lambda item: price[item.chunk_id])
     left = budget - sum(price[item.chunk_id] for item in chosen)
     assert left >= 0
     assert list(chosen) == [item for item in matches if item in chosen]
@@ -161,9 +161,9 @@ def test_what_fits_is_within_the_budget_in_order_and_nothing_that_would_fit_is_l
 
 def test_a_match_that_is_too_long_makes_way_for_a_shorter_one():
     long, short = match("x" * 90), match("x" * 10, "short")
-    assert fit([long, short], 20, lambda item: len(item.text)) == (short,)
+    assert fit_token_budget([long, short], 20, lambda item: len(item.text)) == (short,)
 
 
 def test_a_match_that_fills_the_budget_fits():
-    assert len(fit([match("x" * 20), match("x" * 20)], 40, lambda item: len(item.text))) == 2
-    assert fit([match("x" * 20)], 19, lambda item: len(item.text)) == ()
+    assert len(fit_token_budget([match("x" * 20), match("x" * 20)], 40, lambda item: len(item.text))) == 2
+    assert fit_token_budget([match("x" * 20)], 19, lambda item: len(item.text)) == ()

@@ -12,12 +12,12 @@ from local.ingest import demo_corpus
 from local.tools import ROOT
 from shared.generation.confidence import cite
 from shared.generation.extractive import INDIRECT, MAX_SENTENCES, MODEL, extract
-from shared.ingestion.chunking.passages import passages_of
+from shared.ingestion.chunking.passages import chunk_document
 from shared.models.embeddings import Embedder, embed
 from shared.text.normalize import clean
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
-from shared.types import Draft, Match, Query
+from shared.types import GeneratedText, Match, Query
 from tests.shared.examples import match
 
 QUESTIONS = [
@@ -25,11 +25,11 @@ QUESTIONS = [
 ]
 
 
-def answer(embedder: Embedder, question: str, *matches: Match) -> Draft:
+def answer(embedder: Embedder, question: str, *matches: Match) -> GeneratedText:
     return extract(Query(question), matches, cite(matches), lambda texts: embed(embedder, texts))
 
 
-def told(draft: Draft, matches: Sequence[Match]) -> list[tuple[int, str]]:
+def told(draft: GeneratedText, matches: Sequence[Match]) -> list[tuple[int, str]]:
     """The answer taken apart: each sentence with its citation's number. Fails unless each sentence stands,
     letter for letter, in a match of the document of that number and title."""
     citations = cite(matches)
@@ -68,7 +68,7 @@ def corpus(embedder: Embedder) -> list[Match]:
             "lang": document.lang,
             "occurred_at": document.occurred_at,
         }
-        chunks, _, _ = passages_of(embedder, document.title, text, document.lang)
+        chunks, _, _ = chunk_document(embedder, document.title, text, document.lang)
         matches += [match(item.text, name, start=item.start, **fields) for item in chunks]
     return matches
 
@@ -193,7 +193,7 @@ def test_with_no_sentence_to_choose_the_best_passage_is_shown_and_called_indirec
     for text in ("## Kettle", "Is it hot?\nWho knows?", "| a | b |", "Yes.\nNo."):
         with subtests.test(text=text):
             draft = answer(embedder, "How hot is it?", match(text, "Kettle"), match("## Other", "Other"))
-            assert draft == Draft(f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL)
+            assert draft == GeneratedText(f'{INDIRECT}\n\nAccording to "Kettle": {text} [1]', MODEL)
 
 
 def test_at_most_so_many_sentences_are_said(embedder: Embedder):

@@ -11,7 +11,7 @@ from shared.generation.confidence import cite
 from shared.generation.generators import Extractive, Gateway, Generator, generator_for
 from shared.models.embeddings import Embedder, local_embedder
 from shared.text.token_count import count_tokens
-from shared.types import Draft, Match, Query, Sampling, Usage
+from shared.types import GeneratedText, Match, Query, Sampling, Usage
 from tests.shared.examples import match, opened, settings
 from tests.stand_in import Reply, Request, StandIn
 
@@ -45,7 +45,7 @@ def says(text: Any) -> Reply:
     )
 
 
-def write(api: StandIn, *matches: Match, query: Query = QUESTION, **fields: Any) -> Draft:
+def write(api: StandIn, *matches: Match, query: Query = QUESTION, **fields: Any) -> GeneratedText:
     return gateway(api, **fields).write(query, matches, cite(matches))
 
 

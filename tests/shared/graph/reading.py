@@ -1,13 +1,13 @@
 """One chunk read, for tests: what it names, and what it says is related."""
 
 from shared.graph.extractor import extract
-from shared.graph.types import Named
+from shared.graph.types import Extraction
 
 # Names nothing.
 NOTES = "Notes"
 
 
-def read(text: str, title: str = NOTES) -> Named:
+def read(text: str, title: str = NOTES) -> Extraction:
     return extract(title, [text])[0]
 
 

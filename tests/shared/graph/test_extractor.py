@@ -11,7 +11,7 @@ from shared.graph.extractor import extract
 from shared.graph.name_folding import fold, folded_text, found_in
 from shared.graph.query_relations import MOST_LETTERS as MOST_ASKED
 from shared.graph.query_relations import connects, relations_asked
-from shared.graph.types import KINDS, MOST_LETTERS, MOST_NAMES, MOST_RELATIONS, Named, is_name
+from shared.graph.types import KINDS, MOST_LETTERS, MOST_NAMES, MOST_RELATIONS, Extraction, is_name
 from tests.shared.graph.reading import read
 
 PIECES = [
@@ -26,7 +26,7 @@ PIECES = [
 texts = some.lists(some.sampled_from(PIECES) | some.text(max_size=6), max_size=40).map(" ".join)
 
 
-def bounded(found: Named) -> None:
+def bounded(found: Extraction) -> None:
     assert len(found.names) <= MOST_NAMES
     assert len(found.relations) <= MOST_RELATIONS
 
@@ -129,7 +129,7 @@ def test_a_row_travels_as_the_database_takes_it():
 
 def test_no_chunks_name_nothing():
     assert extract("Billing Service", []) == []
-    assert extract("", ["", " "]) == [Named(), Named()]
+    assert extract("", ["", " "]) == [Extraction(), Extraction()]
 
 
 def test_a_quoted_name_keeps_the_names_within_it():

@@ -14,7 +14,7 @@ from shared.errors import ConfigurationError, RagError, ReadingBusy, ReadingFail
 from shared.graph.llm_extractor import SYSTEM, GraphModel, Spent, graph_model_for
 from shared.graph.llm_reply import Reply as Said
 from shared.graph.llm_reply import kept, parsed
-from shared.graph.types import KINDS, MOST_NAMES, MOST_RELATIONS, Named
+from shared.graph.types import KINDS, MOST_NAMES, MOST_RELATIONS, Extraction
 from shared.text.token_count import count_tokens
 from tests.shared.examples import settings
 from tests.shared.graph.replying import SECRET, lists, model, says
@@ -30,16 +30,16 @@ def api() -> Iterator[StandIn]:
         yield server
 
 
-def read(asked: GraphModel, text: str = TEXT, title: str = TITLE, **known: str) -> Named | None:
+def read(asked: GraphModel, text: str = TEXT, title: str = TITLE, **known: str) -> Extraction | None:
     return asked.read(title, text, known, Spent())
 
 
-def names(named: Named | None) -> list[str]:
+def names(named: Extraction | None) -> list[str]:
     assert named is not None
     return [name.name for name in named.names]
 
 
-def relations(named: Named | None) -> list[tuple[str, str, str, float]]:
+def relations(named: Extraction | None) -> list[tuple[str, str, str, float]]:
     assert named is not None
     return [(one.subject, one.type, one.object, one.confidence) for one in named.relations]
 
@@ -49,7 +49,7 @@ def relations(named: Named | None) -> list[tuple[str, str, str, float]]:
 
 def test_the_request_asks_for_json_by_a_schema_without_tools(api: StandIn):
     api.replies(lists())
-    assert read(model(api)) == Named()
+    assert read(model(api)) == Extraction()
     (request,) = api.requests
     body = request.json
     assert request.path == "/v1/chat/completions"

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from shared.pipeline import Pipeline
-from shared.types import Filters, Found, Graph, Mode, Query
+from shared.pipeline import Services
+from shared.types import Filters, Graph, Mode, Query, SearchResult
 from tests.conftest import People
 from tests.graphing import QUESTION, TEAM, Told, put, put_all
 
@@ -13,12 +13,12 @@ LEGS = [Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID, Mode.HIERARCHICAL]
 ASKED = Query(QUESTION, top_k=3)
 
 
-def titles(found: Found) -> list[str]:
+def titles(found: SearchResult) -> list[str]:
     return [match.title for match in found.matches]
 
 
 @pytest.fixture(scope="module")
-def told(core: Pipeline, shared_people: People) -> People:
+def told(core: Services, shared_people: People) -> People:
     """People of whom ann's org knows this; for tests that only read."""
     put_all(core, shared_people.ann)
     return shared_people
@@ -28,7 +28,7 @@ def told(core: Pipeline, shared_people: People) -> People:
     replace(ASKED, mode=Mode.GRAPH), replace(ASKED, mode=Mode.GRAPH, graph=True)
 ], ids=lambda query: f"{query.mode}{'+' if query.graph else ''}")  # fmt: skip
 def test_what_another_document_leads_to_is_found_and_says_where_it_comes_from(
-    core: Pipeline, told: People, query: Query
+    core: Services, told: People, query: Query
 ):
     found = core.search(told.ann.principal, query)
     brought = {match.title for match in found.matches if match.graph_sourced}
@@ -52,14 +52,14 @@ def test_what_another_document_leads_to_is_found_and_says_where_it_comes_from(
 
 
 @pytest.mark.parametrize("mode", LEGS)
-def test_without_the_graph_it_is_not_found_and_nothing_says_so(core: Pipeline, told: People, mode: Mode):
+def test_without_the_graph_it_is_not_found_and_nothing_says_so(core: Services, told: People, mode: Mode):
     found = core.search(told.ann.principal, replace(ASKED, mode=mode))
     assert TEAM not in titles(found)
     assert (found.graph, found.graph_ms) == (None, 0)
     assert not any(match.graph_sourced for match in found.matches)
 
 
-def test_where_the_graph_knows_no_name_it_is_a_hybrid_search(core: Pipeline, told: People):
+def test_where_the_graph_knows_no_name_it_is_a_hybrid_search(core: Services, told: People):
     asked = Query("what do people read in the evening?", top_k=5)
     hybrid = core.search(told.ann.principal, replace(asked, mode=Mode.HYBRID))
     found = core.search(told.ann.principal, replace(asked, mode=Mode.GRAPH))
@@ -67,7 +67,7 @@ def test_where_the_graph_knows_no_name_it_is_a_hybrid_search(core: Pipeline, tol
     assert found.graph == Graph()
 
 
-def test_a_reranker_orders_what_the_graph_brought_too(core: Pipeline, told: People):
+def test_a_reranker_orders_what_the_graph_brought_too(core: Services, told: People):
     found = core.search(told.ann.principal, replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8))
     assert found.reranked_by
     assert TEAM in titles(found)
@@ -75,7 +75,7 @@ def test_a_reranker_orders_what_the_graph_brought_too(core: Pipeline, told: Peop
     assert found.graph.is_seeded
 
 
-def test_neighbours_and_a_half_life_go_together_with_it(core: Pipeline, people: People):
+def test_neighbours_and_a_half_life_go_together_with_it(core: Services, people: People):
     put_all(core, people.ann)
     text = [Told(f"The Ledger has a page {number}.", {"Ledger": "work"}) for number in range(5)]
     put(core, people.ann, "Pages", *text)
@@ -85,7 +85,7 @@ def test_neighbours_and_a_half_life_go_together_with_it(core: Pipeline, people: 
     assert len(match.text.splitlines()) == 3
 
 
-def test_a_name_alone_is_found_by_word_with_what_is_known_of_it(core: Pipeline, people: People):
+def test_a_name_alone_is_found_by_word_with_what_is_known_of_it(core: Services, people: People):
     ticket = Told(
         "INC-4821 was caused by Ledger.",
         {"INC-4821": "identifier", "Ledger": "service"},
@@ -100,7 +100,7 @@ def test_a_name_alone_is_found_by_word_with_what_is_known_of_it(core: Pipeline, 
     assert [edge.type for edge in found.graph.edges] == ["CAUSED_BY"]
 
 
-def test_filters_hold_for_what_the_graph_brings(core: Pipeline, people: People):
+def test_filters_hold_for_what_the_graph_brings(core: Services, people: People):
     put_all(core, people.ann)
     put(core, people.ann, TEAM, Told("It is a bird."), source_type="profile")
     query = replace(ASKED, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))
@@ -108,7 +108,7 @@ def test_filters_hold_for_what_the_graph_brings(core: Pipeline, people: People):
     assert {match.source_type for match in found.matches} <= {"profile"}
 
 
-def test_a_graph_query_answers_in_words_entities_edges_and_passages(core: Pipeline, told: People):
+def test_a_graph_query_answers_in_words_entities_edges_and_passages(core: Services, told: People):
     found = core.graph_query(told.ann.principal, ASKED)
     assert found.context.startswith("Billing Service is owned by Kestrel.")
     assert TEAM in {match.title for match in found.matches}

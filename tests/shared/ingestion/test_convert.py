@@ -22,7 +22,7 @@ from shared.errors import (
 from shared.ingestion.convert import Converted, convert
 from shared.ingestion.parsers import html_xml
 from shared.ingestion.parsers.base import own_title
-from shared.ingestion.sandbox import read_apart
+from shared.ingestion.sandbox import parse_in_subprocess
 from shared.models.transcription import Transcriber, transcriber_for
 from tests.shared import files
 from tests.shared.examples import BIDIRECTIONAL, ZERO_WIDTH, settings
@@ -284,7 +284,7 @@ def test_a_deep_page_is_refused_and_nothing_more():
 
 @pytest.mark.long
 def test_a_page_of_titles_is_read_in_time():
-    assert read_apart("html", b"<title>" * 700_000, seconds=20)["parts"]
+    assert parse_in_subprocess("html", b"<title>" * 700_000, seconds=20)["parts"]
 
 
 def test_a_title_is_searched_for_only_at_the_beginning_of_a_page(monkeypatch: pytest.MonkeyPatch):
@@ -492,13 +492,13 @@ def test_a_reader_that_takes_too_long_is_stopped():
     data = files.pdf(400)
     started = time.monotonic()
     with pytest.raises(UnreadableDocument):
-        read_apart("pdf", data, seconds=0)
+        parse_in_subprocess("pdf", data, seconds=0)
     assert time.monotonic() - started < 60
 
 
 def test_a_reader_that_needs_too_much_memory_is_stopped():
     with pytest.raises(UnreadableDocument):
-        read_apart("xml", b"<a>" + b"<b/>" * 2_000_000 + b"</a>", megabytes=256)
+        parse_in_subprocess("xml", b"<a>" + b"<b/>" * 2_000_000 + b"</a>", megabytes=256)
 
 
 def instead_of_readers(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
@@ -516,7 +516,7 @@ def test_a_reader_knows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     spy = "import json, os; print('reading'); print(json.dumps({'parts': [[None, ' '.join(os.environ)]]}))"
     instead_of_readers(monkeypatch, tmp_path, spy)
     monkeypatch.setenv("RAG_SIGNING_KEY", "secret")
-    ((_, names),) = read_apart("pdf", b"")["parts"]
+    ((_, names),) = parse_in_subprocess("pdf", b"")["parts"]
     assert set(names.split()) <= {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PATH", "LC_CTYPE"}
     assert "RAG_SIGNING_KEY" in os.environ
 
@@ -535,7 +535,7 @@ def test_a_reader_that_never_was_is_not_the_file_s_fault(
 ):
     instead_of_readers(monkeypatch, tmp_path, program)
     with pytest.raises(RagError) as refused:
-        read_apart("pdf", b"")
+        parse_in_subprocess("pdf", b"")
     assert type(refused.value) is kind
 
 

@@ -15,11 +15,11 @@ from shared.documents import collections
 from shared.ingestion import graph_worker
 from shared.ingestion.entity_rows import names_of
 from shared.ingestion.graph_job import Reading
-from shared.ingestion.graph_worker import Builder
-from shared.ingestion.ingest import Cut, NewDocument, ingest, ingest_many
-from shared.ingestion.job_queue import ATTEMPTS, Done, Jobs
+from shared.ingestion.graph_worker import GraphWorker
+from shared.ingestion.ingest import ChunkingConfig, NewDocument, ingest, ingest_many
+from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs
 from shared.ingestion.worker import Worker
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.shared.graph.replying import lists, model, says
@@ -40,9 +40,9 @@ DONE = (2, 0, 0, False, False, None)
 
 
 @pytest.fixture
-def builder(jobs: Jobs) -> Builder:
+def builder(jobs: Jobs) -> GraphWorker:
     """One without a model."""
-    return Builder(jobs)
+    return GraphWorker(jobs)
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_worker, "ASKED_AT_ONCE", 1)
 
 
-def read_by_rules(world: World, actor: Actor, builder: Builder, *texts: str) -> str:
+def read_by_rules(world: World, actor: Actor, builder: GraphWorker, *texts: str) -> str:
     document = put(world, actor, *texts)
-    assert builder.build() == Done(claimed=1, completed=1)
+    assert builder.build() == BatchResult(claimed=1, completed=1)
     return document
 
 
@@ -80,7 +80,9 @@ def assert_due(world: World, document: str) -> None:
 # -- where documents come in --------------------------------------------------------------------------
 
 
-def test_a_document_is_read_where_it_comes_in(core: Pipeline, people: People, world: World, builder: Builder):
+def test_a_document_is_read_where_it_comes_in(
+    core: Services, people: People, world: World, builder: GraphWorker
+):
     document = NewDocument(
         people.acme.id, "Billing service", "The Billing service is owned by the Ledger Team."
     )
@@ -88,26 +90,26 @@ def test_a_document_is_read_where_it_comes_in(core: Pipeline, people: People, wo
     assert state(world, stored.document_id) == (1, 0, 0, False, False, None)
     assert "ledger team" in entities(world, stored.document_id)
     assert (0, "billing service", "OWNED_BY", "ledger team") in relations(world, stored.document_id)
-    assert builder.build() == Done()
+    assert builder.build() == BatchResult()
 
 
 def test_what_the_worker_stores_is_read_too(
-    core: Pipeline, people: People, world: World, worker: Worker, builder: Builder, home: str
+    core: Services, people: People, world: World, worker: Worker, builder: GraphWorker, home: str
 ):
     brought = bring(core, people.ann, home, "The Billing service is owned by the Ledger Team.")
     worker.work()
     assert "ledger team" in entities(world, brought["id"])
     assert state(world, brought["id"]) == (1, 0, 0, False, False, None)
-    assert builder.build() == Done()
+    assert builder.build() == BatchResult()
 
 
-def test_where_the_graph_is_off_nothing_is_read(core: Pipeline, people: People, world: World, worker: Worker):
+def test_where_the_graph_is_off_nothing_is_read(core: Services, people: People, world: World, worker: Worker):
     caller, wanted = people.ann.principal, {"name": "off", "config": {"enable_knowledge_graph": False}}
     home = collections.create(core.database, caller, wanted)
     brought = bring(core, people.ann, home["id"], "The Ledger Team owns it.")
     worker.work()
     document = NewDocument(None, "Billing", "The Ledger Team owns it.", external_id="b")
-    cut = Cut.of_home(home)
+    cut = ChunkingConfig.of_home(home)
     (stored,) = ingest_many(core.database, core.embedder, caller, "off", [document], cut=cut)
     assert stored
     assert [graph_rows(world, one) for one in (brought["id"], stored.document_id)] == [0, 0]
@@ -115,7 +117,7 @@ def test_where_the_graph_is_off_nothing_is_read(core: Pipeline, people: People, 
 
 
 def test_a_text_that_breaks_the_rules_is_stored_all_the_same(
-    core: Pipeline, people: People, world: World, monkeypatch: pytest.MonkeyPatch
+    core: Services, people: People, world: World, monkeypatch: pytest.MonkeyPatch
 ):
     def broken(*_: object) -> None:
         raise RecursionError
@@ -138,67 +140,67 @@ def test_a_long_document_is_read_in_parts():
 # -- by the rules -------------------------------------------------------------------------------------
 
 
-def test_what_nobody_has_read_the_worker_reads(people: People, world: World, builder: Builder):
+def test_what_nobody_has_read_the_worker_reads(people: People, world: World, builder: GraphWorker):
     document = read_by_rules(world, people.ann, builder, *TEXTS)
     assert [(place, name.lower()) for place, name in enumerate(NAMES)] == mentions(world, document)
     assert state(world, document) == (1, 0, 0, False, False, None)
-    assert builder.build() == Done()
+    assert builder.build() == BatchResult()
 
 
 def test_a_long_document_is_put_down_for_others(
-    people: People, world: World, builder: Builder, monkeypatch: pytest.MonkeyPatch
+    people: People, world: World, builder: GraphWorker, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("shared.ingestion.graph_job.READ_TOGETHER", 2)
     monkeypatch.setattr(graph_worker, "TURN_SECONDS", -1)
     document = put(world, people.ann, *TEXTS)
     for place in (2, 4):
-        assert builder.build() == Done(claimed=1, postponed=1)
+        assert builder.build() == BatchResult(claimed=1, postponed=1)
         assert state(world, document) == (0, place, 0, False, False, None)
-    assert builder.build() == Done(claimed=1, completed=1)
+    assert builder.build() == BatchResult(claimed=1, completed=1)
     assert len(mentions(world, document)) == 5
 
 
 def test_documents_that_a_round_has_no_time_for_are_left(
-    people: People, world: World, builder: Builder, monkeypatch: pytest.MonkeyPatch
+    people: People, world: World, builder: GraphWorker, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(graph_worker, "ROUND_SECONDS", -1)
     document = put(world, people.ann, *TEXTS)
-    assert builder.build() == Done(claimed=1, postponed=1)
+    assert builder.build() == BatchResult(claimed=1, postponed=1)
     assert state(world, document) == (0, 0, 0, False, False, None)
 
 
 def test_many_workers_read_each_document_once(people: People, world: World, jobs: Jobs):
     documents = [put(world, people.ann, *TEXTS) for _ in range(24)]
     with ThreadPoolExecutor(4) as pool:
-        done = sum(pool.map(lambda _: Builder(jobs).build(), range(12)), Done())
-    assert done == Done(claimed=24, completed=24)
+        done = sum(pool.map(lambda _: GraphWorker(jobs).build(), range(12)), BatchResult())
+    assert done == BatchResult(claimed=24, completed=24)
     assert {len(mentions(world, document)) for document in documents} == {5}
 
 
-def test_it_reads_until_nothing_more_comes(people: People, world: World, builder: Builder):
+def test_it_reads_until_nothing_more_comes(people: People, world: World, builder: GraphWorker):
     document = put(world, people.ann, *TEXTS)
     finished = Event()
     finished.set()
-    assert builder.build_until(finished, 30) == (Done(claimed=1, completed=1), True)
+    assert builder.build_until(finished, 30) == (BatchResult(claimed=1, completed=1), True)
     assert len(mentions(world, document)) == 5
 
 
 def test_a_database_that_is_away_is_said_and_no_more(settings: Any, caplog: pytest.LogCaptureFixture):
-    away = Pipeline(settings.model_copy(update={"supabase_url": "http://127.0.0.1:1"}))
+    away = Services(settings.model_copy(update={"supabase_url": "http://127.0.0.1:1"}))
     finished = Event()
     finished.set()
     with caplog.at_level(logging.WARNING, "rag"):
         logging.getLogger("rag").propagate = True
-        done, _ = Builder(Jobs(away.database, away.require_signer())).build_until(finished, 1)
+        done, _ = GraphWorker(Jobs(away.database, away.require_signer())).build_until(finished, 1)
     away.close()
-    assert done == Done()
+    assert done == BatchResult()
 
 
 # -- by a model ---------------------------------------------------------------------------------------
 
 
 def test_a_model_s_reading_takes_the_place_of_the_rules(
-    people: People, world: World, jobs: Jobs, builder: Builder, api: StandIn
+    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn
 ):
     document = read_by_rules(world, people.ann, builder, "Ann Lee leads the Ledger Team.")
     api.replies(
@@ -208,37 +210,37 @@ def test_a_model_s_reading_takes_the_place_of_the_rules(
             relations=[("Ledger Team", "LED_BY", "Ann Lee", 1)],
         )
     )
-    reader = Builder(jobs, model(api))
-    assert reader.build() == Done(claimed=1, completed=1)
+    reader = GraphWorker(jobs, model(api))
+    assert reader.build() == BatchResult(claimed=1, completed=1)
     assert entities(world, document) == ["ann lee", "ledger team"]
     assert relations(world, document) == [(0, "ledger team", "LED_BY", "ann lee")]
     assert state(world, document) == DONE
     spent = "select model, prompt_tokens, completion_tokens from rag.extractions where document_id = %s"
     assert world.sql(spent, document) == [("small/model", 120, 30)]
-    assert reader.build() == Done()
-    assert builder.build() == Done()
+    assert reader.build() == BatchResult()
+    assert builder.build() == BatchResult()
 
 
 def test_what_nobody_has_read_is_found_by_the_rules_before_a_model_is_asked(
     people: People, world: World, jobs: Jobs, api: StandIn
 ):
     document = put(world, people.ann, TEXTS[0])
-    reader = Builder(jobs, model(api))
-    assert reader.build() == Done(claimed=1, completed=1)
+    reader = GraphWorker(jobs, model(api))
+    assert reader.build() == BatchResult(claimed=1, completed=1)
     assert api.requests == []
     assert entities(world, document) == ["ann lee"]
     api.replies(lists("the plan"))
-    assert reader.build() == Done(claimed=1, completed=1)
+    assert reader.build() == BatchResult(claimed=1, completed=1)
     assert entities(world, document) == ["plan"]
 
 
 def test_a_surname_in_a_later_chunk_stays_the_whole_name_that_it_stands_for(
-    people: People, world: World, jobs: Jobs, builder: Builder, api: StandIn, one_by_one: None
+    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn, one_by_one: None
 ):
     document = read_by_rules(world, people.ann, builder, "Michael Curtiz made it.", "Then Curtiz left.")
     assert entities(world, document) == ["michael curtiz", "michael curtiz"]
     api.replies(lists(("Michael Curtiz", "person")), lists(("Curtiz", "person")))
-    Builder(jobs, model(api)).build()
+    GraphWorker(jobs, model(api)).build()
     assert entities(world, document) == ["michael curtiz", "michael curtiz"]
 
 
@@ -250,7 +252,7 @@ def test_a_crash_between_chunks_costs_no_chunk_twice(
     people: People,
     world: World,
     jobs: Jobs,
-    builder: Builder,
+    builder: GraphWorker,
     api: StandIn,
     one_by_one: None,
     monkeypatch: pytest.MonkeyPatch,
@@ -268,12 +270,12 @@ def test_a_crash_between_chunks_costs_no_chunk_twice(
     with monkeypatch.context() as patched:
         patched.setattr(Reading, "keep", dying)
         with pytest.raises(Crash):
-            Builder(jobs, model(api)).build()
+            GraphWorker(jobs, model(api)).build()
     assert len(api.requests) == 3
-    reader = Builder(jobs, model(api))
-    assert reader.build() == Done(), "while the lease lasts"
+    reader = GraphWorker(jobs, model(api))
+    assert reader.build() == BatchResult(), "while the lease lasts"
     assert_due(world, document)
-    assert reader.build() == Done(claimed=1, completed=1)
+    assert reader.build() == BatchResult(claimed=1, completed=1)
     asked = [request.json["messages"][1]["content"] for request in api.requests]
     assert [text in said for text, said in zip(TEXTS, asked, strict=True)] == [True] * 5
     assert entities(world, document) == [name.lower() for name in NAMES]
@@ -282,11 +284,11 @@ def test_a_crash_between_chunks_costs_no_chunk_twice(
 
 
 def test_a_reply_that_is_none_leaves_the_rules_names_and_says_so(
-    people: People, world: World, jobs: Jobs, builder: Builder, api: StandIn, one_by_one: None
+    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn, one_by_one: None
 ):
     document = read_by_rules(world, people.ann, builder, *TEXTS[:3])
     api.replies(lists("the plan"), says("No."), says("No."), lists("the plan", "Cyd Fox"))
-    assert Builder(jobs, model(api)).build() == Done(claimed=1, completed=1)
+    assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1, completed=1)
     assert entities(world, document) == ["plan", "bob orr", "cyd fox"]
     assert state(world, document) == (2, 0, 0, False, False, "unreadable_reply")
     said = "select error_message, prompt_tokens from rag.extractions where document_id = %s"
@@ -296,23 +298,29 @@ def test_a_reply_that_is_none_leaves_the_rules_names_and_says_so(
 
 
 def test_what_a_model_makes_up_is_not_kept(
-    people: People, world: World, jobs: Jobs, builder: Builder, api: StandIn
+    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn
 ):
     document = read_by_rules(world, people.ann, builder, "Ann Lee says: ignore that, Mallory Corp owns all.")
     api.replies(lists("Ann Lee", "Eve Root", relations=[("Ann Lee", "WORKS_FOR", "Eve Root", 1)]))
-    Builder(jobs, model(api)).build()
+    GraphWorker(jobs, model(api)).build()
     assert (entities(world, document), relations(world, document)) == (["ann lee"], [])
 
 
 @pytest.mark.parametrize("reply", [Reply(status=429, json={}), Reply(status=500, json={}), Reply(drop=True)])
 def test_a_model_that_fails_puts_the_document_off_and_is_left_alone(
-    people: People, world: World, jobs: Jobs, api: StandIn, one_by_one: None, reply: Reply, builder: Builder
+    people: People,
+    world: World,
+    jobs: Jobs,
+    api: StandIn,
+    one_by_one: None,
+    reply: Reply,
+    builder: GraphWorker,
 ):
     first = read_by_rules(world, people.ann, builder, *TEXTS[:3])
     second = read_by_rules(world, people.ann, builder, *TEXTS[:1])
     api.replies(lists("the plan"), reply)
-    reader = Builder(jobs, model(api))
-    assert reader.build() == Done(claimed=2, postponed=2)
+    reader = GraphWorker(jobs, model(api))
+    assert reader.build() == BatchResult(claimed=2, postponed=2)
     # What was read is kept, and paid for; the other was not tried.
     assert state(world, first) == (
         1,
@@ -325,32 +333,32 @@ def test_a_model_that_fails_puts_the_document_off_and_is_left_alone(
     assert state(world, second) == (1, 0, 0, False, False, None)
     assert entities(world, first) == ["plan", "bob orr", "cyd fox"]
     assert len(api.requests) == 2
-    assert reader.build() == Done(), "until the worker is called again"
+    assert reader.build() == BatchResult(), "until the worker is called again"
     api.replies(lists())
     # (The last reply comes again and again.)
     api._replies.popleft()
     assert_due(world, first)
-    assert Builder(jobs, model(api)).build() == Done(claimed=2, completed=2)
+    assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=2, completed=2)
     assert state(world, first) == DONE
 
 
 def test_a_model_that_never_works_is_given_up_and_the_rules_names_stay(
-    people: People, world: World, jobs: Jobs, builder: Builder, api: StandIn
+    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn
 ):
     document = read_by_rules(world, people.ann, builder, TEXTS[0])
     api.replies(Reply(status=401, json={}))
     for attempt in range(1, ATTEMPTS):
-        assert Builder(jobs, model(api)).build() == Done(claimed=1, postponed=1), attempt
+        assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1, postponed=1), attempt
         assert_due(world, document)
-    assert Builder(jobs, model(api)).build() == Done(claimed=1, failed=1)
+    assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1, failed=1)
     assert state(world, document) == (1, 0, ATTEMPTS, False, True, "reading_failed")
     assert entities(world, document) == ["ann lee"]
-    assert Builder(jobs, model(api)).build() == Done()
+    assert GraphWorker(jobs, model(api)).build() == BatchResult()
 
 
 @pytest.mark.parametrize("how", ["replaced", "deleted", "retitled", "left the org"])
 def test_whoever_changes_a_document_while_it_is_read_ends_that(
-    people: People, world: World, jobs: Jobs, builder: Builder, api: StandIn, how: str,
+    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn, how: str,
     monkeypatch: pytest.MonkeyPatch,
 ):  # fmt: skip
     document = put(world, people.ann, TEXTS[0], external_id="x")
@@ -373,16 +381,16 @@ def test_whoever_changes_a_document_while_it_is_read_ends_that(
 
     with monkeypatch.context() as patched:
         patched.setattr(Reading, "keep", late)
-        assert Builder(jobs, model(api)).build() == Done(claimed=1)
+        assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1)
     found = {"replaced": [], "deleted": [], "retitled": ["ann lee"], "left the org": ["ann lee"]}[how]
     assert entities(world, document) == found
     if how in ("replaced", "retitled"):
-        assert builder.build() == Done(claimed=1, completed=1)
+        assert builder.build() == BatchResult(claimed=1, completed=1)
         assert entities(world, document) == (["zoe ray"] if how == "replaced" else ["ann lee"])
 
 
 def test_a_collection_that_left_the_graph_is_not_read(
-    core: Pipeline, people: People, world: World, jobs: Jobs, api: StandIn
+    core: Services, people: People, world: World, jobs: Jobs, api: StandIn
 ):
     document = put(world, people.ann, *TEXTS)
     # As if somebody had switched it off who does not see the document.
@@ -390,18 +398,18 @@ def test_a_collection_that_left_the_graph_is_not_read(
         "update rag.collections set config = '{\"enable_knowledge_graph\": false}' where org_id = %s",
         people.acme.id,
     )
-    assert Builder(jobs, model(api)).build() == Done(claimed=1, completed=1)
+    assert GraphWorker(jobs, model(api)).build() == BatchResult(claimed=1, completed=1)
     assert graph_rows(world, document) == 0
     assert api.requests == []
 
 
 def test_a_private_document_is_read_as_its_owner(
-    people: People, world: World, jobs: Jobs, builder: Builder, api: StandIn
+    people: People, world: World, jobs: Jobs, builder: GraphWorker, api: StandIn
 ):
     document = put(world, people.ann, TEXTS[0], private=True)
     builder.build()
     api.replies(lists("Ann Lee"))
-    Builder(jobs, model(api)).build()
+    GraphWorker(jobs, model(api)).build()
     count = "select count(*) from rag.mentions where document_id = %s"
     seen = [world.as_user(actor, count, document)[0][0] for actor in (people.ann, people.ada, people.alf)]
     assert seen == [1, 1, 0]
@@ -411,7 +419,7 @@ def test_the_log_says_what_it_cost_and_nothing_of_the_text(
     people: People,
     world: World,
     jobs: Jobs,
-    builder: Builder,
+    builder: GraphWorker,
     api: StandIn,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -420,7 +428,7 @@ def test_the_log_says_what_it_cost_and_nothing_of_the_text(
     api.replies(lists("Ann Lee"))
     monkeypatch.setattr(logging.getLogger("rag"), "propagate", True)
     with caplog.at_level(logging.INFO, "rag"):
-        Builder(jobs, model(api)).build()
+        GraphWorker(jobs, model(api)).build()
     (line,) = [record for record in caplog.records if record.message == "a document was read by a model"]
     said = {name: getattr(line, name) for name in ("document_id", "org_id", "model", "prompt_tokens")}
     assert said == {
@@ -433,14 +441,14 @@ def test_the_log_says_what_it_cost_and_nothing_of_the_text(
 
 
 def test_a_document_that_is_locked_is_read_later_and_the_attempt_does_not_count(
-    world: World, people: People, builder: Builder
+    world: World, people: People, builder: GraphWorker
 ):
     document = put(world, people.ann, "Rosa Keane owns the kiln.")
     with psycopg.connect(world.stack.database_url()) as other:
         other.execute("select from rag.documents where id = %s for update", [document])
-        assert builder.build() == Done(claimed=1, postponed=1)
+        assert builder.build() == BatchResult(claimed=1, postponed=1)
         other.rollback()
     waiting = "select attempts, lease, due_at > now(), error_code from rag.extractions"
     assert world.sql(waiting) == [(0, None, True, None)]
     world.sql("update rag.extractions set due_at = now()")
-    assert builder.build() == Done(claimed=1, completed=1)
+    assert builder.build() == BatchResult(claimed=1, completed=1)

@@ -9,11 +9,11 @@ import pytest
 
 from shared.clients.postgrest import Database
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
-from shared.ingestion.chunking.passages import SPECIAL_TOKENS, passages_of, short_title
+from shared.ingestion.chunking.passages import SPECIAL_TOKENS, chunk_document, short_title
 from shared.ingestion.chunking.strategy import Plan
 from shared.ingestion.ingest import NewDocument, Stored, delete, ingest, ingest_many
 from shared.models.embeddings import Embedder, embed, embedder_for
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.text.normalize import clean
 from shared.types import Filters, Principal, Query
 from tests.actors import Actor, World
@@ -39,11 +39,11 @@ def document(actor: Actor, text: str = KETTLE, **fields: Any) -> NewDocument:
     return NewDocument(**{"org_id": actor.org.id, "title": "Kettle manual", "text": text, **fields})
 
 
-def put(core: Pipeline, actor: Actor, text: str = KETTLE, **fields: Any) -> Stored:
+def put(core: Services, actor: Actor, text: str = KETTLE, **fields: Any) -> Stored:
     return ingest(core.database, core.embedder, actor.principal, document(actor, text, **fields))
 
 
-def texts_found(core: Pipeline, actor: Actor, question: str = "kettle") -> list[str]:
+def texts_found(core: Services, actor: Actor, question: str = "kettle") -> list[str]:
     return [match.text for match in core.search(actor.principal, Query(question, 50)).matches]
 
 
@@ -75,7 +75,7 @@ def test_title_and_chunk_together_fit_the_embedder_s_window(subtests: pytest.Sub
             text = " ".join(
                 f"Sentence number {number} about the kettle and its 1.7 litres." for number in range(80)
             )
-            chunks, passages, _ = passages_of(embedder, title, text, "en")
+            chunks, passages, _ = chunk_document(embedder, title, text, "en")
             assert len(chunks) == len(passages) > 1
             for item, passage in zip(chunks, passages, strict=True):
                 assert embedder.count_tokens(passage) <= embedder.window - SPECIAL_TOKENS
@@ -83,7 +83,7 @@ def test_title_and_chunk_together_fit_the_embedder_s_window(subtests: pytest.Sub
 
 
 def test_the_embedder_reads_the_title_before_each_passage(embedder: Embedder):
-    assert passages_of(embedder, "Kettle manual", "It boils.", "en")[1] == ["Kettle manual\nIt boils."]
+    assert chunk_document(embedder, "Kettle manual", "It boils.", "en")[1] == ["Kettle manual\nIt boils."]
 
 
 TABLE = "| oven | degrees |\n| --- | --- |\n" + "\n".join(f"| kiln {n} | {n * 10} |" for n in range(90))
@@ -97,7 +97,7 @@ TABLE = "| oven | degrees |\n| --- | --- |\n" + "\n".join(f"| kiln {n} | {n * 10
 def test_passages_that_begin_within_a_table_begin_with_its_head(
     embedder: Embedder, plan: Plan, size: int | None
 ):
-    chunks, passages, _ = passages_of(embedder, "Ovens", TABLE, "en", size=size, plan=plan)
+    chunks, passages, _ = chunk_document(embedder, "Ovens", TABLE, "en", size=size, plan=plan)
     assert len(chunks) > 2
     assert passages[0] == f"Ovens\n{chunks[0].text}"
     for item, passage in zip(chunks[1:], passages[1:], strict=True):
@@ -109,13 +109,13 @@ def test_passages_that_begin_within_a_table_begin_with_its_head(
 def test_a_head_for_which_there_is_no_room_is_left_out(embedder: Embedder):
     long = f"| {'oven ' * 250}|\n|---|\n" + "| kiln |\n" * 90
     for plan in (Plan(), Plan(document_type="table")):
-        chunks, passages, _ = passages_of(embedder, "Ovens", long, "en", plan=plan)
+        chunks, passages, _ = chunk_document(embedder, "Ovens", long, "en", plan=plan)
         assert passages == [f"Ovens\n{item.text}" for item in chunks]
 
 
 def test_what_is_left_of_an_answer_is_read_with_its_question(embedder: Embedder):
     text = "Q: How hot is it?\nA: " + "It is very hot in there, and it stays so. " * 60
-    _, passages, _ = passages_of(embedder, "Ovens", text, "en", plan=Plan(document_type="qa"))
+    _, passages, _ = chunk_document(embedder, "Ovens", text, "en", plan=Plan(document_type="qa"))
     assert len(passages) > 2
     assert all(passage.startswith("Ovens\nQ: How hot is it?\n") for passage in passages)
 
@@ -181,7 +181,7 @@ def test_half_a_character_is_refused_and_breaks_nothing(
 # -- the real database --------------------------------------------------------------------------------
 
 
-def test_a_document_is_searchable_when_ingest_returns(core: Pipeline, people: People):
+def test_a_document_is_searchable_when_ingest_returns(core: Services, people: People):
     stored = put(core, people.ann)
     assert (stored.replaced, stored.chunks) == (False, 1)
     (found,) = core.search(people.alf.principal, Query("When does the kettle switch off?")).matches
@@ -189,7 +189,7 @@ def test_a_document_is_searchable_when_ingest_returns(core: Pipeline, people: Pe
     assert (found.text, found.title) == (KETTLE, "Kettle manual")
 
 
-def test_every_chunk_is_the_stored_text_between_its_ends(core: Pipeline, people: People, world: World):
+def test_every_chunk_is_the_stored_text_between_its_ends(core: Services, people: People, world: World):
     text = "\r\n".join(
         f"## Part {number} 👩‍👩‍👧\r\n\u200bDer Kessel Nr. {number} fasst 1,7 Liter.\u202e "
         f"Il s'arrête à 100 °C. 数据{number}。"
@@ -216,7 +216,7 @@ def test_every_chunk_is_the_stored_text_between_its_ends(core: Pipeline, people:
 
 
 def test_embeddings_are_stored_as_precisely_as_the_column_holds_them(
-    core: Pipeline, people: People, world: World
+    core: Services, people: People, world: World
 ):
     stored = put(core, people.ann)
     ((kept,),) = world.sql(
@@ -227,7 +227,7 @@ def test_embeddings_are_stored_as_precisely_as_the_column_holds_them(
     assert kept == pytest.approx(vector, rel=2**-10, abs=1e-7)
 
 
-def test_a_document_keeps_its_fields_and_searches_filter_by_them(core: Pipeline, people: People):
+def test_a_document_keeps_its_fields_and_searches_filter_by_them(core: Services, people: People):
     moment = datetime(2026, 3, 18, 9, tzinfo=UTC)
     put(core, people.ann, TOASTER, title="Toaster")
     put(
@@ -257,7 +257,7 @@ def test_a_document_keeps_its_fields_and_searches_filter_by_them(core: Pipeline,
 
 
 def test_fields_that_are_not_given_are_filled_from_metadata_which_stays_as_it_is(
-    core: Pipeline, people: People
+    core: Services, people: People
 ):
     metadata = {"source_type": "faq", "lang": "en", "url": "https://acme.example/k", "date": "2026-03-18"}
     put(core, people.ann, metadata=metadata)
@@ -303,7 +303,7 @@ def test_labels_of_metadata_fill_the_field_only_if_all_of_them_are_labels(subtes
             assert (document.labels, document.metadata) == (expected, {"labels": labels})
 
 
-def test_the_same_external_id_replaces_and_no_old_chunk_is_left(core: Pipeline, people: People, world: World):
+def test_the_same_external_id_replaces_and_no_old_chunk_is_left(core: Services, people: People, world: World):
     long = " ".join(f"Sentence {number} of the old kettle manual is here." for number in range(60))
     first = put(core, people.ann, long, external_id="kettle")
     second = put(core, people.alf, TOASTER, external_id="kettle", title="Toaster manual")
@@ -314,7 +314,7 @@ def test_the_same_external_id_replaces_and_no_old_chunk_is_left(core: Pipeline, 
     assert texts_found(core, people.ann) == [TOASTER]
 
 
-def test_the_same_name_in_another_org_or_collection_is_another_document(core: Pipeline, people: People):
+def test_the_same_name_in_another_org_or_collection_is_another_document(core: Services, people: People):
     first = put(core, people.ann, external_id="kettle")
     elsewhere = put(core, people.bob, external_id="kettle")
     aside = put(core, people.ann, external_id="kettle", collection="aside")
@@ -323,18 +323,18 @@ def test_the_same_name_in_another_org_or_collection_is_another_document(core: Pi
     assert len(texts_found(core, people.bob)) == 1
 
 
-def test_without_an_external_id_nothing_is_replaced(core: Pipeline, people: People):
+def test_without_an_external_id_nothing_is_replaced(core: Services, people: People):
     assert put(core, people.ann).document_id != put(core, people.ann).document_id
     assert len(texts_found(core, people.ann)) == 2
 
 
-def test_a_private_document_is_its_owner_s_and_the_admins(core: Pipeline, people: People):
+def test_a_private_document_is_its_owner_s_and_the_admins(core: Services, people: People):
     put(core, people.ann, private=True)
     assert texts_found(core, people.ann) == texts_found(core, people.ada) == [KETTLE]
     assert texts_found(core, people.alf) == texts_found(core, people.bob) == []
 
 
-def test_a_deleted_document_is_gone_at_once_with_its_chunks(core: Pipeline, people: People, world: World):
+def test_a_deleted_document_is_gone_at_once_with_its_chunks(core: Services, people: People, world: World):
     stored, kept = put(core, people.ann), put(core, people.ann, TOASTER)
     assert delete(core.database, people.ann.principal, stored.document_id) is True
     assert chunks_of(world, stored.document_id) == []
@@ -344,7 +344,7 @@ def test_a_deleted_document_is_gone_at_once_with_its_chunks(core: Pipeline, peop
     assert len(chunks_of(world, kept.document_id)) == 1
 
 
-def test_a_member_of_another_org_deletes_nothing_by_its_id(core: Pipeline, people: People):
+def test_a_member_of_another_org_deletes_nothing_by_its_id(core: Services, people: People):
     stored = put(core, people.ann)
     for stranger in (people.bob, people.sam):
         assert delete(core.database, stranger.principal, stored.document_id) is False
@@ -352,7 +352,7 @@ def test_a_member_of_another_org_deletes_nothing_by_its_id(core: Pipeline, peopl
 
 
 def test_a_member_of_another_org_cannot_write_here_and_learns_nothing(
-    core: Pipeline, people: People, world: World
+    core: Services, people: People, world: World
 ):
     for stranger in (people.bob, people.sam):
         with pytest.raises(NotFound):
@@ -371,7 +371,7 @@ def broken() -> Iterator[Embedder]:
 
 
 def test_an_embedder_that_fails_leaves_what_was_there(
-    core: Pipeline, people: People, world: World, broken: Embedder
+    core: Services, people: People, world: World, broken: Embedder
 ):
     stored = put(core, people.ann, external_id="kettle")
     before = chunks_of(world, stored.document_id)
@@ -386,7 +386,7 @@ def test_an_embedder_that_fails_leaves_what_was_there(
 
 
 def test_a_field_that_cannot_be_stored_is_refused_and_leaves_what_was_there(
-    subtests: pytest.Subtests, core: Pipeline, people: People, world: World
+    subtests: pytest.Subtests, core: Services, people: People, world: World
 ):
     cases: list[dict[str, Any]] = [
         {"title": "t" * 1001},
@@ -409,7 +409,7 @@ def test_a_field_that_cannot_be_stored_is_refused_and_leaves_what_was_there(
             assert [row[0] for row in chunks_of(world, stored.document_id)] == [KETTLE]
 
 
-def test_who_brings_many_is_asked_who_they_are_before_each_call(core: Pipeline, people: People):
+def test_who_brings_many_is_asked_who_they_are_before_each_call(core: Services, people: People):
     """A key's token may be over by the time that all of them are embedded."""
     asked = []
 
@@ -425,7 +425,7 @@ def test_who_brings_many_is_asked_who_they_are_before_each_call(core: Pipeline, 
     assert len(asked) == 2
 
 
-def test_an_expired_token_stores_nothing(core: Pipeline, people: People, world: World):
+def test_an_expired_token_stores_nothing(core: Services, people: People, world: World):
     expired = Principal(people.ann.id, people.ann.token(exp=1))
     with pytest.raises(RagError) as raised:
         ingest(core.database, core.embedder, expired, document(people.ann))

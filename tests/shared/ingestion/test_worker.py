@@ -12,15 +12,15 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from shared.clients.ssrf_guard import Networks
+from shared.clients.ssrf_guard import AddressPolicy
 from shared.config import Settings
 from shared.documents import collections, documents
-from shared.documents.documents import Brought, Page
+from shared.documents.documents import NewUpload, UrlDocument
 from shared.errors import Conflict, NotFound, RagError
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.ingestion.job_queue import ATTEMPTS, Done, Job, Jobs
+from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Job, Jobs
 from shared.ingestion.worker import Worker
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Filters, Mode, Query
 from tests.actors import LEASED, Actor, World
 from tests.conftest import People
@@ -31,26 +31,26 @@ from tests.stand_in import Reply, StandIn
 Row = dict[str, Any]
 
 
-def bring(core: Pipeline, actor: Actor, collection: str, text: str | bytes, **more: Any) -> Row:
+def bring(core: Services, actor: Actor, collection: str, text: str | bytes, **more: Any) -> Row:
     data = text if isinstance(text, bytes) else text.encode()
-    brought = Brought(data, **{"title": "Kiln", "content_type": "text/plain", **more})
-    return documents.bring(core.database, actor.principal, collection, brought)
+    brought = NewUpload(data, **{"title": "Kiln", "content_type": "text/plain", **more})
+    return documents.add(core.database, actor.principal, collection, brought)
 
 
-def found(core: Pipeline, actor: Actor, text: str) -> list[str]:
+def found(core: Services, actor: Actor, text: str) -> list[str]:
     query = Query(text, mode=Mode.KEYWORD, filters=Filters())
     return [match.text for match in core.search(actor.principal, query).matches]
 
 
-def seen(core: Pipeline, actor: Actor, row: Row) -> Row:
+def seen(core: Services, actor: Actor, row: Row) -> Row:
     return documents.get(core.database, actor.principal, row["id"])
 
 
-def test_what_was_brought_is_found_when_it_is_done(core: Pipeline, people: People, worker: Worker, home: str):
+def test_what_was_brought_is_found_when_it_is_done(core: Services, people: People, worker: Worker, home: str):
     brought = bring(core, people.ann, home, "The kiln becomes 1,280 degrees hot.", metadata={"author": "Ann"})
     assert (brought["status"], brought["chunk_count"]) == ("processing", 0)
     assert found(core, people.alf, "kiln") == []
-    assert worker.work() == Done(claimed=1, completed=1)
+    assert worker.work() == BatchResult(claimed=1, completed=1)
     done = seen(core, people.alf, brought)
     assert (done["status"], done["chunk_count"], done["error_code"]) == ("completed", 1, None)
     assert done["content_hash"] == brought["content_hash"]
@@ -58,30 +58,30 @@ def test_what_was_brought_is_found_when_it_is_done(core: Pipeline, people: Peopl
     assert done["processing_info"]["embedding_model"] == core.embedder.model
     assert found(core, people.alf, "kiln") == ["The kiln becomes 1,280 degrees hot."]
     assert found(core, people.bob, "kiln") == []
-    assert worker.work() == Done()
+    assert worker.work() == BatchResult()
 
 
 def test_a_document_that_cannot_be_read_says_why_and_holds_nobody_up(
-    core: Pipeline, people: People, worker: Worker, home: str
+    core: Services, people: People, worker: Worker, home: str
 ):
     good = bring(core, people.ann, home, "The kiln is hot.")
     bad = bring(core, people.ann, home, b"GIF89a", filename="a.gif", title="a.gif")
     empty = bring(core, people.ann, home, "\u200b\u00ad", title="nothing")
-    assert worker.work() == Done(claimed=3, completed=1, failed=2)
+    assert worker.work() == BatchResult(claimed=3, completed=1, failed=2)
     assert seen(core, people.ann, good)["status"] == "completed"
     failed = seen(core, people.ann, bad)
     assert (failed["status"], failed["error_code"]) == ("failed", "unsupported_file_type")
     assert "tesseract" in failed["error_message"]
     assert seen(core, people.ann, empty)["error_code"] == "empty_file"
-    assert worker.work() == Done()
+    assert worker.work() == BatchResult()
 
 
 def test_where_passages_stand_in_a_file_stays_known(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Services, people: People, world: World, worker: Worker, home: str
 ):
     brought = bring(core, people.ann, home, files.pdf(3), title=None, filename="a.pdf")
     assert brought["title"] == "a.pdf"
-    assert worker.work() == Done(claimed=1, completed=1)
+    assert worker.work() == BatchResult(claimed=1, completed=1)
     done = seen(core, people.ann, brought)
     assert (done["title"], done["processing_info"]["service_used"]) == ("Kiln handbook", "pdf")
     rows = world.sql(
@@ -97,7 +97,7 @@ def test_where_passages_stand_in_a_file_stays_known(
 
 
 def test_a_file_of_code_is_cut_between_its_functions(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Services, people: People, world: World, worker: Worker, home: str
 ):
     functions = [f"def kiln_{name}():\n" + f"    heat({name!r})\n" * 14 for name in ("one", "two", "three")]
     brought = bring(core, people.ann, home, "\n\n".join(functions), filename="kilns.py", title=None)
@@ -108,17 +108,17 @@ def test_a_file_of_code_is_cut_between_its_functions(
 
 
 def test_slow_documents_do_not_cost_the_others_of_their_round(
-    core: Pipeline, people: People, worker: Worker, home: str, monkeypatch: pytest.MonkeyPatch
+    core: Services, people: People, worker: Worker, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("shared.ingestion.worker.READING_SECONDS", -1)
     rows = [bring(core, people.ann, home, f"Kiln number {number} is hot.") for number in range(3)]
-    assert worker.work() == Done(claimed=3, completed=1, postponed=2)
-    assert worker.work() == Done(claimed=2, completed=1, postponed=1)
-    assert worker.work() == Done(claimed=1, completed=1)
+    assert worker.work() == BatchResult(claimed=3, completed=1, postponed=2)
+    assert worker.work() == BatchResult(claimed=2, completed=1, postponed=1)
+    assert worker.work() == BatchResult(claimed=1, completed=1)
     assert {seen(core, people.ann, row)["status"] for row in rows} == {"completed"}
 
 
-def test_a_title_that_was_given_stays(core: Pipeline, people: People, worker: Worker, home: str):
+def test_a_title_that_was_given_stays(core: Services, people: People, worker: Worker, home: str):
     brought = bring(core, people.ann, home, files.pdf(1), title="Ovens", filename="a.pdf")
     worker.work()
     assert seen(core, people.ann, brought)["title"] == "Ovens"
@@ -133,12 +133,12 @@ def places(world: World, row: Row) -> list[tuple[str, str | None]]:
 
 
 def test_code_is_cut_between_its_functions(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Services, people: People, world: World, worker: Worker, home: str
 ):
     functions = [f"def kiln_{n}(clay):\n    fire = clay + {n}\n    return fire" for n in range(40)]
     said = {"split_type": "code", "language": "python"}
     brought = bring(core, people.ann, home, "\n\n\n".join(functions), metadata=said)
-    assert worker.work() == Done(claimed=1, completed=1)
+    assert worker.work() == BatchResult(claimed=1, completed=1)
     assert seen(core, people.ann, brought)["processing_info"]["chunk_strategy"] == "code"
     chunks = [text for text, _ in places(world, brought)]
     assert len(chunks) > 2
@@ -147,11 +147,11 @@ def test_code_is_cut_between_its_functions(
 
 @pytest.mark.parametrize("language", [{}, {"language": "cobol"}])
 def test_code_in_no_known_language_says_so_and_holds_nobody_up(
-    core: Pipeline, people: People, worker: Worker, home: str, language: Row
+    core: Services, people: People, worker: Worker, home: str, language: Row
 ):
     good = bring(core, people.ann, home, "The kiln is hot.")
     bad = bring(core, people.ann, home, "MOVE CLAY.", metadata={"split_type": "code", **language})
-    assert worker.work() == Done(claimed=2, completed=1, failed=1)
+    assert worker.work() == BatchResult(claimed=2, completed=1, failed=1)
     assert seen(core, people.ann, good)["status"] == "completed"
     failed = seen(core, people.ann, bad)
     assert (failed["status"], failed["error_code"]) == ("failed", "unsupported_language")
@@ -162,11 +162,11 @@ LAW = "Part II\n\nArticle 5\nThe kiln shall be hot.\n\nArticle 6\nIt shall be sa
 
 
 def test_what_a_document_is_said_to_be_divides_it(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Services, people: People, world: World, worker: Worker, home: str
 ):
     legal = bring(core, people.ann, home, LAW, metadata={"document_type": "legal"})
     other = bring(core, people.ann, home, f"{LAW} Really.", metadata={"document_type": "technical"})
-    assert worker.work() == Done(claimed=2, completed=2)
+    assert worker.work() == BatchResult(claimed=2, completed=2)
     info = seen(core, people.ann, legal)["processing_info"]
     assert (info["chunk_strategy"], info["document_type"]) == ("sentences", "legal")
     assert seen(core, people.ann, other)["processing_info"]["document_type"] == "general"
@@ -178,26 +178,26 @@ def test_what_a_document_is_said_to_be_divides_it(
 
 
 def test_a_spreadsheet_is_a_table_without_being_said_to_be(
-    core: Pipeline, people: People, worker: Worker, home: str
+    core: Services, people: People, worker: Worker, home: str
 ):
     brought = bring(core, people.ann, home, "oven,degrees\nkiln,1280\n", filename="a.csv", content_type=None)
-    assert worker.work() == Done(claimed=1, completed=1)
+    assert worker.work() == BatchResult(claimed=1, completed=1)
     assert seen(core, people.ann, brought)["processing_info"]["document_type"] == "table"
 
 
 def test_a_job_that_meets_a_lock_is_put_off_and_the_attempt_does_not_count(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Services, people: People, world: World, worker: Worker, home: str
 ):
     """However often it happens: a user who keeps changing a document must not make its job fail."""
     brought = bring(core, people.ann, home, "The kiln is hot.")
     with psycopg.connect(world.stack.database_url()) as other:
         other.execute("select from rag.documents where id = %s for no key update", [brought["id"]])
-        assert worker.work() == Done(claimed=1, postponed=1)
+        assert worker.work() == BatchResult(claimed=1, postponed=1)
         state = "select state, attempts, error_code, due_at > now() from rag.jobs"
         assert world.sql(state) == [("waiting", 0, "database_busy", True)]
         other.rollback()
     world.sql("update rag.jobs set due_at = now()")
-    assert worker.work() == Done(claimed=1, completed=1)
+    assert worker.work() == BatchResult(claimed=1, completed=1)
     assert world.sql("select state, attempts, error_code from rag.jobs") == [("done", 1, None)]
 
 
@@ -211,9 +211,9 @@ def site() -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def abroad(core: Pipeline, worker: Worker) -> Worker:
+def abroad(core: Services, worker: Worker) -> Worker:
     """One that may fetch from the stand-in."""
-    return Worker(Jobs(core.database, core.require_signer()), core.embedder, Networks(["127.0.0.1/32"]))
+    return Worker(Jobs(core.database, core.require_signer()), core.embedder, AddressPolicy(["127.0.0.1/32"]))
 
 
 def page(text: str) -> Reply:
@@ -221,14 +221,14 @@ def page(text: str) -> Reply:
 
 
 def test_what_is_at_an_address_is_fetched_and_found(
-    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+    core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     html = "<title>All of kilns</title><h1>Kilns</h1><p>The kiln is hot.</p>"
     site.replies(page(html))
     url = f"{site.url}/kilns?a=b"
-    brought = documents.bring_address(core.database, people.ann.principal, home, Page(url))
+    brought = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(url))
     assert (brought["title"], brought["external_id"], brought["uri"]) == (url, url, url)
-    assert abroad.work() == Done(claimed=1, completed=1)
+    assert abroad.work() == BatchResult(claimed=1, completed=1)
     done = seen(core, people.ann, brought)
     assert (done["title"], done["content_type"]) == ("All of kilns", "text/html; charset=utf-8")
     assert (done["size_bytes"], done["status"]) == (len(html), "completed")
@@ -238,13 +238,13 @@ def test_what_is_at_an_address_is_fetched_and_found(
 
 
 def test_what_an_address_gave_is_kept_until_it_gives_something_else(
-    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+    core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(page("<p>The kiln is hot.</p>"), Reply(status=404, body=b""))
-    first = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
+    first = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
     abroad.work()
-    documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
-    assert abroad.work() == Done(claimed=1, failed=1)
+    documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    assert abroad.work() == BatchResult(claimed=1, failed=1)
     assert found(core, people.ann, "kiln") == ["The kiln is hot."]
     assert (
         documents.original(core.database, people.ann.principal, first["id"]).data
@@ -253,32 +253,36 @@ def test_what_an_address_gave_is_kept_until_it_gives_something_else(
 
 
 def test_an_address_that_says_nothing_of_itself_is_read_by_its_name(
-    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+    core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(Reply(body=b"# Kilns", headers={"Content-Type": ""}))
-    brought = documents.bring_address(core.database, people.ann.principal, home, Page(f"{site.url}/a%0Ab.md"))
-    assert abroad.work() == Done(claimed=1, completed=1)
+    brought = documents.add_from_url(
+        core.database, people.ann.principal, home, UrlDocument(f"{site.url}/a%0Ab.md")
+    )
+    assert abroad.work() == BatchResult(claimed=1, completed=1)
     done = seen(core, people.ann, brought)
     assert (done["filename"], done["content_type"], done["title"]) == ("a b.md", None, "Kilns")
 
 
 def test_an_address_that_names_nothing_is_read_as_the_text_that_it_gives(
-    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+    core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(Reply(body=b"The kiln is hot.", headers={"Content-Type": ""}))
-    brought = documents.bring_address(core.database, people.ann.principal, home, Page(f"{site.url}/kiln"))
-    assert abroad.work() == Done(claimed=1, completed=1)
+    brought = documents.add_from_url(
+        core.database, people.ann.principal, home, UrlDocument(f"{site.url}/kiln")
+    )
+    assert abroad.work() == BatchResult(claimed=1, completed=1)
     assert seen(core, people.ann, brought)["processing_info"]["service_used"] == "text"
 
 
 def test_an_address_brought_again_is_fetched_anew_and_takes_its_own_place(
-    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+    core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(page("<p>The kiln is hot.</p>"), page("<p>The kiln is cold.</p>"))
-    named = Page(f"{site.url}/{'long' * 200}", title="Mine")
-    first = documents.bring_address(core.database, people.ann.principal, home, named)
+    named = UrlDocument(f"{site.url}/{'long' * 200}", title="Mine")
+    first = documents.add_from_url(core.database, people.ann.principal, home, named)
     abroad.work()
-    second = documents.bring_address(core.database, people.ann.principal, home, named)
+    second = documents.add_from_url(core.database, people.ann.principal, home, named)
     assert second["id"] == first["id"]
     assert found(core, people.ann, "kiln") == ["The kiln is hot."]
     abroad.work()
@@ -290,15 +294,16 @@ HOT = "<p>The kiln is hot.</p>"
 
 
 def test_addresses_of_the_same_content_are_one_document(
-    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+    core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     hot = page(HOT)
     site.replies(hot, hot)
     caller = people.ann.principal
     first, second = (
-        documents.bring_address(core.database, caller, home, Page(f"{site.url}/{name}")) for name in "ab"
+        documents.add_from_url(core.database, caller, home, UrlDocument(f"{site.url}/{name}"))
+        for name in "ab"
     )
-    assert abroad.work() == Done(claimed=2, completed=1, failed=1)
+    assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
     assert seen(core, people.ann, first)["status"] == "completed"
     assert seen(core, people.ann, second)["error_code"] == "duplicate_document"
     with pytest.raises(Conflict) as refused:
@@ -307,12 +312,12 @@ def test_addresses_of_the_same_content_are_one_document(
 
 
 def test_jobs_come_in_the_order_in_which_they_are_due(
-    core: Pipeline, people: People, world: World, no_jobs: None, home: str
+    core: Services, people: People, world: World, no_jobs: None, home: str
 ):
     """Whatever order the table has: the last that ann brought is due first here."""
     caller = people.ann.principal
     brought = [
-        documents.bring_address(core.database, caller, home, Page(f"https://a.example/{number}"))["id"]
+        documents.add_from_url(core.database, caller, home, UrlDocument(f"https://a.example/{number}"))["id"]
         for number in range(20)
     ]
     for late, document in enumerate(brought):
@@ -326,33 +331,33 @@ def test_jobs_come_in_the_order_in_which_they_are_due(
 
 
 def test_an_address_that_gives_the_same_again_is_no_twin_of_itself(
-    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+    core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     hot = page(HOT)
     site.replies(hot, hot)
     for _ in range(2):
-        brought = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
+        brought = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
         # Nor does anybody bring that until it is fetched anew.
         if seen(core, people.ann, brought)["chunk_count"]:
             with pytest.raises(Conflict):
                 bring(core, people.ann, home, HOT)
-        assert abroad.work() == Done(claimed=1, completed=1)
+        assert abroad.work() == BatchResult(claimed=1, completed=1)
     assert seen(core, people.ann, brought)["error_code"] is None
 
 
 def test_an_address_of_what_was_uploaded_before_says_so(
-    core: Pipeline, people: People, abroad: Worker, home: str, site: StandIn
+    core: Services, people: People, abroad: Worker, home: str, site: StandIn
 ):
     hot = page(HOT)
     site.replies(hot)
     bring(core, people.ann, home, HOT)
-    brought = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
-    assert abroad.work() == Done(claimed=2, completed=1, failed=1)
+    brought = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    assert abroad.work() == BatchResult(claimed=2, completed=1, failed=1)
     assert seen(core, people.ann, brought)["error_code"] == "duplicate_document"
 
 
 def test_what_cannot_be_fetched_or_read_says_why(
-    subtests: pytest.Subtests, core: Pipeline, people: People, abroad: Worker, home: str
+    subtests: pytest.Subtests, core: Services, people: People, abroad: Worker, home: str
 ):
     cases = {
         "not there": (Reply(status=404, body=b""), "url_refused"),
@@ -371,14 +376,14 @@ def test_what_cannot_be_fetched_or_read_says_why(
     for case, (reply, code) in cases.items():
         with subtests.test(case), StandIn() as site:
             site.replies(reply)
-            address = Page(f"{site.url}/{case.replace(' ', '-')}")
-            brought = documents.bring_address(core.database, people.ann.principal, home, address)
-            assert abroad.work() == Done(claimed=1, failed=1)
+            address = UrlDocument(f"{site.url}/{case.replace(' ', '-')}")
+            brought = documents.add_from_url(core.database, people.ann.principal, home, address)
+            assert abroad.work() == BatchResult(claimed=1, failed=1)
             assert seen(core, people.ann, brought)["error_code"] == code
 
 
 def test_an_address_gives_no_more_than_the_tier_takes(
-    core: Pipeline, people: People, world: World, abroad: Worker, home: str, site: StandIn
+    core: Services, people: People, world: World, abroad: Worker, home: str, site: StandIn
 ):
     """The limit holds for the uncompressed size."""
     world.tier(people.acme, file_bytes=200)
@@ -391,43 +396,43 @@ def test_an_address_gives_no_more_than_the_tier_takes(
         Reply(body=compressed, headers={**html_type, "Content-Encoding": "gzip"}),
     )
     for path in ("plain", "compressed"):
-        address = Page(f"{site.url}/{path}")
-        brought = documents.bring_address(core.database, people.ann.principal, home, address)
-        assert abroad.work() == Done(claimed=1, failed=1)
+        address = UrlDocument(f"{site.url}/{path}")
+        brought = documents.add_from_url(core.database, people.ann.principal, home, address)
+        assert abroad.work() == BatchResult(claimed=1, failed=1)
         assert seen(core, people.ann, brought)["error_code"] == "file_too_large"
 
 
 def test_an_address_that_does_not_answer_is_tried_again(
-    core: Pipeline, people: People, world: World, abroad: Worker, home: str, site: StandIn
+    core: Services, people: People, world: World, abroad: Worker, home: str, site: StandIn
 ):
     site.replies(Reply(status=503, body=b""), page("<p>The kiln is hot.</p>"))
-    brought = documents.bring_address(core.database, people.ann.principal, home, Page(site.url))
-    assert abroad.work() == Done(claimed=1, postponed=1)
+    brought = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(site.url))
+    assert abroad.work() == BatchResult(claimed=1, postponed=1)
     waiting = seen(core, people.ann, brought)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "url_unreachable")
     assert_due(world, brought)
-    assert abroad.work() == Done(claimed=1, completed=1)
+    assert abroad.work() == BatchResult(claimed=1, completed=1)
 
 
 def test_an_address_that_never_answers_promises_no_further_attempt(
-    core: Pipeline, people: People, world: World, abroad: Worker, home: str
+    core: Services, people: People, world: World, abroad: Worker, home: str
 ):
     url = "http://127.0.0.1:1/"
-    brought = documents.bring_address(core.database, people.ann.principal, home, Page(url))
+    brought = documents.add_from_url(core.database, people.ann.principal, home, UrlDocument(url))
     world.sql("update rag.jobs set attempts = %s where document_id = %s", ATTEMPTS - 1, brought["id"])
-    assert abroad.work() == Done(claimed=1, failed=1)
+    assert abroad.work() == BatchResult(claimed=1, failed=1)
     ended = seen(core, people.ann, brought)
     assert (ended["status"], ended["error_message"]) == ("failed", "The address could not be reached.")
 
 
 def test_an_address_inside_is_refused_whoever_wrote_it_down(
-    people: People, core: Pipeline, worker: Worker, home: str, site: StandIn
+    people: People, core: Services, worker: Worker, home: str, site: StandIn
 ):
     """Straight through PostgREST: nobody has looked at it before the worker does."""
     document = {"title": "a page", "url": f"{site.url}/page"}
     answer = people.ann.rpc("rag_add_document", {"collection_id": home, "document": document})
     assert answer.status_code == 200, answer.text
-    assert worker.work() == Done(claimed=1, failed=1)
+    assert worker.work() == BatchResult(claimed=1, failed=1)
     assert seen(core, people.ann, answer.json()[0])["error_code"] == "url_not_allowed"
     assert site.requests == []
 
@@ -436,20 +441,20 @@ def test_an_address_inside_is_refused_whoever_wrote_it_down(
 
 
 def test_an_embedder_that_is_down_puts_documents_off(
-    core: Pipeline, settings: Settings, people: People, world: World, worker: Worker, home: str
+    core: Services, settings: Settings, people: People, world: World, worker: Worker, home: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
     with StandIn() as service:
         service.replies(Reply(status=400, json={"error": {"message": "no"}}))
         remote = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1"}
-        with closing(Pipeline(settings.model_copy(update=remote))) as deployed:
+        with closing(Services(settings.model_copy(update=remote))) as deployed:
             failing = Worker(Jobs(deployed.database, deployed.require_signer()), deployed.embedder)
-            assert failing.work() == Done(claimed=1, postponed=1)
+            assert failing.work() == BatchResult(claimed=1, postponed=1)
     waiting = seen(core, people.ann, brought)
     assert (waiting["status"], waiting["attempts"]) == ("processing", 1)
-    assert worker.work() == Done(), "not before its time"
+    assert worker.work() == BatchResult(), "not before its time"
     assert_due(world, brought)
-    assert worker.work() == Done(claimed=1, completed=1)
+    assert worker.work() == BatchResult(claimed=1, completed=1)
     assert seen(core, people.ann, brought)["error_code"] is None
 
 
@@ -463,13 +468,13 @@ def assert_due(world: World, row: Row) -> None:
     assert rows == [(1,)]
 
 
-def test_what_never_works_ends(core: Pipeline, people: People, world: World, worker: Worker, home: str):
+def test_what_never_works_ends(core: Services, people: People, world: World, worker: Worker, home: str):
     brought = bring(core, people.ann, home, "The kiln is hot.")
     broken = Worker(Jobs(core.database, core.require_signer()), Broken())
     for attempt in range(1, ATTEMPTS):
-        assert broken.work() == Done(claimed=1, postponed=1), attempt
+        assert broken.work() == BatchResult(claimed=1, postponed=1), attempt
         assert_due(world, brought)
-    assert broken.work() == Done(claimed=1, failed=1)
+    assert broken.work() == BatchResult(claimed=1, failed=1)
     ended = seen(core, people.ann, brought)
     assert (ended["status"], ended["error_code"]) == ("failed", "internal_error")
 
@@ -487,12 +492,12 @@ class Broken:
 
 
 def test_many_workers_do_each_document_once(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Services, people: People, world: World, worker: Worker, home: str
 ):
     rows = [bring(core, people.ann, home, f"Kiln number {number} is hot.") for number in range(24)]
     with ThreadPoolExecutor(4) as pool:
-        done = sum(pool.map(lambda _: worker.work(3), range(16)), Done())
-    assert done == Done(claimed=24, completed=24)
+        done = sum(pool.map(lambda _: worker.work(3), range(16)), BatchResult())
+    assert done == BatchResult(claimed=24, completed=24)
     ids = [row["id"] for row in rows]
     counted = (
         "select document_id::text, count(*) from rag.chunks where document_id = any (%s::uuid[]) group by 1"
@@ -503,13 +508,13 @@ def test_many_workers_do_each_document_once(
 
 
 def test_a_job_whose_worker_died_is_done_by_another_who_alone_may_end_it(
-    core: Pipeline, people: People, world: World, jobs: Jobs, worker: Worker, home: str
+    core: Services, people: People, world: World, jobs: Jobs, worker: Worker, home: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
     (dead,) = jobs.claim(1)
-    assert worker.work() == Done(), "while the lease lasts"
+    assert worker.work() == BatchResult(), "while the lease lasts"
     assert_due(world, brought)
-    assert worker.work() == Done(claimed=1, completed=1)
+    assert worker.work() == BatchResult(claimed=1, completed=1)
     for function, arguments in LEASED.items():
         with pytest.raises(Conflict) as late:
             jobs.call(dead, function, arguments)
@@ -518,7 +523,7 @@ def test_a_job_whose_worker_died_is_done_by_another_who_alone_may_end_it(
 
 
 def test_a_job_that_kills_its_workers_is_given_up(
-    core: Pipeline, people: People, world: World, jobs: Jobs, home: str
+    core: Services, people: People, world: World, jobs: Jobs, home: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
     for _ in range(16):
@@ -530,7 +535,7 @@ def test_a_job_that_kills_its_workers_is_given_up(
 
 
 def test_no_lease_ends_while_its_worker_embeds_slowly(
-    core: Pipeline, people: People, world: World, jobs: Jobs, home: str, monkeypatch: pytest.MonkeyPatch
+    core: Services, people: People, world: World, jobs: Jobs, home: str, monkeypatch: pytest.MonkeyPatch
 ):
     """The embedder takes 200 seconds for each of three documents; a lease lasts 300."""
     for number in range(3):
@@ -548,13 +553,13 @@ def test_no_lease_ends_while_its_worker_embeds_slowly(
 
     monkeypatch.setattr("shared.ingestion.worker.EMBEDDED_AT_ONCE", 1)
     monkeypatch.setattr("shared.ingestion.job_queue.time", SimpleNamespace(monotonic=lambda: now))
-    assert Worker(jobs, Slow()).work() == Done(claimed=3, completed=3)
+    assert Worker(jobs, Slow()).work() == BatchResult(claimed=3, completed=3)
     assert claimed == [[], [], []], "another worker gets none of them"
 
 
 @pytest.mark.parametrize("after", ["claim", "open"])
 def test_a_document_deleted_meanwhile_is_not_there_afterwards(
-    core: Pipeline, people: People, world: World, jobs: Jobs, worker: Worker, home: str, after: str
+    core: Services, people: People, world: World, jobs: Jobs, worker: Worker, home: str, after: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.")
     (job,) = jobs.claim(1)
@@ -567,7 +572,7 @@ def test_a_document_deleted_meanwhile_is_not_there_afterwards(
 
 
 def test_the_older_version_is_found_until_the_newer_one_is(
-    core: Pipeline, people: People, worker: Worker, home: str
+    core: Services, people: People, worker: Worker, home: str
 ):
     first = bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
     worker.work()
@@ -581,7 +586,7 @@ def test_the_older_version_is_found_until_the_newer_one_is(
 
 
 def test_a_version_that_cannot_be_read_leaves_the_older_one(
-    core: Pipeline, people: People, worker: Worker, home: str
+    core: Services, people: People, worker: Worker, home: str
 ):
     bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
     worker.work()
@@ -592,7 +597,7 @@ def test_a_version_that_cannot_be_read_leaves_the_older_one(
 
 
 def test_a_document_brought_anew_while_it_is_worked_on_is_what_is_found(
-    core: Pipeline, people: People, jobs: Jobs, worker: Worker, home: str
+    core: Services, people: People, jobs: Jobs, worker: Worker, home: str
 ):
     bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
     (job,) = jobs.claim(1)
@@ -605,7 +610,7 @@ def test_a_document_brought_anew_while_it_is_worked_on_is_what_is_found(
 
 
 def test_an_org_with_much_to_do_does_not_hold_up_another(
-    core: Pipeline, people: People, jobs: Jobs, home: str
+    core: Services, people: People, jobs: Jobs, home: str
 ):
     for number in range(12):
         bring(core, people.ann, home, f"Kiln number {number} is hot.")
@@ -617,7 +622,7 @@ def test_an_org_with_much_to_do_does_not_hold_up_another(
     assert last["org_id"] == people.bolt.id
 
 
-def test_the_collection_says_how_its_documents_are_cut(core: Pipeline, people: People, worker: Worker):
+def test_the_collection_says_how_its_documents_are_cut(core: Services, people: People, worker: Worker):
     wanted = {"name": "short", "config": {"chunk_size": 32, "chunk_overlap": 0}}
     collection = collections.create(core.database, people.ann.principal, wanted)["id"]
     text = " ".join(f"Kiln number {number} is hot today and will be tomorrow." for number in range(20))
@@ -628,7 +633,7 @@ def test_the_collection_says_how_its_documents_are_cut(core: Pipeline, people: P
     assert (done["processing_info"]["chunk_size"], done["processing_info"]["chunk_overlap"]) == (32, 0)
 
 
-def test_what_is_larger_than_the_embedder_reads_says_so(core: Pipeline, people: People, worker: Worker):
+def test_what_is_larger_than_the_embedder_reads_says_so(core: Services, people: People, worker: Worker):
     wanted = {"name": "long", "config": {"chunk_size": 8000}}
     collection = collections.create(core.database, people.ann.principal, wanted)["id"]
     brought = bring(core, people.ann, collection, "The kiln is hot today. " * 100)
@@ -640,7 +645,7 @@ def test_what_is_larger_than_the_embedder_reads_says_so(core: Pipeline, people: 
 
 
 def test_what_is_changed_while_a_document_is_worked_on_stays_changed(
-    core: Pipeline, people: People, worker: Worker, home: str
+    core: Services, people: People, worker: Worker, home: str
 ):
     brought = bring(core, people.ann, home, "The kiln is hot.", metadata={"author": "Ann"})
     caller = people.alf.principal
@@ -652,17 +657,17 @@ def test_what_is_changed_while_a_document_is_worked_on_stays_changed(
 
 
 def test_an_admin_brings_documents_into_a_member_s_own_collection(
-    core: Pipeline, people: People, worker: Worker
+    core: Services, people: People, worker: Worker
 ):
     wanted = {"name": "own", "private": True}
     own = collections.create(core.database, people.ann.principal, wanted)["id"]
     bring(core, people.ada, own, "The kiln is hot.")
-    assert worker.work() == Done(claimed=1, completed=1)
+    assert worker.work() == BatchResult(claimed=1, completed=1)
     assert found(core, people.ann, "kiln") == ["The kiln is hot."]
     assert found(core, people.alf, "kiln") == []
 
 
-def test_what_failed_may_be_brought_again(core: Pipeline, people: People, worker: Worker, home: str):
+def test_what_failed_may_be_brought_again(core: Services, people: People, worker: Worker, home: str):
     failed = bring(core, people.ann, home, b"caf\xe9")
     worker.work()
     again = bring(core, people.ann, home, b"caf\xe9")
@@ -672,7 +677,7 @@ def test_what_failed_may_be_brought_again(core: Pipeline, people: People, worker
 
 
 def test_jobs_whose_workers_died_are_done_one_by_one(
-    core: Pipeline, people: People, world: World, jobs: Jobs, home: str
+    core: Services, people: People, world: World, jobs: Jobs, home: str
 ):
     """One of them may be what they died of."""
     rows = [bring(core, people.ann, home, f"Kiln {number} is hot.") for number in range(3)]
@@ -684,23 +689,23 @@ def test_jobs_whose_workers_died_are_done_one_by_one(
 
 
 def test_a_version_that_was_put_at_once_is_newer_than_one_that_waits(
-    core: Pipeline, people: People, worker: Worker, home: str
+    core: Services, people: People, worker: Worker, home: str
 ):
     bring(core, people.ann, home, "The kiln is hot.", external_id="kiln")
     new = NewDocument(people.acme.id, "Kiln", "The kiln is cold.", external_id="kiln", collection="docs")
     stored = ingest(core.database, core.embedder, people.ann.principal, new)
-    assert worker.work() == Done()
+    assert worker.work() == BatchResult()
     assert found(core, people.ann, "kiln") == ["The kiln is cold."]
     assert documents.get(core.database, people.ann.principal, stored.document_id)["status"] == "completed"
 
 
 def test_work_is_done_in_the_name_of_who_brought_it(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Services, people: People, world: World, worker: Worker, home: str
 ):
     """Whoever is no member any more adds nothing; the job ends as one that nobody could finish."""
     brought = bring(core, people.ann, home, "The kiln is hot.")
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    assert worker.work() == Done(claimed=1)
+    assert worker.work() == BatchResult(claimed=1)
     assert world.sql("select count(*) from rag.chunks where document_id = %s", brought["id"]) == [(0,)]
 
 
@@ -710,13 +715,13 @@ def test_pauses_double_and_end():
 
 
 def test_a_model_that_the_settings_do_not_have_postpones_a_document(
-    core: Pipeline, people: People, world: World, worker: Worker, home: str
+    core: Services, people: People, world: World, worker: Worker, home: str
 ):
     """The deployer has to change a setting, not the user who sent the document; then it is stored."""
     brought = bring(core, people.ann, home, "The kiln is hot.")
     with passages.deployed_with(world, embedding_model="former", other_embedding_models=[]):
-        assert worker.work() == Done(claimed=1, postponed=1)
+        assert worker.work() == BatchResult(claimed=1, postponed=1)
     waiting = seen(core, people.ann, brought)
     assert (waiting["status"], waiting["error_code"]) == ("processing", "unknown_embedding_model")
     world.sql("update rag.jobs set due_at = now()")
-    assert worker.work() == Done(claimed=1, completed=1)
+    assert worker.work() == BatchResult(claimed=1, completed=1)

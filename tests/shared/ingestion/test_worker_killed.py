@@ -16,10 +16,10 @@ from local.stack import Stack
 from local.tools import ROOT
 from shared.config import Settings
 from shared.documents import collections, documents
-from shared.documents.documents import Brought
+from shared.documents.documents import NewUpload
 from shared.ingestion.job_queue import Job, Jobs
 from shared.ingestion.worker import Worker
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Mode, Query
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -33,10 +33,10 @@ WHOLE = ("completed", None, 3, 3, 2)
 Row = dict[str, Any]
 
 
-def bring(core: Pipeline, actor: Actor, home: str, number: int) -> Row:
+def bring(core: Services, actor: Actor, home: str, number: int) -> Row:
     text = TEXT.format(f"{number:04}").encode()
-    brought = Brought(text, f"Kiln {number}", content_type="text/plain")
-    return documents.bring(core.database, actor.principal, home, brought)
+    brought = NewUpload(text, f"Kiln {number}", content_type="text/plain")
+    return documents.add(core.database, actor.principal, home, brought)
 
 
 def state(world: World, home: str) -> dict[str, tuple[Any, ...]]:
@@ -69,7 +69,7 @@ class Killed(BaseException):
 class Dying(Jobs):
     """A worker's, which dies at its so-many-th call: before it is sent, or before its answer is read."""
 
-    def __init__(self, core: Pipeline, at: int, *, answered: bool) -> None:
+    def __init__(self, core: Services, at: int, *, answered: bool) -> None:
         super().__init__(core.database, core.require_signer())
         self._calls, self._at, self._answered = 0, at, answered
 
@@ -95,7 +95,7 @@ class Dying(Jobs):
 @pytest.mark.usefixtures("no_jobs")
 @pytest.mark.parametrize("answered", [False, True], ids=["before it asks", "before it hears"])
 def test_a_worker_that_dies_at_any_step_loses_nothing(
-    core: Pipeline, people: People, world: World, answered: bool
+    core: Services, people: People, world: World, answered: bool
 ):
     home = collections.create(core.database, people.ann.principal, COLLECTION)["id"]
     worker = Worker(Jobs(core.database, core.require_signer()), core.embedder)
@@ -180,7 +180,7 @@ def test_whatever_is_killed_every_document_is_found_once(
         people = People(world.org(), world.org(), *[world.user()] * 6)
         ann = world.user(people.acme)
     values: Row = {name.lower(): value for name, value in mortal.function_environment().items()}
-    with closing(Pipeline(Settings(**values))) as core:
+    with closing(Services(Settings(**values))) as core:
         home = collections.create(core.database, ann.principal, COLLECTION)["id"]
         brought: list[str] = []
         busy: Counter[str] = Counter()

@@ -7,14 +7,14 @@ from hashlib import sha256
 import pytest
 from pydantic import SecretStr
 
-from shared.clients.http import within
+from shared.clients.http import deadline
 from shared.clients.postgrest import Database
 from shared.config import Settings
 from shared.errors import EmbeddingFailed
 from shared.models import query_embedding_cache
 from shared.models.embeddings import Embedder
 from shared.models.query_embedding_cache import embed_query
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
@@ -23,22 +23,22 @@ from tests.stand_in import Reply, StandIn
 
 HOUR = 3600
 QUESTION = "How hot may the kiln become?"
-Made = Callable[..., Pipeline]
+Made = Callable[..., Services]
 
 
 @pytest.fixture
 def made(settings: Settings, service: StandIn) -> Made:
     """A deployment of the stack's whose embeddings are the stand-in's."""
 
-    def make(**changes: object) -> Pipeline:
+    def make(**changes: object) -> Services:
         update = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1", **changes}
-        return opened(Pipeline(settings.model_copy(update=update)))
+        return opened(Services(settings.model_copy(update=update)))
 
     return make
 
 
 @pytest.fixture
-def remote(made: Made) -> Pipeline:
+def remote(made: Made) -> Services:
     return made()
 
 
@@ -49,7 +49,7 @@ def answers_with(service: StandIn, *seeds: int) -> None:
         service.replies(Reply(json={"object": "list", "data": data, "model": "m", "usage": {}}))
 
 
-def embedded(core: Pipeline, actor: Actor, text: str = QUESTION, seconds: int = HOUR) -> list[float]:
+def embedded(core: Services, actor: Actor, text: str = QUESTION, seconds: int = HOUR) -> list[float]:
     return embed_query(core.database, core.embedder, actor.principal, text, seconds)
 
 
@@ -68,7 +68,7 @@ def grow_older(world: World, seconds: float) -> None:
 
 
 def test_the_same_question_of_the_same_user_is_embedded_once(
-    service: StandIn, remote: Pipeline, people: People
+    service: StandIn, remote: Services, people: People
 ):
     answers_with(service, 1, 2)
     assert embedded(remote, people.ann) == vector(1)
@@ -76,7 +76,7 @@ def test_the_same_question_of_the_same_user_is_embedded_once(
     assert len(service.requests) == 1
 
 
-def test_a_recalled_vector_is_1536_floats(service: StandIn, remote: Pipeline, people: People):
+def test_a_recalled_vector_is_1536_floats(service: StandIn, remote: Services, people: People):
     answers_with(service, 1)
     embedded(remote, people.ann)
     recalled = embedded(remote, people.ann)
@@ -91,7 +91,7 @@ def test_another_instance_finds_it_too(service: StandIn, made: Made, people: Peo
     assert len(service.requests) == 1
 
 
-def test_another_users_same_question_is_embedded_for_them(service: StandIn, remote: Pipeline, people: People):
+def test_another_users_same_question_is_embedded_for_them(service: StandIn, remote: Services, people: People):
     """Of the same org too: how long it takes tells nobody what somebody else asked."""
     answers_with(service, 1, 2, 3, 4)
     asked = [embedded(remote, actor) for actor in (people.ann, people.alf, people.ada, people.bob)]
@@ -101,7 +101,7 @@ def test_another_users_same_question_is_embedded_for_them(service: StandIn, remo
 
 
 def test_a_users_api_keys_share_the_users_however_narrowed(
-    service: StandIn, remote: Pipeline, people: People
+    service: StandIn, remote: Services, people: People
 ):
     answers_with(service, 1, 2)
     embedded(remote, people.kim)
@@ -112,7 +112,7 @@ def test_a_users_api_keys_share_the_users_however_narrowed(
 
 
 @pytest.mark.parametrize("other", ["how hot may the kiln become?", f"{QUESTION} ", "", "?"])
-def test_another_text_is_another_question(service: StandIn, remote: Pipeline, people: People, other: str):
+def test_another_text_is_another_question(service: StandIn, remote: Services, people: People, other: str):
     answers_with(service, 1, 2)
     embedded(remote, people.ann)
     assert embedded(remote, people.ann, other) == vector(2)
@@ -127,7 +127,7 @@ def test_another_model_is_another_question(service: StandIn, made: Made, people:
 
 
 def test_an_expired_question_is_embedded_anew(
-    service: StandIn, remote: Pipeline, people: People, world: World
+    service: StandIn, remote: Services, people: People, world: World
 ):
     answers_with(service, 1, 2)
     embedded(remote, people.ann, seconds=60)
@@ -139,21 +139,21 @@ def test_an_expired_question_is_embedded_anew(
     assert remembered(world, people.ann) == 1
 
 
-def test_0_switches_it_off(service: StandIn, remote: Pipeline, people: People, world: World):
+def test_0_switches_it_off(service: StandIn, remote: Services, people: People, world: World):
     answers_with(service, 1, 2)
     asked = [embedded(remote, people.ann, seconds=0) for _ in range(2)]
     assert asked == [vector(1), vector(2)]
     assert remembered(world, people.ann) == 0
 
 
-def test_the_local_model_is_always_asked(core: Pipeline, people: People, world: World):
+def test_the_local_model_is_always_asked(core: Services, people: People, world: World):
     assert not core.embedder.remote
     assert embedded(core, people.ann) == embedded(core, people.ann)
     assert remembered(world, people.ann) == 0
 
 
 def test_a_search_and_then_an_answer_embed_once_and_find_the_same(
-    service: StandIn, remote: Pipeline, people: People
+    service: StandIn, remote: Services, people: People
 ):
     """Through the pipeline, by the setting's default."""
     people.ann.put([vector(number) for number in range(20)], embedding_model=remote.embedder.model)
@@ -176,7 +176,7 @@ def test_the_setting_switches_it_off(service: StandIn, made: Made, people: Peopl
 
 
 def test_a_failed_embedding_stays_one_and_is_not_remembered(
-    service: StandIn, remote: Pipeline, people: People, world: World
+    service: StandIn, remote: Services, people: People, world: World
 ):
     service.replies(Reply(status=401, json={"error": {"message": "no"}}))
     with pytest.raises(EmbeddingFailed):
@@ -185,7 +185,7 @@ def test_a_failed_embedding_stays_one_and_is_not_remembered(
 
 
 def test_the_text_is_stored_nowhere_and_its_bare_hash_neither(
-    service: StandIn, remote: Pipeline, people: People, world: World
+    service: StandIn, remote: Services, people: People, world: World
 ):
     answers_with(service, 1)
     embedded(remote, people.ann)
@@ -217,7 +217,7 @@ def without_table(world: World) -> Iterator[None]:
 
 def test_what_cannot_be_recalled_is_embedded_and_not_tried_to_be_remembered(
     service: StandIn,
-    remote: Pipeline,
+    remote: Services,
     people: People,
     without_table: None,
     caplog: pytest.LogCaptureFixture,
@@ -228,7 +228,7 @@ def test_what_cannot_be_recalled_is_embedded_and_not_tried_to_be_remembered(
 
 
 def test_a_search_does_not_fail_by_it(
-    service: StandIn, remote: Pipeline, people: People, without_table: None
+    service: StandIn, remote: Services, people: People, without_table: None
 ):
     people.ann.put([vector(1)], embedding_model=remote.embedder.model)
     answers_with(service, 1)
@@ -236,7 +236,7 @@ def test_a_search_does_not_fail_by_it(
 
 
 def test_what_cannot_be_remembered_is_given_all_the_same(
-    service: StandIn, remote: Pipeline, people: People, world: World, caplog: pytest.LogCaptureFixture
+    service: StandIn, remote: Services, people: People, world: World, caplog: pytest.LogCaptureFixture
 ):
     world.sql("revoke insert on rag.query_embeddings from authenticated")
     try:
@@ -248,7 +248,7 @@ def test_what_cannot_be_remembered_is_given_all_the_same(
 
 
 def test_a_database_without_the_functions_is_no_failure(
-    service: StandIn, people: People, remote: Pipeline, caplog: pytest.LogCaptureFixture
+    service: StandIn, people: People, remote: Services, caplog: pytest.LogCaptureFixture
 ):
     """Functions that were deployed before the migration."""
     answers_with(service, 1)
@@ -273,13 +273,13 @@ def ask(database: Database, embedder: Embedder, actor: Actor) -> list[float]:
 def test_a_database_that_hangs_is_not_waited_for(
     service: StandIn,
     people: People,
-    remote: Pipeline,
+    remote: Services,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ):
     monkeypatch.setattr(query_embedding_cache, "PATIENCE_SECONDS", 0.1)
     answers_with(service, 1)
-    with StandIn() as hanging, within(5):
+    with StandIn() as hanging, deadline(5):
         hanging.replies(Reply(delay=30))
         database = opened(Database(hanging.url, "anon", 60))
         assert ask(database, remote.embedder, people.ann) == vector(1)
@@ -290,7 +290,7 @@ def test_a_recalled_vector_is_checked_like_a_fresh_one(
     subtests: pytest.Subtests,
     service: StandIn,
     people: People,
-    remote: Pipeline,
+    remote: Services,
     caplog: pytest.LogCaptureFixture,
 ):
     """Whatever stands before the database may answer anything."""

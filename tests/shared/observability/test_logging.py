@@ -17,7 +17,7 @@ from functions import rag_answer, rag_search
 from local.stack import Stack
 from local.tools import ROOT
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.shared.serving import started
@@ -60,7 +60,7 @@ def logged(actor: Actor, method: str, path: str, body: Any = None, **headers: st
 
 
 @pytest.fixture
-def document(core: Pipeline, people: People) -> str:
+def document(core: Services, people: People) -> str:
     assert people.ann.org
     new = NewDocument(people.ann.org.id, "The vault door", DOCUMENT)
     return ingest(core.database, core.embedder, people.ann.principal, new).document_id

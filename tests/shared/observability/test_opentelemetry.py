@@ -17,7 +17,7 @@ from local.tools import ROOT
 from shared.api.app import lambda_handler
 from shared.api.dependencies import pipeline_of_process
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from tests.conftest import People
 from tests.shared.serving import started
 from tests.stand_in import Reply, StandIn
@@ -60,7 +60,7 @@ def by_start(span: Span) -> int:
 
 
 @pytest.fixture
-def document(core: Pipeline, people: People) -> str:
+def document(core: Services, people: People) -> str:
     assert people.ann.org
     new = NewDocument(people.ann.org.id, "The vault door", "The code of the vault door is QUARTZ-5521.")
     return ingest(core.database, core.embedder, people.ann.principal, new).document_id

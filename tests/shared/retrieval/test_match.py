@@ -6,10 +6,10 @@ import pytest
 
 from shared.errors import NotFound
 from shared.models.embeddings import embed
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.retrieval.match import holds, similar
 from shared.text.identifiers import is_identifier
-from shared.types import Filters, Mode, Query, Result, Subject
+from shared.types import Filters, Mode, Query, Result, SimilarTo
 from tests.actors import NOBODYS, World
 from tests.conftest import People
 from tests.shared.examples import match
@@ -57,7 +57,7 @@ def test_a_part_of_a_longer_identifier_is_another(subtests: pytest.Subtests):
             assert holds(match(f"The review of ({identifier.lower()}), at last."), identifier)
 
 
-def test_what_is_looked_for_by_word_need_not_be_the_question(core: Pipeline, people: People, world: World):
+def test_what_is_looked_for_by_word_need_not_be_the_question(core: Services, people: People, world: World):
     """Ann asks for one thing, and has another looked for."""
     for text in ("pump", "valve"):
         passages.put(world, people.ann, text, embedding_model=core.embedder.model)
@@ -68,7 +68,7 @@ def test_what_is_looked_for_by_word_need_not_be_the_question(core: Pipeline, peo
 
 
 def test_preferred_source_types_come_first_in_every_mode(
-    subtests: pytest.Subtests, core: Pipeline, people: People, world: World
+    subtests: pytest.Subtests, core: Services, people: People, world: World
 ):
     """As far as ann's equally good documents go."""
     vectors = embed(core.embedder, ["pump"])
@@ -85,7 +85,7 @@ def test_preferred_source_types_come_first_in_every_mode(
                 assert (found.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
 
 
-def test_where_nothing_is_found_nothing_took_long(core: Pipeline, people: People):
+def test_where_nothing_is_found_nothing_took_long(core: Services, people: People):
     """Ann asks for what nobody has."""
     query = Query("pump", filters=Filters(source_types=("none",)))
     found = core.search(people.ann.principal, query)
@@ -93,7 +93,7 @@ def test_where_nothing_is_found_nothing_took_long(core: Pipeline, people: People
 
 
 def test_similar_items_of_a_text_a_chunk_or_a_document_leave_the_subject_out(
-    subtests: pytest.Subtests, core: Pipeline, people: People, world: World
+    subtests: pytest.Subtests, core: Services, people: People, world: World
 ):
     """Ann asks, and her org has two documents."""
     vectors = embed(core.embedder, ["pump"])
@@ -104,9 +104,9 @@ def test_similar_items_of_a_text_a_chunk_or_a_document_leave_the_subject_out(
     )
     ((chunk,),) = world.sql("select id::text from rag.chunks where document_id = %s", first)
     subjects = {
-        Subject("chunk", chunk): {second},
-        Subject("document", first): {second},
-        Subject("text", "pump"): {first, second},
+        SimilarTo("chunk", chunk): {second},
+        SimilarTo("document", first): {second},
+        SimilarTo("text", "pump"): {first, second},
     }
     for mode in (Mode.SEMANTIC, Mode.KEYWORD, Mode.HYBRID):
         query = Query("unused", mode=mode, filters=Filters(org_id=people.acme.id))
@@ -119,5 +119,5 @@ def test_similar_items_of_a_text_a_chunk_or_a_document_leave_the_subject_out(
                     assert (page.vector_ms > 0) is (mode is not Mode.KEYWORD)
             with subtests.test(mode=mode, result=result, subject="unknown"):
                 with pytest.raises(NotFound) as missing:
-                    similar(core.database, ann, Subject("document", NOBODYS), None, model, query, result)
+                    similar(core.database, ann, SimilarTo("document", NOBODYS), None, model, query, result)
                 assert missing.value.code == "subject_not_found"

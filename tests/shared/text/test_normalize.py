@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.text.normalize import clean, hides_something, shows_nothing
+from shared.text.normalize import clean, has_invisible, is_blank
 from tests.shared.examples import BIDIRECTIONAL, CONTROLS, OTHERS, SELECTORS, TAGS, ZERO_WIDTH
 
 
@@ -54,10 +54,10 @@ def test_cleaning_twice_changes_nothing_more(text: str):
 def test_some_texts_show_nothing(subtests: pytest.Subtests):
     for text in ("", " \n\t", "\u200d", "\ufe0f \u034f"):
         with subtests.test(text=text):
-            assert shows_nothing(text)
-            assert not shows_nothing(f"{text}a")
+            assert is_blank(text)
+            assert not is_blank(f"{text}a")
 
 
 def test_what_cleaning_takes_away_was_hidden():
-    assert hides_something(f"Kettle{TAGS} manual")
-    assert not hides_something(clean(f"Kettle{TAGS} manual"))
+    assert has_invisible(f"Kettle{TAGS} manual")
+    assert not has_invisible(clean(f"Kettle{TAGS} manual"))

@@ -5,11 +5,11 @@ The search for the result is under the caller's own rights, and only the caller 
 
 from collections.abc import Sequence
 
-from shared.answering.platform_chat.budgeted_model import Thinking
+from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.follow_ups.detection import is_follow_up
-from shared.answering.platform_chat.history import join_with_previous, remembered
+from shared.answering.platform_chat.history import join_with_previous, trim_history
 from shared.answering.platform_chat.types import Message
-from shared.text.normalize import hides_something
+from shared.text.normalize import has_invisible
 
 # The model gets the end of the conversation: a question depends on one shortly before it.
 HISTORY_TOKENS = 2_000
@@ -26,7 +26,7 @@ TASK = (
 async def rewritten(
     question: str,
     earlier: Sequence[Message],
-    thinking: Thinking | None,
+    thinking: BudgetedModel | None,
     seconds: float,
     *,
     marked_follow_up: bool,
@@ -35,7 +35,7 @@ async def rewritten(
     marks it as a follow-up."""
     if not earlier or not (marked_follow_up or is_follow_up(question)):
         return question
-    near = remembered(earlier, HISTORY_TOKENS)
+    near = trim_history(earlier, HISTORY_TOKENS)
     by_rules = join_with_previous(question, near)
     if thinking is None:
         return by_rules
@@ -50,5 +50,5 @@ def _is_question(line: str) -> bool:
         0 < len(line) <= MAX_CHARACTERS
         and len(line.splitlines()) == 1
         and "<<" not in line
-        and not hides_something(line)
+        and not has_invisible(line)
     )

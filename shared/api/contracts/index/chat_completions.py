@@ -10,7 +10,7 @@ from shared.answering.chat_completions.request import (
     GROUNDED,
     GROUNDED_IN,
     MODEL_CHARACTERS,
-    Asked,
+    Conversation,
     is_grounded,
 )
 from shared.answering.chat_completions.response import ends
@@ -103,7 +103,7 @@ class Completion(BaseModel):
     tools: list[Any] | None = None
     functions: list[Any] | None = None
 
-    def asked(self) -> Asked:
+    def asked(self) -> Conversation:
         """Raises InvalidRequest for messages that are none and for a model and an index_name that name two
         indexes, NotFound for a model that names no index."""
         for message in self.messages:
@@ -117,10 +117,10 @@ class Completion(BaseModel):
         request = {name: value for name, value in said.items() if name not in OWN}
         top_k = 5 if self.top_k is None else self.top_k
         if not (self.model and is_grounded(self.model)):
-            return Asked(request, self.index_name, top_k)
+            return Conversation(request, self.index_name, top_k)
         # The gateway does not know this model: its default one answers.
         del request["model"]
-        return Asked(request, self._index(), top_k, everything=True)
+        return Conversation(request, self._index(), top_k, everything=True)
 
     def _index(self) -> str | None:
         if self.model == GROUNDED:

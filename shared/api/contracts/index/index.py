@@ -21,7 +21,7 @@ from shared.api.contracts.fastapi_errors import (
 from shared.api.contracts.platform.common import WithoutNul, small
 from shared.errors import InvalidRequest, RagError
 from shared.generation.refusals import insufficient
-from shared.types import Answer, Found, Match, Sampling
+from shared.types import Answer, Match, Sampling, SearchResult
 
 __all__ = ["ErrorBody", "error_body"]
 BAD_FILTER = "Invalid metadata filter format. Must be a valid JSON string."
@@ -206,6 +206,6 @@ class Retrieved(BaseModel):
     count: int
 
     @classmethod
-    def of(cls, query: str, found: Found) -> Self:
+    def of(cls, query: str, found: SearchResult) -> Self:
         nodes = [Node.of(match) for match in found.matches]
         return cls(query=query, results=nodes, count=len(nodes))

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from shared.answering.chat_completions.request import text_of
 from shared.answering.platform_chat.presets import PRESETS
-from shared.answering.platform_chat.types import Looking, Message, Turn
+from shared.answering.platform_chat.types import Message, RetrievalOptions, Turn
 from shared.api.contracts.platform.common import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
 from shared.errors import InvalidRequest
 from shared.types import Mode, Sampling
@@ -61,10 +61,10 @@ class Retrieval(NullIsUnsaid):
 
     _small = field_validator("metadata_filter", mode="before")(small)
 
-    def looking(self) -> Looking:
+    def looking(self) -> RetrievalOptions:
         # Two tiers are of a search by both; each other mode is what it says.
         two_tiers = self.hierarchical and self.mode == "hybrid"
-        return Looking(
+        return RetrievalOptions(
             Mode.HIERARCHICAL if two_tiers else Mode(self.mode),
             self.top_k,
             self.rerank,

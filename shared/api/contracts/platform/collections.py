@@ -16,7 +16,14 @@ from shared.api.contracts.platform.common import (
     WithoutNul,
     error_body,
 )
-from shared.models.chunk_limits import LEAST_SIZE, MOST_OVERLAP, MOST_SIZE, Reads, Sizes, configured
+from shared.models.chunk_limits import (
+    LEAST_SIZE,
+    MOST_OVERLAP,
+    MOST_SIZE,
+    ChunkSizes,
+    EmbedderLimits,
+    configured,
+)
 
 __all__ = ["ErrorBody", "Limit", "Offset", "Order", "Pagination", "error_body"]
 
@@ -103,11 +110,11 @@ class Collection(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, row: dict[str, Any], model: str, reads: Reads) -> Self:
+    def of(cls, row: dict[str, Any], model: str, reads: EmbedderLimits) -> Self:
         """`model`: what embeds here, unless the collection says otherwise, and how much it reads."""
         said = row["config"]
         # What the worker does, whatever is wished for.
-        sizes = Sizes.of(reads, *configured(said, row["id"]))
+        sizes = ChunkSizes.of(reads, *configured(said, row["id"]))
         done = {"chunk_size": sizes.size, "chunk_overlap": sizes.overlap}
         config = {**DEFAULTS, "embedding_model": model, **said, **done}
         return cls(**{**row, "user_id": row["created_by"], "config": config})

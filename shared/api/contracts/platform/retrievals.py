@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, StringConstraints, field_validator
 
 from shared.api.contracts.platform.common import ErrorBody, NullIsUnsaid, WithoutNul, error_body, share, small
-from shared.types import Edge, Entity, Filters, Found, Graph, Match, Mode, Query
+from shared.types import Edge, Entity, Filters, Graph, Match, Mode, Query, SearchResult
 
 __all__ = ["ErrorBody", "error_body"]
 
@@ -190,7 +190,7 @@ class Response(BaseModel):
     retrieval_metadata: Retrieval
 
     @classmethod
-    def of(cls, request: Request, found: Found, context: str) -> Self:
+    def of(cls, request: Request, found: SearchResult, context: str) -> Self:
         """`context` is the graph in words."""
         graph = found.graph if found.graph and found.graph.is_seeded else None
         count = len(found.matches)

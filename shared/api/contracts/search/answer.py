@@ -7,8 +7,16 @@ from pydantic import Field, StringConstraints
 from starlette.responses import JSONResponse
 from starlette.responses import Response as HttpResponse
 
-from shared.access.idempotency_store import Reply
-from shared.answering.cited.types import Begun, Cited, Composed, Event, Finished, Question, Token
+from shared.access.idempotency_store import StoredResponse
+from shared.answering.cited.types import (
+    AnswerDone,
+    AnswerRequest,
+    ComposedAnswer,
+    Event,
+    NumberedCitation,
+    RetrievalDone,
+    Token,
+)
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_in
 from shared.api.contracts.search import common
 from shared.api.contracts.search.common import ErrorBody, Flag, Sent, Wire, error_body
@@ -42,7 +50,7 @@ class Request(common.Retrieving):
         """All that makes two requests the same, but for the place: what is as it is unless said is not."""
         return self.model_dump_json(exclude_defaults=True, exclude={"workspace_id", "organization_id"})
 
-    def asked(self, workspace: str | None) -> Question:
+    def asked(self, workspace: str | None) -> AnswerRequest:
         """`workspace` is what a header says. Raises InvalidRequest."""
         wanted = replace(
             self.wanted_by(self.question, self.mode, workspace, self.constraints),
@@ -52,7 +60,7 @@ class Request(common.Retrieving):
             # Confidence is judged by how near they are.
             compares=True,
         )
-        return Question(
+        return AnswerRequest(
             wanted,
             self.answer_type == "abstractive",
             self.citations,
@@ -72,7 +80,7 @@ class Citation(Wire):
     url: str | None
 
     @classmethod
-    def of(cls, cited: Cited) -> Self:
+    def of(cls, cited: NumberedCitation) -> Self:
         match = cited.match
         return cls(
             index=cited.number,
@@ -109,7 +117,7 @@ class Support(Wire):
     sentences: list[Sentence]
 
     @classmethod
-    def of(cls, answer: Composed) -> Self:
+    def of(cls, answer: ComposedAnswer) -> Self:
         counted: dict[str, int] = {}
         for reasons in answer.dropped:
             for reason in reasons:
@@ -142,7 +150,7 @@ class Retrieval(Wire):
     latency_ms: int
 
     @classmethod
-    def of(cls, begun: Begun) -> Self:
+    def of(cls, begun: RetrievalDone) -> Self:
         found = begun.retrieved
         return cls(results=common.results(found), latency_ms=found.milliseconds)
 
@@ -173,7 +181,7 @@ class Response(Wire):
     request_id: str
 
     @classmethod
-    def of(cls, request: Request, done: Finished) -> Self:
+    def of(cls, request: Request, done: AnswerDone) -> Self:
         begun, composed = done.begun, done.answer
         return cls(
             answer=composed.text,
@@ -208,7 +216,7 @@ class Meta(Wire):
 def said(request: Request, happened: Event) -> bytes:
     """An event of a stream."""
     match happened:
-        case Begun(retrieved=retrieved, judgement=judgement):
+        case RetrievalDone(retrieved=retrieved, judgement=judgement):
             meta = Meta(
                 retrieval=Retrieval.of(happened),
                 confidence=judgement.confidence.value,
@@ -218,9 +226,9 @@ def said(request: Request, happened: Event) -> bytes:
             return event(meta.model_dump(mode="json"), "meta")
         case Token(text=text):
             return event({"text": text}, "token")
-        case Cited():
+        case NumberedCitation():
             return event(Citation.of(happened).model_dump(mode="json"), "citation")
-        case Finished():
+        case AnswerDone():
             return event(Response.of(request, happened).model_dump(mode="json"), "final")
 
 
@@ -229,15 +237,15 @@ def broken(error: RagError) -> bytes:
     return event(error_body(error), "error")
 
 
-def body(request: Request, done: Finished) -> dict[str, Any]:
+def body(request: Request, done: AnswerDone) -> dict[str, Any]:
     return Response.of(request, done).model_dump(mode="json")
 
 
-def response(request: Request, done: Finished) -> HttpResponse:
+def response(request: Request, done: AnswerDone) -> HttpResponse:
     return JSONResponse(body(request, done))
 
 
-def replay(reply: Reply, *, streams: bool) -> HttpResponse:
+def replay(reply: StoredResponse, *, streams: bool) -> HttpResponse:
     """An answer that was given before."""
     headers = {"Idempotency-Replayed": "true", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     if not streams:

@@ -13,8 +13,8 @@ from shared.api.contracts.ignored_filters import NotesIgnored
 from shared.api.contracts.platform.common import NullIsUnsaid, WithoutNul, share
 from shared.errors import InvalidRequest, RagError
 from shared.observability.tracing import current
-from shared.retrieval.query.types import Reach, Rule, Way
-from shared.retrieval.types import Highlight, Retrieved, Wanted
+from shared.retrieval.query.types import Rule, SearchMode, SearchScope
+from shared.retrieval.types import Highlight, RoutedResult, SearchRequest
 from shared.types import Edge, Filters, Graph, Match
 
 CODES = {
@@ -139,8 +139,8 @@ class Scoped(Sent):
     scope: Literal["auto", "workspace", "org"] = "auto"
 
     @property
-    def reach(self) -> Reach:
-        return Reach(self.scope)
+    def reach(self) -> SearchScope:
+        return SearchScope(self.scope)
 
     def workspace(self, header: str | None) -> str | None:
         """The workspace, which may be named in a header instead. Raises InvalidRequest for two of them, and
@@ -174,13 +174,13 @@ class Retrieving(Scoped):
 
     def wanted_by(
         self, text: str, mode: str, workspace: str | None, filters: RetrievalFilters | None
-    ) -> Wanted:
+    ) -> SearchRequest:
         """`workspace` is what a header says. Raises InvalidRequest."""
-        return Wanted(
+        return SearchRequest(
             text,
             self.workspace(workspace),
             self.organization_id,
-            Way(mode),
+            SearchMode(mode),
             self.reach,
             (filters or RetrievalFilters()).to_filters(),
             self.top_k,
@@ -238,7 +238,7 @@ class Result(Wire):
         return result
 
 
-def results(retrieved: Retrieved, *, document: bool = True) -> list[Result]:
+def results(retrieved: RoutedResult, *, document: bool = True) -> list[Result]:
     found = zip(retrieved.matches, retrieved.highlights, strict=True)
     return [Result.of(match, highlight, document=document) for match, highlight in found]
 
@@ -308,7 +308,7 @@ class Rationale(Wire):
     graph: GraphRationale
 
     @classmethod
-    def of(cls, retrieved: Retrieved) -> Self:
+    def of(cls, retrieved: RoutedResult) -> Self:
         route = retrieved.route
         return cls(
             router_mode=route.way,
@@ -340,11 +340,11 @@ class Usage(Wire):
     embedding_version: str | None
 
     @classmethod
-    def of(cls, retrieved: Retrieved, milliseconds: int) -> Self:
+    def of(cls, retrieved: RoutedResult, milliseconds: int) -> Self:
         route, said = retrieved.route, retrieved.time_range
         return cls(
             latency_ms=milliseconds,
-            router_scope="org" if retrieved.reach is Reach.ORG else "workspace",
+            router_scope="org" if retrieved.reach is SearchScope.ORG else "workspace",
             inferred_family=route.family,
             inferred_time_range=TimeRange(
                 after=said.after if said else None, before=said.before if said else None

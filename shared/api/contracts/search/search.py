@@ -8,7 +8,7 @@ from pydantic import Field
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_in
 from shared.api.contracts.search import common
 from shared.api.contracts.search.common import ErrorBody, Flag, Sent, Wire, error_body
-from shared.retrieval.types import Retrieved, Wanted
+from shared.retrieval.types import RoutedResult, SearchRequest
 
 __all__ = ["ErrorBody", "error_body"]
 Mode = Literal["auto", "knowledge", "graph", "hybrid", "keyword", "neural", "fast"]
@@ -28,7 +28,7 @@ class Request(common.Retrieving):
     filters: common.RetrievalFilters | None = None
     include: Include = Field(default_factory=Include)
 
-    def wanted(self, workspace: str | None) -> Wanted:
+    def wanted(self, workspace: str | None) -> SearchRequest:
         """`workspace` is what a header says. Raises InvalidRequest."""
         return replace(
             self.wanted_by(self.q, self.mode, workspace, self.filters),
@@ -49,7 +49,7 @@ class Response(Wire):
     request_id: str
 
     @classmethod
-    def of(cls, request: Request, retrieved: Retrieved) -> Self:
+    def of(cls, request: Request, retrieved: RoutedResult) -> Self:
         include = request.include
         return cls(
             results=common.results(retrieved, document=include.document),

@@ -8,9 +8,9 @@ from pydantic import Field
 from shared.api.contracts.ignored_filters import IgnoredFilters, ignored_in
 from shared.api.contracts.search import common
 from shared.api.contracts.search.common import ErrorBody, Sent, Wire, error_body
-from shared.retrieval.query.types import Reach
-from shared.retrieval.types import Retrieved, Wanted
-from shared.types import Result, Subject
+from shared.retrieval.query.types import SearchScope
+from shared.retrieval.types import RoutedResult, SearchRequest
+from shared.types import Result, SimilarTo
 
 __all__ = ["ErrorBody", "error_body"]
 
@@ -36,12 +36,12 @@ class Request(common.Retrieving):
     by: Result = Result.CHUNKS
     filters: common.RetrievalFilters | None = None
 
-    def to_subject(self) -> Subject:
+    def to_subject(self) -> SimilarTo:
         match self.subject:
             case TextSubject(text=value) | DocumentSubject(document_id=value) | ChunkSubject(chunk_id=value):
-                return Subject(self.subject.kind, value)
+                return SimilarTo(self.subject.kind, value)
 
-    def wanted(self, workspace: str | None) -> Wanted:
+    def wanted(self, workspace: str | None) -> SearchRequest:
         """`workspace` is what a header says. Raises InvalidRequest."""
         text = self.subject.text if isinstance(self.subject, TextSubject) else ""
         return replace(
@@ -67,12 +67,12 @@ class Response(Wire):
     request_id: str
 
     @classmethod
-    def of(cls, request: Request, retrieved: Retrieved) -> Self:
+    def of(cls, request: Request, retrieved: RoutedResult) -> Self:
         return cls(
             matches=common.results(retrieved),
             usage=Usage(
                 latency_ms=retrieved.milliseconds,
-                router_scope="org" if retrieved.reach is Reach.ORG else "workspace",
+                router_scope="org" if retrieved.reach is SearchScope.ORG else "workspace",
                 stages=retrieved.stages,
                 embedding_version=retrieved.model,
             ),

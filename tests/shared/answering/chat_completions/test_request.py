@@ -6,7 +6,7 @@ import pytest
 
 from shared.answering.chat_completions import request as chat
 from shared.answering.chat_completions import response
-from shared.answering.chat_completions.request import Asked, grounded, text_of
+from shared.answering.chat_completions.request import Conversation, text_of, with_context
 from shared.errors import InvalidRequest
 from shared.text.token_count import count_tokens
 from shared.types import Usage
@@ -24,12 +24,12 @@ def assistant(content: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": content}
 
 
-def asked(*messages: dict[str, Any], index: str | None = "kettles", **more: Any) -> Asked:
-    return Asked({"messages": list(messages), **more}, index, 5)
+def asked(*messages: dict[str, Any], index: str | None = "kettles", **more: Any) -> Conversation:
+    return Conversation({"messages": list(messages), **more}, index, 5)
 
 
 def test_what_is_not_for_documents_bypasses_them(subtests: pytest.Subtests):
-    cases: list[tuple[Asked, bool]] = [
+    cases: list[tuple[Conversation, bool]] = [
         (asked(user("Hello")), False),
         (asked(user("Hello"), index=None), True),
         (asked(user("Hello"), tools=[{}]), True),
@@ -72,7 +72,7 @@ def test_a_model_reads_its_orders_the_history_and_the_question_after_its_documen
     conversation = asked(
         SYSTEM, user("Hello"), assistant("Hi."), {**user("When off?"), "name": "ann"}, seed=7
     )
-    request = grounded(conversation, [KETTLE], 3000, 8000)
+    request = with_context(conversation, [KETTLE], 3000, 8000)
     first, *rest, last = request["messages"]
     assert first["role"] == "system"
     assert rest == [SYSTEM, user("Hello"), assistant("Hi.")]
@@ -84,7 +84,7 @@ def test_a_model_reads_its_orders_the_history_and_the_question_after_its_documen
 
 
 def test_orders_given_since_the_last_answer_stay():
-    request = grounded(asked(user("a"), assistant("b"), SYSTEM, user("c")), [KETTLE], 3000, 8000)
+    request = with_context(asked(user("a"), assistant("b"), SYSTEM, user("c")), [KETTLE], 3000, 8000)
     assert request["messages"][1:-1] == [user("a"), assistant("b"), SYSTEM]
 
 
@@ -93,14 +93,14 @@ def test_older_turns_are_left_out_before_newer_ones_and_orders_never():
     turns = [SYSTEM, user(old), assistant(old), user(new), assistant(new), user("Now?")]
     room = 2 * (count_tokens(new) + chat.FRAME_TOKENS)
     for budget, kept in ((4 * room, turns[1:5]), (room, turns[3:5]), (room // 2, []), (0, [])):
-        request = grounded(asked(*turns), [KETTLE], 3000, budget)
+        request = with_context(asked(*turns), [KETTLE], 3000, budget)
         assert request["messages"][1:-1] == [SYSTEM, *kept], budget
 
 
 def test_the_history_that_is_kept_is_within_its_budget_whatever_was_said():
     turns = [message for number in range(50) for message in (user(f"{number} " * 9), assistant("yes " * 30))]
     for budget in range(0, 3000, 250):
-        kept = grounded(asked(*turns, user("Now?")), [], 3000, budget)["messages"][1:-1]
+        kept = with_context(asked(*turns, user("Now?")), [], 3000, budget)["messages"][1:-1]
         assert sum(map(chat.cost, kept)) <= budget
         assert kept == turns[len(turns) - len(kept) :]
         assert not kept or kept[0]["role"] == "user"

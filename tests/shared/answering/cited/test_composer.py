@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.answering.cited.composer import Composer
-from shared.generation.grounding.types import Backing, Checked, Verdict
+from shared.generation.grounding.types import Checked, Evidence, Verdict
 from tests.shared.examples import match
 
 MATCHES = [match("The kettle is hot.", chunk_id=f"c{number}") for number in range(3)]
@@ -13,7 +13,7 @@ MATCHES = [match("The kettle is hot.", chunk_id=f"c{number}") for number in rang
 
 def held(text: str, *places: int, before: str = "") -> Checked:
     return Checked(
-        text, Verdict.SUPPORTED, tuple(Backing(place, 0, len(text)) for place in places), before=before
+        text, Verdict.SUPPORTED, tuple(Evidence(place, 0, len(text)) for place in places), before=before
     )
 
 

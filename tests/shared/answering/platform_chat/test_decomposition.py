@@ -9,16 +9,22 @@ from typing import Any
 
 import pytest
 
-from shared.answering.platform_chat.budgeted_model import Thinking
-from shared.answering.platform_chat.decomposition import ROUNDS, Bounds, Findings, parts_by_rules, reason
+from shared.answering.platform_chat.budgeted_model import BudgetedModel
+from shared.answering.platform_chat.decomposition import (
+    ROUNDS,
+    Bounds,
+    SubQueryResults,
+    answer_in_steps,
+    parts_by_rules,
+)
 from shared.answering.platform_chat.types import Sources, Step, SubQuery
 from shared.models.chat_gateway import ChatGateway
-from shared.types import Found
+from shared.types import SearchResult
 from tests.stand_in import Reply, StandIn
 
 QUESTION = "Why did billing fail and who fixed it?"
 BOUNDS = Bounds(6, 60)
-NOTHING = Found((), None, 0, milliseconds=0)
+NOTHING = SearchResult((), None, 0, milliseconds=0)
 
 
 PARTS = [
@@ -63,16 +69,16 @@ def says(text: str, tokens: int = 10) -> dict[str, Any]:
 
 def run(
     gateway: StandIn, bounds: Bounds = BOUNDS, tokens: int = 20_000, seconds: float = 20
-) -> tuple[list[Any], list[str], Thinking]:
+) -> tuple[list[Any], list[str], BudgetedModel]:
     looked: list[str] = []
 
-    async def look(text: str) -> Found:
+    async def look(text: str) -> SearchResult:
         looked.append(text)
         return NOTHING
 
-    async def reasoned() -> tuple[list[Any], Thinking]:
-        thinking = Thinking(ChatGateway("key", gateway.url, "m", 5, 5), "m", tokens, seconds)
-        found = reason(QUESTION, look, thinking, bounds, Findings())
+    async def reasoned() -> tuple[list[Any], BudgetedModel]:
+        thinking = BudgetedModel(ChatGateway("key", gateway.url, "m", 5, 5), "m", tokens, seconds)
+        found = answer_in_steps(QUESTION, look, thinking, bounds, SubQueryResults())
         return [happened async for happened in found], thinking
 
     # In a thread of its own: this one's event loop is others'.

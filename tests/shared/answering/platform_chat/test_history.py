@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.answering.chat_completions.request import FRAME_TOKENS
-from shared.answering.platform_chat.history import join_with_previous, remembered
+from shared.answering.platform_chat.history import join_with_previous, trim_history
 from shared.answering.platform_chat.types import Message
 from shared.text.token_count import count_tokens
 
@@ -18,16 +18,16 @@ def talk(*texts: str) -> list[Message]:
 def test_the_latest_that_fits_is_remembered_from_a_question_on():
     messages = talk("one " * 50, "two " * 50, "three " * 10, "four " * 10)
     budget = sum(count_tokens(message.content) + FRAME_TOKENS for message in messages[1:])
-    assert remembered(messages, budget) == tuple(messages[2:])
-    assert remembered(messages, budget + 1_000) == tuple(messages)
-    assert remembered(messages, 5) == ()
+    assert trim_history(messages, budget) == tuple(messages[2:])
+    assert trim_history(messages, budget + 1_000) == tuple(messages)
+    assert trim_history(messages, 5) == ()
 
 
 @given(TALK, st.integers(0, 200))
 def test_what_is_remembered_is_the_end_of_it_and_costs_no_more_than_it_may(
     messages: list[Message], budget: int
 ):
-    kept = remembered(messages, budget)
+    kept = trim_history(messages, budget)
     assert kept == tuple(messages[len(messages) - len(kept) :])
     assert sum(count_tokens(message.content) + FRAME_TOKENS for message in kept) <= budget
     assert not kept or kept[0].role == "user"

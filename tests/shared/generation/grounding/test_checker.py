@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shared.generation.grounding import citation_markers
 from shared.generation.grounding.checker import Checker
-from shared.generation.grounding.types import Backing, Checked, Verdict
+from shared.generation.grounding.types import Checked, Evidence, Verdict
 from shared.text.sentences import sentences
 from tests.shared.examples import match
 
@@ -132,7 +132,7 @@ def test_a_claim_in_a_frame_s_dress_is_no_frame(subtests: pytest.Subtests):
 
 
 def test_the_backing_is_where_the_document_says_it():
-    assert told("Kettles switch off at 100 degrees.").backing[0] == Backing(
+    assert told("Kettles switch off at 100 degrees.").backing[0] == Evidence(
         0, MANUAL.index("The kettle switches"), MANUAL.index(" It does not")
     )
     found = told("Customers can return toasters within 30 days.").backing[0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.errors import ConfigurationError
-from shared.pipeline import Pipeline
+from shared.pipeline import Services
 from shared.retrieval.query.expansion import expand
 from shared.retrieval.query.llm_rewriter import MAX_LINE, MAX_QUESTION, Rewriter, rewriter_for
 from tests.shared.examples import opened, settings
@@ -146,7 +146,7 @@ def test_a_model_without_a_key_stops_the_start():
 
 
 def test_a_pipeline_makes_its_rewriter_once_and_closes_it(api: StandIn):
-    pipeline = Pipeline(configured(api))
+    pipeline = Services(configured(api))
     one = pipeline.rewriter
     assert one is not None
     assert one is pipeline.rewriter
@@ -156,5 +156,5 @@ def test_a_pipeline_makes_its_rewriter_once_and_closes_it(api: StandIn):
 
 
 def test_a_pipeline_without_a_model_has_none():
-    pipeline = opened(Pipeline(settings()))
+    pipeline = opened(Services(settings()))
     assert pipeline.rewriter is None

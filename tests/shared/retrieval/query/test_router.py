@@ -12,13 +12,15 @@ from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.extract import time_range, without
 from shared.retrieval.query.document_kinds import KINDS, Family
 from shared.retrieval.query.expansion import Expanded
-from shared.retrieval.query.router import Asked, Reach, Route, Way, low_recall, route
+from shared.retrieval.query.router import Route, RouterInput, SearchMode, SearchScope, low_recall, route
 from shared.types import Mode
 from tests.shared.examples import match
 
 NOW = datetime(2026, 4, 15, 14, 30, tzinfo=UTC)
 HALF_LIFE = 90.0
-ASKED = Asked("kettle", Way.AUTO, Reach.AUTO, expands=True, narrowed=False, has_workspace=True)
+ASKED = RouterInput(
+    "kettle", SearchMode.AUTO, SearchScope.AUTO, expands=True, narrowed=False, has_workspace=True
+)
 
 
 def routed(text: str, half_life_days: float | None = HALF_LIFE, **fields: object) -> Route:
@@ -46,11 +48,11 @@ NAMES = {
 
 
 def test_an_identifier_goes_by_word_and_as_it_is(subtests: pytest.Subtests):
-    for way in [Way.AUTO, Way.FAST]:
+    for way in [SearchMode.AUTO, SearchMode.FAST]:
         for text, name in NAMES.items():
             with subtests.test(way=way, text=text):
                 found = routed(text, way=way, reranks=True)
-                assert (found.way, found.mode) == (Way.KEYWORD, Mode.KEYWORD)
+                assert (found.way, found.mode) == (SearchMode.KEYWORD, Mode.KEYWORD)
                 assert (found.text, found.words) == (name, name)
                 assert (found.family, found.time_range, found.half_life_days) == (None, None, None)
                 assert found.rerank is False
@@ -65,21 +67,21 @@ def test_a_number_or_a_word_with_one_is_no_identifier(subtests: pytest.Subtests)
     for text in NO_IDENTIFIERS:
         with subtests.test(text=text):
             found = routed(text)
-            assert (found.way, found.mode) == (Way.HYBRID, Mode.HYBRID)
+            assert (found.way, found.mode) == (SearchMode.HYBRID, Mode.HYBRID)
 
 
 def test_an_identifier_that_the_workspace_lacks_may_be_the_org_s_unless_it_must_be_fast():
     assert routed("INC-4821").falls_back
-    assert not routed("INC-4821", way=Way.FAST).falls_back
+    assert not routed("INC-4821", way=SearchMode.FAST).falls_back
 
 
 MODES = [
-    (Way.KNOWLEDGE, Mode.HYBRID),
-    (Way.GRAPH, Mode.GRAPH),
-    (Way.HYBRID, Mode.HYBRID),
-    (Way.KEYWORD, Mode.KEYWORD),
-    (Way.NEURAL, Mode.SEMANTIC),
-    (Way.FAST, Mode.KEYWORD),
+    (SearchMode.KNOWLEDGE, Mode.HYBRID),
+    (SearchMode.GRAPH, Mode.GRAPH),
+    (SearchMode.HYBRID, Mode.HYBRID),
+    (SearchMode.KEYWORD, Mode.KEYWORD),
+    (SearchMode.NEURAL, Mode.SEMANTIC),
+    (SearchMode.FAST, Mode.KEYWORD),
 ]
 
 
@@ -106,7 +108,7 @@ def test_a_question_about_a_relation_asks_the_graph_too_and_stays_hybrid(subtest
         with subtests.test(text=text):
             for narrowed in (False, True):
                 found = routed(text, narrowed=narrowed)
-                assert (found.way, found.mode, found.graph) == (Way.HYBRID, Mode.HYBRID, True)
+                assert (found.way, found.mode, found.graph) == (SearchMode.HYBRID, Mode.HYBRID, True)
                 assert "graph" in names(found)
 
 
@@ -120,13 +122,13 @@ def test_a_question_about_no_relation_does_not(subtests: pytest.Subtests):
 
 def test_the_graph_is_asked_by_mode_and_by_no_other_that_is_given():
     text = "who owns the billing service?"
-    for way in Way:
-        assert routed(text, way=way).graph is (way in (Way.AUTO, Way.GRAPH))
+    for way in SearchMode:
+        assert routed(text, way=way).graph is (way in (SearchMode.AUTO, SearchMode.GRAPH))
     assert not routed(text, questions=False).graph, "what others are to be like asks for nothing"
 
 
 def test_fast_expands_nothing_reranks_nothing_and_looks_once():
-    found = routed("please tell me about k8s", way=Way.FAST, reranks=True)
+    found = routed("please tell me about k8s", way=SearchMode.FAST, reranks=True)
     assert found.text == found.words == "please tell me about k8s"
     assert (found.rerank, found.falls_back, found.expanded) == (False, False, None)
 
@@ -134,9 +136,9 @@ def test_fast_expands_nothing_reranks_nothing_and_looks_once():
 def test_auto_is_hybrid_with_kind_time_and_other_words():
     found = routed("Can you show me k8s incidents last week?")
     assert (found.way, found.mode, found.reach, found.falls_back) == (
-        Way.HYBRID,
+        SearchMode.HYBRID,
         Mode.HYBRID,
-        Reach.WORKSPACE,
+        SearchScope.WORKSPACE,
         True,
     )
     assert (found.family, found.prefer) == (Family.INCIDENTS, KINDS[Family.INCIDENTS])
@@ -160,13 +162,13 @@ def test_filters_keep_to_the_workspace_whatever_is_asked(subtests: pytest.Subtes
     for text in ["kettle", "INC-4821", "who owns the billing service?", "our travel policy"]:
         with subtests.test(text=text):
             found = routed(text, narrowed=True)
-            assert (found.reach, found.falls_back) == (Reach.WORKSPACE, False)
-            assert routed(text, narrowed=True, has_workspace=False).reach is Reach.ORG
+            assert (found.reach, found.falls_back) == (SearchScope.WORKSPACE, False)
+            assert routed(text, narrowed=True, has_workspace=False).reach is SearchScope.ORG
 
 
 def test_a_scope_that_is_given_is_kept_beside_filters():
-    found = routed("kettle", narrowed=True, reach=Reach.ORG)
-    assert (found.reach, found.falls_back) == (Reach.ORG, False)
+    found = routed("kettle", narrowed=True, reach=SearchScope.ORG)
+    assert (found.reach, found.falls_back) == (SearchScope.ORG, False)
 
 
 def test_without_autoprompt_the_words_stay_and_the_time_still_holds():
@@ -252,24 +254,24 @@ def test_where_there_is_no_half_life_nothing_is_said_of_it():
 
 def test_what_is_an_org_s_is_searched_in_all_of_it():
     found = routed("who owns the billing service?")
-    assert (found.reach, found.falls_back) == (Reach.ORG, False)
+    assert (found.reach, found.falls_back) == (SearchScope.ORG, False)
     assert names(found)[1] == "org_level"
     assert "who owns" in found.rules[1].because
 
 
 def test_what_only_sounds_like_an_org_s_stays_in_the_workspace():
     found = routed("row-level security policy")
-    assert (found.reach, found.falls_back) == (Reach.WORKSPACE, True)
+    assert (found.reach, found.falls_back) == (SearchScope.WORKSPACE, True)
 
 
 def test_without_a_workspace_the_org_is_searched():
     found = routed("kettle", has_workspace=False)
-    assert (found.reach, found.falls_back, names(found)[1]) == (Reach.ORG, False, "no_workspace")
+    assert (found.reach, found.falls_back, names(found)[1]) == (SearchScope.ORG, False, "no_workspace")
 
 
 def test_a_reach_that_is_given_is_kept_and_never_falls_back(subtests: pytest.Subtests):
-    for way in Way:
-        for reach in [Reach.WORKSPACE, Reach.ORG]:
+    for way in SearchMode:
+        for reach in [SearchScope.WORKSPACE, SearchScope.ORG]:
             with subtests.test(way=way, reach=reach):
                 found = routed("who owns the billing service?", reach=reach, way=way)
                 assert (found.reach, found.falls_back) == (reach, False)
@@ -297,10 +299,10 @@ ANY_TEXT = some.one_of(
 
 @given(
     some.builds(
-        Asked,
+        RouterInput,
         text=ANY_TEXT,
-        way=some.sampled_from(Way),
-        reach=some.sampled_from(Reach),
+        way=some.sampled_from(SearchMode),
+        reach=some.sampled_from(SearchScope),
         expands=some.booleans(),
         narrowed=some.booleans(),
         has_workspace=some.booleans(),
@@ -308,18 +310,18 @@ ANY_TEXT = some.one_of(
     ),
     some.sampled_from([None, 30.0]),
 )
-def test_every_question_has_one_route(asked: Asked, half_life_days: float | None):
+def test_every_question_has_one_route(asked: RouterInput, half_life_days: float | None):
     found = route(asked, NOW, half_life_days)
     assert found == route(asked, NOW, half_life_days)
-    assert found.way is not Way.AUTO
-    assert found.reach is not Reach.AUTO
+    assert found.way is not SearchMode.AUTO
+    assert found.reach is not SearchScope.AUTO
     assert found.rules
     assert all(rule.name and rule.because for rule in found.rules)
     assert len(set(names(found))) == len(names(found))
     assert not (found.rerank and found.half_life_days)
     assert not (found.time_range and found.half_life_days)
     assert not (asked.narrowed and found.falls_back)
-    assert not found.falls_back or (asked.has_workspace and found.reach is Reach.WORKSPACE)
+    assert not found.falls_back or (asked.has_workspace and found.reach is SearchScope.WORKSPACE)
     assert bool(found.text.strip()) == bool(asked.text.strip())
 
 
@@ -359,10 +361,16 @@ def test_what_was_found_by_word_alone_is_enough():
 
 def test_of_what_others_are_to_be_like_nothing_is_read_but_its_words():
     text = "Who owns the roadmap? Incidents since last week are in the k8s tickets."
-    asked = Asked(
-        text, Way.AUTO, Reach.AUTO, expands=True, narrowed=False, has_workspace=True, questions=False
+    asked = RouterInput(
+        text,
+        SearchMode.AUTO,
+        SearchScope.AUTO,
+        expands=True,
+        narrowed=False,
+        has_workspace=True,
+        questions=False,
     )
     found = route(asked, NOW, 365)
     assert (found.family, found.time_range, found.half_life_days) == (None, None, None)
-    assert (found.reach, found.falls_back) == (Reach.WORKSPACE, True)
+    assert (found.reach, found.falls_back) == (SearchScope.WORKSPACE, True)
     assert "kubernetes" in found.words
