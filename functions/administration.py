@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from shared.access.orgs import listed
+from shared.access.orgs import list_orgs
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import administration as wire
 from shared.api.dependencies import Core, OptionalCaller, with_scope
@@ -42,7 +42,7 @@ def stats(caller: Admin, core: Core) -> wire.Stats:
 @app.get("/api/v1/orgs")
 @app.get("/v1/orgs")
 def orgs(caller: AnyCaller, core: Core) -> wire.Orgs:
-    return wire.Orgs.of(listed(core.database, caller))
+    return wire.Orgs.of(list_orgs(core.database, caller))
 
 
 @app.get("/api/v1/events")

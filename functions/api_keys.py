@@ -22,12 +22,12 @@ KeysOn = Annotated[ApiKeyExchange, Depends(require_keys)]
 
 @app.post("/api/keys", status_code=201)
 def create(caller: Manager, _: KeysOn, core: Core, body: wire.NewKeyRequest) -> wire.Created:
-    return wire.Created.of_new(api_keys.create(core.database, caller, body.kind, body.wanted()))
+    return wire.Created.of_new(api_keys.create(core.database, caller, body.kind, body.to_request()))
 
 
 @app.get("/api/keys")
 def index(caller: Manager, core: Core) -> wire.Keys:
-    return wire.Keys.of(api_keys.listed(core.database, caller))
+    return wire.Keys.of(api_keys.list_keys(core.database, caller))
 
 
 @app.post("/api/keys/{key_id}/rotate", status_code=201)

@@ -42,14 +42,14 @@ async def chat(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Reque
         return told.response(body, caller.user_id, await last_event(happening, Answered))
     async with AsyncExitStack() as until:
         happened = await until.enter_async_context(aclosing(await peek_first(happening)))
-        said = partial(told.said, body, caller.user_id)
+        said = partial(told.encode_event, body, caller.user_id)
         return EventStream(events(happened, said, told.broken), until.pop_all())
 
 
 @app.get("/api/v1/chat/sessions")
 @app.get("/v1/chat/sessions")
 def index(caller: Asker, core: Core, limit: kept.Limit = 20, offset: kept.Offset = 0) -> list[kept.Session]:
-    return [kept.Session.of(row) for row in sessions.listed(core.database, caller, limit, offset)]
+    return [kept.Session.of(row) for row in sessions.list_sessions(core.database, caller, limit, offset)]
 
 
 @app.get("/api/v1/chat/sessions/{session_id}/messages", response_model_exclude_none=True)

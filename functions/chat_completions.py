@@ -30,7 +30,7 @@ Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ, 
 
 @app.post("/v1/chat/completions", response_model=wire.Answer, responses={200: DESCRIBED})
 async def complete(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Completion) -> Response:
-    asked = body.asked()
+    asked = body.to_request()
     if asked.bypasses:
         require_scope(caller, Scope.CHAT_READ)
     if asked.streams:

@@ -35,7 +35,7 @@ Id = Annotated[str, Depends(_id_of_path)]
 @app.post("/api/v1/collections", status_code=201, response_model=wire.Collection)
 @app.post("/v1/collections", status_code=201, response_model=wire.Collection)
 def create(caller: Manager, core: Core, once: Once, body: wire.NewCollection) -> wire.Collection | Response:
-    wanted = body.wanted()
+    wanted = body.to_request()
     asked = IdempotentRequest(Scope.COLLECTIONS_MANAGE, wanted, org_id=wanted.get("org_id"))
     return once.make(asked, partial(_create, core, caller, body))
 
@@ -50,9 +50,9 @@ def index(
     sort_by: wire.CollectionOrder = "created_at",
     order: wire.Order = "desc",
 ) -> wire.Collections:
-    rows, total = collections.listed(core.database, caller, limit, offset, sort_by, order)
+    rows, total = collections.list_collections(core.database, caller, limit, offset, sort_by, order)
     return wire.Collections(
-        data=list(readable(rows, partial(_shown, core))),
+        data=list(readable(rows, partial(_to_wire, core))),
         pagination=wire.Pagination.of(total, limit, offset),
     )
 
@@ -60,14 +60,14 @@ def index(
 @app.get("/api/v1/collections/{collection_id}")
 @app.get("/v1/collections/{collection_id}")
 def get(caller: Reader, core: Core, collection: Id) -> wire.Collection:
-    return _shown(core, collections.get(core.database, caller, collection))
+    return _to_wire(core, collections.get(core.database, caller, collection))
 
 
 @app.patch("/api/v1/collections/{collection_id}")
 @app.patch("/v1/collections/{collection_id}")
 def update(caller: Manager, core: Core, collection: Id, body: wire.CollectionChanges) -> wire.Collection:
     _require_known_model(core, body.config)
-    return _shown(core, collections.update(core.database, caller, collection, body.changes()))
+    return _to_wire(core, collections.update(core.database, caller, collection, body.changes()))
 
 
 @app.delete("/api/v1/collections/{collection_id}", status_code=204)
@@ -86,10 +86,10 @@ def build_graph(caller: Writer, core: Core, collection: Id, body: wire.GraphBuil
 
 def _create(core: Core, caller: Principal, body: wire.NewCollection) -> wire.Collection:
     _require_known_model(core, body.config)
-    return _shown(core, collections.create(core.database, caller, body.wanted()))
+    return _to_wire(core, collections.create(core.database, caller, body.to_request()))
 
 
-def _shown(core: Core, row: collections.Row) -> wire.Collection:
+def _to_wire(core: Core, row: collections.Row) -> wire.Collection:
     return wire.Collection.of(row, model_of(core.settings), reads_of(core.settings))
 
 

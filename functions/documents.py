@@ -58,7 +58,7 @@ def upload(
     said = wire.parsed(metadata)
     name = documents.file_name(file.filename)
     brought = NewUpload(file.file.read(), None, name, file.content_type, external_id, private, said)
-    return _brought(core, caller, once, collection_id, brought)
+    return _add_document(core, caller, once, collection_id, brought)
 
 
 @app.post("/api/v1/documents/text", status_code=202, response_model=wire.Document)
@@ -74,7 +74,7 @@ def write(caller: Writer, core: Core, once: Once, body: wire.NewText) -> wire.Do
         private=body.private,
         metadata=metadata,
     )
-    return _brought(core, caller, once, body.collection_id, brought)
+    return _add_document(core, caller, once, body.collection_id, brought)
 
 
 @app.post("/api/v1/documents/url", status_code=202, response_model=wire.Document)
@@ -188,7 +188,7 @@ def _uploads(core: Core) -> Uploads:
     return Uploads(core.database, core.require_storage(), core.require_signer())
 
 
-def _brought(
+def _add_document(
     core: Core, caller: Principal, once: Once, collection_id: str, brought: NewUpload
 ) -> wire.Document | Response:
     collection = id_of(collection_id, "collection")

@@ -91,7 +91,7 @@ class Functions:
             yield
 
 
-def chosen(names: Iterable[str]) -> list[str]:
+def select_slugs(names: Iterable[str]) -> list[str]:
     """The slugs to serve. Raises ConfigurationError on one that does not exist, or on none."""
     wanted = set(names)
     if wanted == {"all"}:
@@ -103,7 +103,7 @@ def chosen(names: Iterable[str]) -> list[str]:
 
 def create() -> Starlette:
     """The app over the functions that RAG_FUNCTIONS chooses. Raises ConfigurationError."""
-    functions = Functions(chosen(read_server_settings().functions))
+    functions = Functions(select_slugs(read_server_settings().functions))
     app = Starlette(lifespan=lambda _: functions.started())
     app.router.default = functions
     return app

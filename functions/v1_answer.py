@@ -35,10 +35,12 @@ async def answer(
     x_workspace_id: Annotated[str | None, Header()] = None,
     idempotency_key: Annotated[str | None, Header()] = None,
 ) -> Response:
-    question = body.asked(x_workspace_id)
+    question = body.to_request(x_workspace_id)
     # (An empty key is none, as proxies send it.)
     wanted = (
-        IdempotencyKey(idempotency_key, body.said(), partial(wire.body, body)) if idempotency_key else None
+        IdempotencyKey(idempotency_key, body.fingerprint(), partial(wire.body, body))
+        if idempotency_key
+        else None
     )
     happening = await answer_once(core, renewed, question, wanted)
     if isinstance(happening, StoredResponse):
@@ -47,7 +49,7 @@ async def answer(
         return wire.response(body, await last_event(happening, AnswerDone))
     async with AsyncExitStack() as until:
         happened = await until.enter_async_context(aclosing(await peek_first(happening)))
-        return EventStream(events(happened, partial(wire.said, body), wire.broken), until.pop_all())
+        return EventStream(events(happened, partial(wire.encode_event, body), wire.broken), until.pop_all())
 
 
 handler = lambda_handler(app)

@@ -21,7 +21,7 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_REA
 def search(
     caller: Searcher, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
 ) -> wire.Response:
-    return wire.Response.of(body, retrieve(core, caller, body.wanted(x_workspace_id)))
+    return wire.Response.of(body, retrieve(core, caller, body.to_request(x_workspace_id)))
 
 
 handler = lambda_handler(app)

@@ -21,7 +21,7 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_REA
 def similar(
     caller: Searcher, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
 ) -> wire.Response:
-    wanted = body.wanted(x_workspace_id)
+    wanted = body.to_request(x_workspace_id)
     return wire.Response.of(body, find_similar(core, caller, wanted, body.to_subject(), body.by))
 
 

@@ -45,7 +45,7 @@ def create(caller: Manager, core: Core, body: wire.NewWebhook) -> wire.CreatedWe
 @app.get("/api/v1/webhooks")
 @app.get("/v1/webhooks")
 def index(caller: Manager, core: Core) -> wire.Webhooks:
-    return wire.Webhooks(data=[wire.Webhook(**row) for row in webhooks.listed(core.database, caller)])
+    return wire.Webhooks(data=[wire.Webhook(**row) for row in webhooks.list_webhooks(core.database, caller)])
 
 
 @app.get("/api/v1/webhooks/{webhook_id}")

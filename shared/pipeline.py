@@ -274,7 +274,7 @@ class Services:
         else:
             page = self._matched(caller, query)
             ordered = Reranked(page.matches, None, failed=False)
-        return _found(page, ordered, started)
+        return _search_result(page, ordered, started)
 
     def similar(self, caller: Principal, subject: SimilarTo, query: Query, result: Result) -> SearchResult:
         """What is most like the subject, whose text the query has: chunks, or documents by their best chunk.
@@ -290,7 +290,7 @@ class Services:
         ordered = Reranked(page.matches, None, failed=False)
         if is_reranked:
             ordered = self._in_order(query, page)
-        return _found(page, replace(ordered, matches=ordered.matches[: query.top_k]), started)
+        return _search_result(page, replace(ordered, matches=ordered.matches[: query.top_k]), started)
 
     def _is_reranked(self, query: Query) -> bool:
         """Raises InvalidRequest for a query that wants its matches in two orders at once."""
@@ -393,7 +393,7 @@ class Services:
                 part.close()
 
 
-def _found(page: MatchPage, ordered: Reranked, started: float) -> SearchResult:
+def _search_result(page: MatchPage, ordered: Reranked, started: float) -> SearchResult:
     return SearchResult(
         ordered.matches,
         page.exact,

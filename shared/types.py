@@ -246,7 +246,7 @@ class Sampling:
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
 
-    def said(self) -> dict[str, Any]:
+    def specified(self) -> dict[str, Any]:
         """What is not None, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

@@ -45,7 +45,7 @@ def create(database: Database, caller: Principal, kind: str, wanted: dict[str, A
     return _made(database, caller, BEGINNINGS[kind], "rag_create_key", wanted)
 
 
-def listed(database: Database, caller: Principal, key_id: str | None = None) -> list[dict[str, Any]]:
+def list_keys(database: Database, caller: Principal, key_id: str | None = None) -> list[dict[str, Any]]:
     """The keys that the caller may manage, or the one: at most 1000, working ones first, then the newest."""
     rows: list[dict[str, Any]] = database.call(caller, "rag_list_keys", {"key_id": key_id}, again=True)
     return rows
@@ -53,7 +53,7 @@ def listed(database: Database, caller: Principal, key_id: str | None = None) -> 
 
 def rotate(database: Database, caller: Principal, key_id: str, overlap_seconds: int) -> NewKey:
     """A new key in an own key's place, which goes on for `overlap_seconds`. Raises NotFound."""
-    rows = listed(database, caller, key_id)
+    rows = list_keys(database, caller, key_id)
     if not rows:
         raise NotFound("There is no such key.", code="key_not_found")
     beginning = next(start for start in BEGINNINGS.values() if rows[0]["prefix"].startswith(start))

@@ -8,7 +8,7 @@ from shared.types import Principal
 Row = dict[str, Any]
 
 
-def listed(database: Database, caller: Principal) -> list[Row]:
+def list_orgs(database: Database, caller: Principal) -> list[Row]:
     """Id, name and role of each; of an API key its one org."""
     rows: list[Row] = database.call(caller, "rag_list_orgs", {}, again=True)
     return rows

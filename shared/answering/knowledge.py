@@ -149,7 +149,7 @@ def retrieve(
     matches: tuple[Match, ...] = ()
     if any(homes.values()):
         found = core.search(caller, _query(homes, asked, Mode.HYBRID))
-        matches = tuple(map(_shown(_denied(core)), found.matches))
+        matches = tuple(map(_redaction(_denied(core)), found.matches))
     counted = [Measure("gateway_knowledge_chunks_retrieved_total", len(matches))]
     if matches:
         counted.append(Measure("gateway_knowledge_retrieval_score", matches[0].score))
@@ -175,7 +175,7 @@ def query(
         # A namespace may hold one good passage among any others: that one suffices.
         wanted = _query(homes, asked, Mode.SEMANTIC, rerank=False)
         with _noted_if_it_fails(core, caller, "knowledge.query", namespace):
-            answer = core.answer(caller, wanted, judged=1, shown=_shown(_denied(core)))
+            answer = core.answer(caller, wanted, judged=1, shown=_redaction(_denied(core)))
         draft, matches = answer.draft, answer.matches
     counted: list[Measure] = []
     if draft:
@@ -203,7 +203,7 @@ def passage_of(match: Match, denied: frozenset[str]) -> Passage:
     return Passage(match.chunk_id, match.document_name, match.text, round(match.score, 6), metadata, (cited,))
 
 
-def _shown(denied: frozenset[str]) -> Callable[[Match], Match]:
+def _redaction(denied: frozenset[str]) -> Callable[[Match], Match]:
     """What may leave of a match: without the metadata that stay inside, nor a title made of them."""
 
     def shown(match: Match) -> Match:

@@ -57,7 +57,7 @@ class Look:
     functions_secret: str = "ok"  # noqa: S105  # a state
 
 
-def look(core: Services, caller: Principal | None) -> Look | None:
+def probe(core: Services, caller: Principal | None) -> Look | None:
     """As the caller, or else as the worker, whose role sees what waits; None where nobody can."""
     who = caller or (worker_principal(core.signer) if core.signer else None)
     if who is None:
@@ -126,5 +126,5 @@ EMBEDDINGS: CachedProbe[Services, Embedding] = CachedProbe(_embedding, _rarely)
 GATEWAYS: CachedProbe[Services, State] = CachedProbe(_gateway, _rarely)
 # The database may have come back.
 WORKERS: CachedProbe[Services, Look | None] = CachedProbe(
-    lambda core: look(core, None), lambda seen: FRESH_SECONDS if seen else AGAIN_SECONDS
+    lambda core: probe(core, None), lambda seen: FRESH_SECONDS if seen else AGAIN_SECONDS
 )

@@ -20,7 +20,7 @@ def create(database: Database, caller: Principal, wanted: Row) -> Row:
     return dict(row)
 
 
-def listed(
+def list_collections(
     database: Database, caller: Principal, limit: int, offset: int, sort_by: str, order: str
 ) -> tuple[list[Row], int]:
     """A page of the caller's collections, and how many there are."""

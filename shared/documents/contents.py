@@ -42,7 +42,7 @@ def hydrate(
     """
     if len(ids) > MOST_IDS:
         raise InvalidRequest(f"At most {MOST_IDS} ids at once.", code="invalid_ids", details={"field": "ids"})
-    known = {written: found for written in ids if (found := _found(*written))}
+    known = {written: found for written in ids if (found := _parse_id(*written))}
     wanted = list(dict.fromkeys((kind, known[kind, written]) for kind, written in known))
     arguments = {
         "org_id": place.org_id,
@@ -62,7 +62,7 @@ def hydrate(
     return Contents(documents, parts, tuple(dict.fromkeys(missing)))
 
 
-def _found(kind: Kind, written: str) -> str | None:
+def _parse_id(kind: Kind, written: str) -> str | None:
     try:
         return id_of(written, kind)
     except NotFound:

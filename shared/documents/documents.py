@@ -72,7 +72,7 @@ def add(database: Database, caller: Principal, collection: str, brought: NewUplo
         "size_bytes": len(brought.data),
         "bytes": base64.b64encode(brought.data).decode(),
     }
-    return _add(database, caller, collection, {**_said(brought), **original})
+    return _add(database, caller, collection, {**_row(brought), **original})
 
 
 def add_from_storage(
@@ -81,7 +81,7 @@ def add_from_storage(
     """The same for what the caller has uploaded to Storage; the worker reads it, and only then its content is
     known. Said again, it is the same document. Raises NotFound for an upload that nobody expects."""
     original = {"path": path, "size_bytes": size}
-    return _add(database, caller, collection, {**_said(brought), **original})
+    return _add(database, caller, collection, {**_row(brought), **original})
 
 
 def add_from_url(database: Database, caller: Principal, collection: str, brought: UrlDocument) -> Row:
@@ -216,7 +216,7 @@ def _no_original() -> NotFound:
     return NotFound("There is no original of this document.", code="original_not_found")
 
 
-def _said(brought: NewUpload) -> Row:
+def _row(brought: NewUpload) -> Row:
     """What somebody says of a file or a text."""
     title = title_of(brought.title, brought.metadata)
     return {

@@ -32,7 +32,7 @@ def create(database: Database, caller: Principal, wanted: Row) -> NewSecret:
     return NewSecret(secret, row)
 
 
-def listed(database: Database, caller: Principal) -> list[Row]:
+def list_webhooks(database: Database, caller: Principal) -> list[Row]:
     """All that the caller keeps: at most twenty of an org."""
     rows: list[Row] = database.call(caller, "rag_list_webhooks", {}, again=True)
     return rows

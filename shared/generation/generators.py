@@ -118,7 +118,7 @@ class Gateway:
                         {"role": "system", "content": system},
                         {"role": "user", "content": user},
                     ],
-                    **{"temperature": TEMPERATURE, **sampling.said()},
+                    **{"temperature": TEMPERATURE, **sampling.specified()},
                 )
         except RateLimitError as limited:
             raise busy_error(limited.response.headers.get("retry-after", "")) from None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from functions.server import SLUGS, chosen, create
+from functions.server import SLUGS, create, select_slugs
 from local.stack import Stack
 from local.tools import ROOT
 from shared.api.dependencies import pipeline_of_process
@@ -37,13 +37,13 @@ def test_every_file_of_functions_but_the_server_is_a_function():
 
 
 def test_all_is_every_function():
-    assert chosen(["all"]) == list(SLUGS)
+    assert select_slugs(["all"]) == list(SLUGS)
 
 
 def test_health_is_always_among_the_chosen(subtests: pytest.Subtests):
     for names in [["rag-search"], ["rag-search", "health"], ["health", "rag-search"]]:
         with subtests.test(names=names):
-            assert set(chosen(names)) == {"rag-search", "health"}
+            assert set(select_slugs(names)) == {"rag-search", "health"}
 
 
 UNKNOWN_NAMES: list[str] = ["rag_search", "rag-search,hunter2", "all,rag-search", "server", ",", "All"]

@@ -39,7 +39,7 @@ async def answer_once(
     claim = await run_in_threadpool(_begin, core, caller, question, wanted)
     if isinstance(claim, StoredResponse):
         return claim
-    return _kept(claim, answer(core, caller, question), wanted)
+    return _store_when_done(claim, answer(core, caller, question), wanted)
 
 
 def _begin(
@@ -53,7 +53,7 @@ def _begin(
     return begin(core.database, caller, place.org_id, wanted.key, said.encode(), lease)
 
 
-async def _kept(
+async def _store_when_done(
     claim: Reservation, happening: AsyncGenerator[Event], wanted: IdempotencyKey
 ) -> AsyncGenerator[Event]:
     """What happens, kept when it is finished; where it never is, the next one may begin anew."""

@@ -103,7 +103,7 @@ async def answer_in_steps(
     parts = await _planned(question, thinking, bounds.parts)
     for turn in range(ROUNDS):
         room = bounds.parts - number
-        fresh = _unseen(parts, seen)
+        fresh = _without_known(parts, seen)
         if not fresh or room < 1:
             break
         for part in fresh[:room]:
@@ -120,7 +120,7 @@ async def answer_in_steps(
     yield Step(number + 1, SYNTHESIS)
 
 
-def _unseen(parts: Sequence[Part], seen: set[str]) -> list[Part]:
+def _without_known(parts: Sequence[Part], seen: set[str]) -> list[Part]:
     """Those that were not looked for yet, however they are written; from now on they are seen."""
     fresh = []
     for part in parts:

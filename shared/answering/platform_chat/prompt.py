@@ -32,13 +32,13 @@ def request(
     system = "\n\n".join(filter(None, (SYSTEM.format(nonce=nonce), turn.manner)))
     past = trim_history(earlier, history_tokens)
     messages: list[Any] = [
-        _said("system", system),
-        *(_said("system", order) for order in turn.orders),
-        *(_said(message.role, message.content) for message in past),
-        _said("user", TURN.format(context=context, question=turn.question)),
+        _message("system", system),
+        *(_message("system", order) for order in turn.orders),
+        *(_message(message.role, message.content) for message in past),
+        _message("user", TURN.format(context=context, question=turn.question)),
     ]
-    return {"model": model, "messages": messages, **turn.sampling.said()}, context
+    return {"model": model, "messages": messages, **turn.sampling.specified()}, context
 
 
-def _said(role: str, content: str) -> dict[str, str]:
+def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}

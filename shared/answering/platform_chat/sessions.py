@@ -57,7 +57,7 @@ def keep_turn(
     return str(kept["session_id"])
 
 
-def listed(database: Database, caller: Principal, limit: int, offset: int) -> list[Row]:
+def list_sessions(database: Database, caller: Principal, limit: int, offset: int) -> list[Row]:
     """A page of the caller's own, those first where something was said last."""
     rows: list[Row] = database.call(
         caller, "rag_list_sessions", {"limit": limit, "offset": offset}, again=True

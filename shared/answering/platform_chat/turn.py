@@ -117,7 +117,7 @@ def _answered(
     usage = Usage(
         work.usage.prompt_tokens + spent.prompt_tokens, work.usage.completion_tokens + spent.completion_tokens
     )
-    kept = _kept(work, usage)
+    kept = _save(work, usage)
     return Answered(
         turn=work.turn,
         asked=work.asked,
@@ -138,7 +138,7 @@ def _answered(
     )
 
 
-def _kept(work: TurnState, usage: Usage) -> str | None:
+def _save(work: TurnState, usage: Usage) -> str | None:
     """The session that has the turn by now; None where it could not be kept: what was said is said."""
     found = best_of_documents(work.findings.by_score())
     details = {

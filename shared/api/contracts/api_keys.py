@@ -23,7 +23,7 @@ class NewKeyRequest(BaseModel):
     collection: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200)] | None = None
     expires_at: datetime | None = None
 
-    def wanted(self) -> dict[str, Any]:
+    def to_request(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude={"kind"})
 
     @field_validator("expires_at")

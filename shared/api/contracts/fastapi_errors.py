@@ -18,7 +18,7 @@ CollectionName = Annotated[
 ]
 DocumentName = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=500), WithoutNul]
 # Null is none.
-Metadata = Annotated[dict[str, Any], BeforeValidator(lambda said: {} if said is None else small(said))]
+Metadata = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value is None else small(value))]
 
 
 def _blank(question: str) -> str:
@@ -45,7 +45,7 @@ class ErrorBody(BaseModel):
     detail: str | list[Fault]
 
 
-def said(error: RagError) -> str:
+def message(error: RagError) -> str:
     """A business error, where an API has no words of its own for it."""
     if error.code == "org_required":
         return "You belong to several orgs: an API key says which is meant."
@@ -54,8 +54,8 @@ def said(error: RagError) -> str:
     return str(error)
 
 
-def error_body(error: RagError, said: Callable[[RagError], str]) -> dict[str, Any]:
-    """`said` is how the API words a business error."""
+def error_body(error: RagError, message: Callable[[RagError], str]) -> dict[str, Any]:
+    """`message` is how the API words a business error."""
     if isinstance(error, InvalidRequest) and error.faults:
         return {"detail": [dict(fault) for fault in error.faults]}
-    return {"detail": said(error)}
+    return {"detail": message(error)}

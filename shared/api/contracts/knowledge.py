@@ -16,15 +16,15 @@ __all__ = ["ErrorBody", "error_body"]
 
 
 def error_body(error: RagError) -> dict[str, Any]:
-    return fastapi_errors.error_body(error, _said)
+    return fastapi_errors.error_body(error, _message)
 
 
-def _said(error: RagError) -> str:
+def _message(error: RagError) -> str:
     if isinstance(error, Unauthorized):
         return "Invalid or missing credentials"
     if isinstance(error, NotFound) and error.code in ("collection_not_found", "document_not_found"):
         return "Document not found"
-    return fastapi_errors.said(error)
+    return fastapi_errors.message(error)
 
 
 def _addressable(name: str) -> str:

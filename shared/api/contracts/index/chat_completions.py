@@ -103,7 +103,7 @@ class Completion(BaseModel):
     tools: list[Any] | None = None
     functions: list[Any] | None = None
 
-    def asked(self) -> Conversation:
+    def to_request(self) -> Conversation:
         """Raises InvalidRequest for messages that are none and for a model and an index_name that name two
         indexes, NotFound for a model that names no index."""
         for message in self.messages:

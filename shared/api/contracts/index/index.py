@@ -28,10 +28,10 @@ BAD_FILTER = "Invalid metadata filter format. Must be a valid JSON string."
 
 
 def error_body(error: RagError) -> dict[str, Any]:
-    return fastapi_errors.error_body(error, _said)
+    return fastapi_errors.error_body(error, _message)
 
 
-def _said(error: RagError) -> str:
+def _message(error: RagError) -> str:
     if error.code == "collection_not_found":
         return f"No such index: '{error.details.get('name')}' exists."
     if error.code == "org_required":

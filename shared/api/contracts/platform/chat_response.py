@@ -144,7 +144,7 @@ def sources(matches: tuple[Match, ...]) -> list[Source]:
     return list(map(Source.of, best_of_documents(matches)))
 
 
-def said(request: Request, user_id: str, happened: Event) -> bytes:
+def encode_event(request: Request, user_id: str, happened: Event) -> bytes:
     """A chunk of a stream; the last thing that happens is two of them."""
     match happened:
         case Step(number=number, description=description):

@@ -61,7 +61,7 @@ class NewCollection(WithMetadata):
     org_id: UUID | None = None
     private: Annotated[bool, Field(strict=True)] = False
 
-    def wanted(self) -> dict[str, Any]:
+    def to_request(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude_none=True)
 
 

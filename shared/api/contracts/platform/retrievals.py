@@ -35,7 +35,7 @@ class Request(NullIsUnsaid):
 
     _small = field_validator("metadata_filter", mode="before")(small)
 
-    def wanted(self, collection: str | None) -> Query:
+    def to_request(self, collection: str | None) -> Query:
         """`collection`: the id that collection_id means."""
         return Query(
             self.query,

@@ -46,11 +46,11 @@ class Request(common.Retrieving):
     include: Include = Field(default_factory=Include)
     stream: Flag = False
 
-    def said(self) -> str:
+    def fingerprint(self) -> str:
         """All that makes two requests the same, but for the place: what is as it is unless said is not."""
         return self.model_dump_json(exclude_defaults=True, exclude={"workspace_id", "organization_id"})
 
-    def asked(self, workspace: str | None) -> AnswerRequest:
+    def to_request(self, workspace: str | None) -> AnswerRequest:
         """`workspace` is what a header says. Raises InvalidRequest."""
         wanted = replace(
             self.wanted_by(self.question, self.mode, workspace, self.constraints),
@@ -213,7 +213,7 @@ class Meta(Wire):
     request_id: str
 
 
-def said(request: Request, happened: Event) -> bytes:
+def encode_event(request: Request, happened: Event) -> bytes:
     """An event of a stream."""
     match happened:
         case RetrievalDone(retrieved=retrieved, judgement=judgement):
@@ -250,12 +250,12 @@ def replay(reply: StoredResponse, *, streams: bool) -> HttpResponse:
     headers = {"Idempotency-Replayed": "true", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     if not streams:
         return JSONResponse(reply.body, reply.status, headers)
-    said = reply.body
-    meta = {name: said.get(name) for name in ("retrieval", "confidence", "rationale", "requestId")}
+    encode_event = reply.body
+    meta = {name: encode_event.get(name) for name in ("retrieval", "confidence", "rationale", "requestId")}
     told = [
         event(meta, "meta"),
-        event({"text": said["answer"]}, "token"),
-        *(event(citation, "citation") for citation in said["citations"]),
-        event(said, "final"),
+        event({"text": encode_event["answer"]}, "token"),
+        *(event(citation, "citation") for citation in encode_event["citations"]),
+        event(encode_event, "final"),
     ]
     return HttpResponse(b"".join(told), reply.status, headers, "text/event-stream")

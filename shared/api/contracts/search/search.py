@@ -28,7 +28,7 @@ class Request(common.Retrieving):
     filters: common.RetrievalFilters | None = None
     include: Include = Field(default_factory=Include)
 
-    def wanted(self, workspace: str | None) -> SearchRequest:
+    def to_request(self, workspace: str | None) -> SearchRequest:
         """`workspace` is what a header says. Raises InvalidRequest."""
         return replace(
             self.wanted_by(self.q, self.mode, workspace, self.filters),

@@ -41,7 +41,7 @@ class Request(common.Retrieving):
             case TextSubject(text=value) | DocumentSubject(document_id=value) | ChunkSubject(chunk_id=value):
                 return SimilarTo(self.subject.kind, value)
 
-    def wanted(self, workspace: str | None) -> SearchRequest:
+    def to_request(self, workspace: str | None) -> SearchRequest:
         """`workspace` is what a header says. Raises InvalidRequest."""
         text = self.subject.text if isinstance(self.subject, TextSubject) else ""
         return replace(

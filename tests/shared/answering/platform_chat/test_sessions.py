@@ -30,7 +30,7 @@ def kept(core: Services, actor: Actor, *messages: Message) -> Session:
 def test_it_is_called_by_the_first_question(core: Services, people: People, said: str, title: str):
     kept(core, people.ann, Message("system", "Be brief."), Message("user", said))
     kept(core, people.ann, Message("assistant", "So."))
-    listed = sessions.listed(core.database, people.ann.principal, 10, 0)
+    listed = sessions.list_sessions(core.database, people.ann.principal, 10, 0)
     assert [row["title"] for row in listed] == ["", title]
 
 
