@@ -78,12 +78,18 @@ def chunk(
         cost += piece.joined if running else piece.tokens
         running.append(piece)
     groups.append(running)
-    return [_chunk(text, group, count) for group in groups if group]
+    return [item for group in groups if group for item in _chunks(text, group, size, count)]
 
 
-def _chunk(text: str, group: list[_Piece], count: CountTokens) -> Chunk:
+def _chunks(text: str, group: list[_Piece], size: int, count: CountTokens) -> list[Chunk]:
+    """The group as one chunk; as several where its pieces cost more together than one by one, as "..." and
+    another script's full stop do by the upper bound of hosted models."""
     start, end = group[0].start, group[-1].end
-    return Chunk(text[start:end], start, end, count(text[start:end]), group[0].under)
+    item = Chunk(text[start:end], start, end, count(text[start:end]), group[0].under)
+    if item.tokens <= size or len(group) == 1:
+        return [item]
+    middle = len(group) // 2
+    return [part for half in (group[:middle], group[middle:]) for part in _chunks(text, half, size, count)]
 
 
 def _cost(group: list[_Piece]) -> int:

@@ -65,6 +65,7 @@ def test_no_chunk_exceeds_the_size(text: str, limits: tuple[int, int], count: Co
     assert all(item.tokens <= size for item in chunk(text, size=size, overlap=overlap, count=count))
 
 
+@example("...\u3002", (5, 0))
 @given(TEXTS, sizes())
 def test_no_chunk_exceeds_the_size_in_tokens_that_count_line_ends(text: str, limits: tuple[int, int]):
     """Hosted models' tokens include the line ends, which stand between sentences and belong to none."""
