@@ -15,6 +15,7 @@ from bench.endurance import mib
 from bench.figures import Figure
 from bench.stage import ASKER, Server, Stage, serving
 from local.ingest import authorise
+from shared import pipeline
 from shared.answering.platform_chat.prompt import request
 from shared.answering.platform_chat.types import Turn
 from shared.models.chat_gateway import ChatGateway
@@ -61,7 +62,7 @@ def first_tokens(stage: Stage, ours: Server, model: Server) -> list[Figure]:
 def prompt(stage: Stage) -> dict[str, Any]:
     """What our function asks the model: the same passages, the same words around them."""
     principal = authorise(stage.stack)(ASKER)
-    found = stage.core.search(principal, Query(QUESTION, 5, neighbours=1))
+    found = pipeline.search(stage.core, principal, Query(QUESTION, 5, neighbours=1))
     settings = stage.core.settings
     asked, _ = request(
         Turn(QUESTION),

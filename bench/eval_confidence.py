@@ -25,6 +25,7 @@ from zlib import crc32
 from rich.console import Console
 
 from bench.sets import Labelled, Library
+from shared import pipeline
 from shared.generation.confidence import CONTRACT_THRESHOLDS, judge
 from shared.types import Query
 
@@ -40,7 +41,7 @@ def measure(library: Library, labelled: Labelled) -> dict[str, dict[str, float]]
     """Each question's mean similarity by label and id."""
     means: dict[str, dict[str, float]] = defaultdict(dict)
     for item in labelled.questions:
-        found = library.core.search(library.reader, Query(item.text, top_k=5, rerank=False))
+        found = pipeline.search(library.core, library.reader, Query(item.text, top_k=5, rerank=False))
         mean = judge(found.matches, CONTRACT_THRESHOLDS).mean_similarity
         means[str(item.label)][item.id] = mean
     return means

@@ -19,6 +19,7 @@ from rich.console import Console
 from bench.figures import Figure
 from bench.ranking import Difference, by_best_chunk, difference, measures, recalls
 from bench.sets import Labelled, Library
+from shared import pipeline
 from shared.answering.routed_search import retrieve
 from shared.retrieval.types import Place, SearchRequest
 from shared.types import Match, Mode, Query
@@ -132,7 +133,7 @@ def search_of(library: Library, way: str) -> Search:
     def told(text: str) -> Found:
         mode = Mode.GRAPH if way == GRAPH else Mode.HYBRID
         query = Query(text, CHUNKS, mode=mode, rerank=False, graph=way == ENHANCED)
-        found = library.core.search(library.reader, query)
+        found = pipeline.search(library.core, library.reader, query)
         asked = found.graph is not None
         return Found(found.matches, asked, found.graph is not None and found.graph.is_seeded)
 

@@ -20,6 +20,7 @@ from bench.baseline import bm25
 from bench.figures import Figure
 from bench.ranking import Difference, by_best_chunk, difference, measures
 from bench.sets import Labelled, Library
+from shared import pipeline
 from shared.models.query_embedding_cache import embed_query
 from shared.pipeline import RERANK_CANDIDATES
 from shared.types import Mode, Query
@@ -88,7 +89,7 @@ def ways(library: Library, labelled: Labelled) -> dict[str, Search]:
 def through_the_core(library: Library, mode: Mode, *, rerank: bool = False) -> Search:
     def search(text: str) -> list[str]:
         query = Query(text, top_k=RERANK_CANDIDATES if rerank else CHUNKS, mode=mode, rerank=rerank)
-        found = library.core.search(library.reader, query)
+        found = pipeline.search(library.core, library.reader, query)
         if found.rerank_failed:
             raise RuntimeError("the reranker failed: what would be measured is not what was asked for")
         return by_best_chunk(library.names[match.document_id] for match in found.matches)

@@ -10,7 +10,7 @@ from bench.figures import Figure
 from bench.load import Outcome, Request, drive
 from bench.stage import Stage, serving
 from functions import rag_answer, rag_search
-from shared.api.dependencies import pipeline
+from shared.api.dependencies import services_dependency
 from shared.models.embeddings import embed
 
 ROUNDS = 12
@@ -71,7 +71,7 @@ def round_trips(stage: Stage) -> Iterator[Figure]:
     for function, path in ((rag_search, "/api/rag/search"), (rag_answer, "/api/rag/answer")):
         sent: list[object] = []
         stage.core.database._transport.event_hooks = {"request": [sent.append]}
-        function.app.dependency_overrides[pipeline] = lambda: stage.core
+        function.app.dependency_overrides[services_dependency] = lambda: stage.core
         try:
             headers = {"Authorization": f"Bearer {stage.token()}"}
             TestClient(function.app).post(path, json=BODY, headers=headers).raise_for_status()

@@ -18,7 +18,7 @@ from local.ingest import core_of, demo_corpus
 from shared.graph.extractor import extract
 from shared.ingestion.ingest import DEFAULT_CHUNKING, NewDocument, chunk_and_embed
 from shared.models.embeddings import embed
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal
 
 # Documents that are there have lower numbers.

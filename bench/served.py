@@ -14,7 +14,7 @@ import httpx
 from fastapi import FastAPI, Header
 
 from functions import rag_search
-from shared.api.dependencies import pipeline_of_process
+from shared.api.dependencies import get_services
 
 VECTOR: list[float] = json.loads(os.environ["BENCH_VECTOR"])
 POSTGREST = os.environ["BENCH_POSTGREST"]
@@ -37,11 +37,11 @@ class Prepared:
 
 @asynccontextmanager
 async def _with_prepared(app: FastAPI) -> AsyncIterator[None]:
-    core = pipeline_of_process()
+    core = get_services()
     core.embedder = Prepared()
     core.database._address = POSTGREST
     yield
-    pipeline_of_process().close()
+    get_services().close()
 
 
 ours = rag_search.app

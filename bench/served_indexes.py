@@ -10,7 +10,7 @@ import numpy as np
 from starlette.applications import Starlette
 
 from functions.server import Functions
-from shared.api.dependencies import pipeline_of_process
+from shared.api.dependencies import get_services
 from shared.generation.generators import DEFAULT_SAMPLING
 from shared.types import Citation, GeneratedText, Match, Query, Sampling
 
@@ -59,7 +59,7 @@ functions = Functions(["indexes", "index-query"])
 
 @asynccontextmanager
 async def _with_stand_ins(app: Starlette) -> AsyncIterator[None]:
-    core = pipeline_of_process()
+    core = get_services()
     core.embedder, core.generator = Hashed(), Instant()
     core.database._address = os.environ["BENCH_POSTGREST"]
     yield

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 
 from bench.rows import Org
 from functions.server import Functions
-from shared.api.dependencies import pipeline_of_process
+from shared.api.dependencies import get_services
 from shared.models.embeddings import local_embedder
 
 POSTGREST = os.environ["BENCH_POSTGREST"]
@@ -87,7 +87,7 @@ def similar(body: dict[str, Any], authorization: Authorization) -> dict[str, Any
 
 @asynccontextmanager
 async def _with_drawn(app: Starlette) -> AsyncIterator[None]:
-    core = pipeline_of_process()
+    core = get_services()
     core.embedder = _embedder
     core.database._address = POSTGREST
     yield

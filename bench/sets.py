@@ -28,7 +28,7 @@ from local.corpus import ORGS
 from local.ingest import COLLECTION, authorise, core_of
 from local.stack import Stack
 from shared.ingestion.ingest import NewDocument, ingest_many
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal
 
 ORG, READER = ORGS["halden"], "ines@halden.example"

@@ -15,7 +15,7 @@ from local.ingest import authorise, core_of, demo_corpus, put
 from local.processes import answers, free_port, start, wait_until
 from local.stack import Stack
 from local.tools import ROOT
-from shared.pipeline import Services
+from shared.services import Services
 
 ASKER = "tomas@halden.example"
 # More than any measurement asks.

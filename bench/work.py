@@ -36,7 +36,7 @@ from shared.documents.documents import NewUpload
 from shared.ingestion.job_queue import Jobs
 from shared.ingestion.worker import Worker
 from shared.models.embeddings import DIMENSIONS, Embedder, local_embedder
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal
 
 THERE, OTHER = Org(1, 10_000, 1500), Org(2, 100, 1)

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from shared import pipeline
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.index import index as wire
 from shared.api.dependencies import Core, with_scope
@@ -19,7 +20,7 @@ def query(caller: Asker, core: Core, body: wire.Questioned) -> wire.Answered:
     with timed(core.database, caller, "query"):
         asked = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
         # An index may hold one good passage among any others: that one suffices for an answer.
-        return wire.Answered.of(body.query, core.answer(caller, asked, body.sampling(), judged=1))
+        return wire.Answered.of(body.query, pipeline.answer(core, caller, asked, body.sampling(), judged=1))
 
 
 @app.post("/retrieve")
@@ -29,7 +30,7 @@ def retrieve(caller: Asker, core: Core, body: wire.Retrieval) -> wire.Retrieved:
             raise InvalidRequest("query: must not be blank")
         filters = Filters(collection=body.index_name, metadata=body.metadata_filter)
         asked = Query(body.query, body.max_node_count, filters, Mode.HYBRID)
-        return wire.Retrieved.of(body.query, core.search(caller, asked))
+        return wire.Retrieved.of(body.query, pipeline.search(core, caller, asked))
 
 
 handler = lambda_handler(app)

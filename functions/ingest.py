@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import common as wire
 from shared.api.contracts.platform.webhooks import message_of
-from shared.api.dependencies import Core, pipeline_of_process, worker_only
+from shared.api.dependencies import Core, get_services, worker_only
 from shared.documents.webhook_delivery import WebhookSender
 from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.job_queue import BatchResult, Jobs
@@ -94,5 +94,5 @@ _http = lambda_handler(app)
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """The AWS Lambda entry point: of a schedule's event, or of an HTTP request."""
     if event.get("source") == "aws.events":
-        return _work(pipeline_of_process()).model_dump()
+        return _work(get_services()).model_dump()
     return _http(event, context)

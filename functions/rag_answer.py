@@ -1,5 +1,6 @@
 """rag-answer: an answer with citations where confidence allows, the closest passages where it does not."""
 
+from shared import pipeline
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts import rag
 from shared.api.dependencies import Caller, Core
@@ -10,7 +11,7 @@ app = create_app(rag, "rag-answer", errors=(400, 401, 413, 429, 500, 503))
 @app.post("/api/rag/answer")
 @app.post("/functions/v1/rag-answer")
 def answer(caller: Caller, core: Core, body: rag.Request) -> rag.AnswerResponse:
-    return rag.AnswerResponse.of(body, core.answer(caller, body.to_query()))
+    return rag.AnswerResponse.of(body, pipeline.answer(core, caller, body.to_query()))
 
 
 handler = lambda_handler(app)

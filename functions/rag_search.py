@@ -1,5 +1,6 @@
 """rag-search: ranked chunks with snippets, no model call."""
 
+from shared import pipeline
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts import rag
 from shared.api.dependencies import Caller, Core
@@ -10,7 +11,7 @@ app = create_app(rag, "rag-search", errors=(400, 401, 413, 429, 500, 503))
 @app.post("/api/rag/search")
 @app.post("/functions/v1/rag-search")
 def search(caller: Caller, core: Core, body: rag.Request) -> rag.SearchResponse:
-    return rag.SearchResponse.of(body, core.search(caller, body.to_query()))
+    return rag.SearchResponse.of(body, pipeline.search(core, caller, body.to_query()))
 
 
 handler = lambda_handler(app)

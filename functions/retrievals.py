@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from shared import pipeline
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import retrievals as wire
 from shared.api.dependencies import Core, with_scope
@@ -19,7 +20,7 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ)]
 @app.post("/v1/retrievals")
 def retrieve(caller: Searcher, core: Core, body: wire.Request) -> wire.Response:
     collection = id_of(body.collection_id, "collection") if body.collection_id else None
-    found = core.search(caller, body.to_request(collection))
+    found = pipeline.search(core, caller, body.to_request(collection))
     if collection and not found.matches:
         # Where nothing is, there may be no such collection either.
         collections.get(core.database, caller, collection)

@@ -16,7 +16,7 @@ from rich.markup import escape
 from local.ingest import COLLECTION, authorise, demo_corpus, put
 from local.processes import StackError
 from local.stack import Stack
-from shared.pipeline import Services
+from shared.services import Services
 
 QUESTIONS = Path(__file__).parent / "questions.toml"
 WIDTH = 110

@@ -12,7 +12,7 @@ from local.progress import columns
 from local.stack import Stack
 from shared.config import read_settings
 from shared.ingestion.ingest import ingest
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal
 
 COLLECTION = "demo"

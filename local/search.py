@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from local.ingest import authorise, core_of
 from local.stack import Stack
+from shared import pipeline
 from shared.generation.confidence import snippet
 from shared.graph.verbalize import graph_context
 from shared.types import Filters, Mode, Query, SearchResult
@@ -40,7 +41,7 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
         graph=options.graph,
     )
     with closing(core_of(stack)) as core:
-        show(core.search(authorise(stack)(options.user), query), Console())
+        show(pipeline.search(core, authorise(stack)(options.user), query), Console())
 
 
 def show(found: SearchResult, console: Console) -> None:

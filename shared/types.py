@@ -300,16 +300,6 @@ class SearchResult(MatchPage):
 
 
 @dataclass(frozen=True, slots=True)
-class Connected:
-    """What the graph says to a question: in words, as entities and edges, and by the passages themselves."""
-
-    context: str
-    graph: Graph
-    matches: tuple[Match, ...]
-    milliseconds: int
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """The end of all six steps. `draft` is None where confidence withheld an answer."""
 

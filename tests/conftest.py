@@ -20,7 +20,7 @@ from local.stack import Stack
 from local.tools import ROOT
 from shared.config import Settings
 from shared.models.embeddings import Embedder, local_embedder
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, Org, World, client
 from tests.databases import ProcessStack, Run
 from tests.functions.serving import made, served

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.models.embeddings import embed
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor
 
 QUESTION = "Who signs the goals of the team that owns the Billing Service?"

@@ -12,7 +12,7 @@ from functions import index_snapshots
 from shared.clients.object_store import Folder
 from shared.config import Settings
 from shared.documents.snapshots.manifest import Manifest
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World, vector
 from tests.functions.serving import made, served
 

@@ -10,7 +10,7 @@ from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.ingestion.storage_cleanup import remove_due
 from shared.ingestion.worker import Worker
 from shared.models.embeddings import Embedder
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World, client
 from tests.storage_server import BUCKET, StorageServer
 

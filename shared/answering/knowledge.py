@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from shared import pipeline
 from shared.clients.row_validation import object_of, readable
 from shared.documents import by_name
 from shared.documents.by_name import Row
@@ -19,7 +20,7 @@ from shared.ingestion.ingest import UNGUARDED, ChunkingConfig, Guard, NewDocumen
 from shared.ingestion.metadata_fields import Fields
 from shared.observability import usage_metrics
 from shared.observability.usage_metrics import Measure
-from shared.pipeline import Services
+from shared.services import Services
 from shared.text.normalize import clean_line
 from shared.types import (
     Filters,
@@ -148,7 +149,7 @@ def retrieve(
     homes = _homes(core, caller, namespaces)
     matches: tuple[Match, ...] = ()
     if any(homes.values()):
-        found = core.search(caller, _query(homes, asked, Mode.HYBRID))
+        found = pipeline.search(core, caller, _query(homes, asked, Mode.HYBRID))
         matches = tuple(map(_redaction(_denied(core)), found.matches))
     counted = [Measure("gateway_knowledge_chunks_retrieved_total", len(matches))]
     if matches:
@@ -175,7 +176,7 @@ def query(
         # A namespace may hold one good passage among any others: that one suffices.
         wanted = _query(homes, asked, Mode.SEMANTIC, rerank=False)
         with _noted_if_it_fails(core, caller, "knowledge.query", namespace):
-            answer = core.answer(caller, wanted, judged=1, shown=_redaction(_denied(core)))
+            answer = pipeline.answer(core, caller, wanted, judged=1, redact=_redaction(_denied(core)))
         draft, matches = answer.draft, answer.matches
     counted: list[Measure] = []
     if draft:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from shared.answering.knowledge import Asked, retrieve
 from shared.errors import RagError
-from shared.pipeline import Services
+from shared.services import Services
 from shared.text.citations import mark, tool_passage
 from shared.types import Passage, Principal
 

@@ -8,11 +8,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from shared import pipeline
 from shared.errors import ContentFlagged
 from shared.graph.query_result import told_by
 from shared.models.moderation import require_moderator
 from shared.observability.tracing import current, milliseconds_since, step
-from shared.pipeline import Services
 from shared.retrieval.context_text import concatenated
 from shared.retrieval.highlight import highlight
 from shared.retrieval.match import holds
@@ -23,6 +23,7 @@ from shared.retrieval.query.router import low_recall, route
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
 from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, RoutedResult, SearchRequest
 from shared.retrieval.workspace import locate
+from shared.services import Services
 from shared.types import Filters, Graph, Match, MatchPage, Mode, Principal, Query, Result, SimilarTo
 
 # Kinds of documents that are counted apart from plain chunks.
@@ -54,9 +55,9 @@ class _Search:
     def look(self) -> None:
         query = self.query()
         if self.subject is None:
-            found = self.core.search(self.caller, query)
+            found = pipeline.search(self.core, self.caller, query)
         else:
-            found = self.core.similar(self.caller, self.subject, query, self.result)
+            found = pipeline.similar(self.core, self.caller, self.subject, query, self.result)
         self.embeds = self.embeds or any(match.similarity is not None for match in found.matches)
         self.found = found
         self.vector_ms += found.vector_ms

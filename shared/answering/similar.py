@@ -5,10 +5,10 @@ from dataclasses import replace
 from shared.answering.routed_search import retrieve
 from shared.documents.contents import hydrate
 from shared.errors import NotFound
-from shared.pipeline import Services
 from shared.retrieval.query.types import SearchMode
 from shared.retrieval.types import RoutedResult, SearchRequest
 from shared.retrieval.workspace import locate
+from shared.services import Services
 from shared.types import Principal, Result, SimilarTo
 
 # Of a document as much as a reranker and a highlight are for.

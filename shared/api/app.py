@@ -20,7 +20,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from shared.api.dependencies import pipeline_of_process
+from shared.api.dependencies import get_services
 from shared.api.middleware import (
     MAX_BODY_BYTES,
     BodyLimit,
@@ -33,7 +33,7 @@ from shared.errors import BodyTooLarge, InvalidRequest, MethodNotAllowed, NotFou
 from shared.observability import opentelemetry
 from shared.observability.logging import configure
 from shared.observability.tracing import Trace
-from shared.pipeline import Services
+from shared.services import Services
 
 CORS_HEADERS = ["authorization", "x-client-info", "apikey", "content-type", "x-request-id"]
 EXPOSED_HEADERS = [
@@ -181,11 +181,11 @@ async def _start(app: FastAPI) -> AsyncIterator[None]:
     core.close()
     opentelemetry.start(None)
     # Another start in this process makes its own.
-    pipeline_of_process.cache_clear()
+    get_services.cache_clear()
 
 
 def _started(app: FastAPI) -> Services:
-    core = pipeline_of_process()
+    core = get_services()
     if app.state.searches:
         core.prepare()
     else:

@@ -35,7 +35,7 @@ from shared.errors import (
 from shared.ingestion.ingest import Guard
 from shared.observability import opentelemetry
 from shared.observability.tracing import step
-from shared.pipeline import Services
+from shared.services import Services
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
@@ -45,19 +45,19 @@ INGESTION_WAIT_SECONDS = 30.0
 
 
 @cache
-def pipeline_of_process() -> Services:
+def get_services() -> Services:
     """Made once, at start-up, from the environment. Raises ConfigurationError."""
     settings = read_settings()
     opentelemetry.start(settings.otel_exporter_otlp_endpoint)
     return Services(settings)
 
 
-async def pipeline() -> Services:
+async def services_dependency() -> Services:
     """What handlers ask for as `Core`. Async, since FastAPI would send it through a thread otherwise."""
-    return pipeline_of_process()
+    return get_services()
 
 
-Core = Annotated[Services, Depends(pipeline)]
+Core = Annotated[Services, Depends(services_dependency)]
 Authorization = Annotated[str | None, Header()]
 
 

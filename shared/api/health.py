@@ -11,7 +11,7 @@ from shared.api import probes
 from shared.api.probes import Embedding, Look, State
 from shared.clients.postgrest import DatabaseStatus
 from shared.models.embeddings import DIMENSIONS
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal
 
 VERSION = "0.1.0"

@@ -14,7 +14,7 @@ from shared.clients.postgrest import DatabaseStatus
 from shared.clients.probe_cache import CachedProbe
 from shared.errors import ConfigurationError, RagError
 from shared.models.embeddings import DIMENSIONS, SIZED, padded
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal
 
 log = logging.getLogger("rag")

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from shared.access.token_signer import call_with_claims_only
 from shared.errors import ApiKeysOff
-from shared.pipeline import Services
+from shared.services import Services
 
 __all__ = ["CONTENT_TYPE", "exposition"]
 Row = dict[str, Any]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal
 
 

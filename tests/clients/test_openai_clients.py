@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolPara
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.chatting import KETTLE, MODEL_ANSWER, QUESTION, STREAM, index, streams, with_model

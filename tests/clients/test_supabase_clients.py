@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from local.tools import ROOT
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, vector
 from tests.conftest import People
 from tests.functions.test_rag_search import tell

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from functions import chat_completions
 from shared.config import Settings
 from shared.documents.indexes import Text, add
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor
 from tests.functions.serving import made, served
 from tests.stand_in import Reply, StandIn

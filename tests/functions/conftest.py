@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.searching import Workspace, workspace

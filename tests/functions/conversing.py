@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from functions import chat
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor
 from tests.functions.chatting import DONE, piece, sent
 from tests.functions.serving import made, served

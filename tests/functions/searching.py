@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor
 from tests.functions.serving import served
 

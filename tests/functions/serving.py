@@ -19,10 +19,10 @@ from starlette.types import ASGIApp
 
 from functions.server import SLUGS, Functions
 from local import pages
-from shared.api.dependencies import pipeline
+from shared.api.dependencies import services_dependency
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 
 # Headers that the counting proxy passes on.
 PASSED_ON = ("apikey", "Authorization", "Content-Type", "Idempotency-Key", "Prefer", SECRET_HEADER)
@@ -63,7 +63,7 @@ def made(settings: Settings, **changes: Any) -> Iterator[Services]:
 @contextmanager
 def served(app: FastAPI, core: Services) -> Iterator[TestClient]:
     """The app on that pipeline."""
-    app.dependency_overrides[pipeline] = lambda: core
+    app.dependency_overrides[services_dependency] = lambda: core
     try:
         yield TestClient(app)
     finally:

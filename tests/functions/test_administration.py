@@ -21,7 +21,7 @@ from shared.api import health as looking
 from shared.api.health import MISSED_SECONDS, SCHEMA_VERSION, VERSION
 from shared.api.probes import AGAIN_SECONDS
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests import graphing
 from tests.actors import Actor, World
 from tests.conftest import People

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.conversing import answered

@@ -20,7 +20,7 @@ from shared.access.api_keys import hash_of
 from shared.access.token_signer import LIFETIME_SECONDS, UNTRUSTED, Signer, signer_for
 from shared.config import Settings
 from shared.errors import DatabaseFailed, Unauthorized
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World, hit_arguments, vector
 from tests.conftest import People
 from tests.functions.serving import counting, made, served

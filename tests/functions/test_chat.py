@@ -12,7 +12,7 @@ import pytest
 from shared.config import Settings
 from shared.generation.extractive import INDIRECT
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Services
+from shared.services import Services
 from shared.text.ids import NIL
 from tests.conftest import People
 from tests.functions.conversing import (

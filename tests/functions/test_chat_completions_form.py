@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from shared.text.token_count import count_tokens
 from tests.actors import vector
 from tests.conftest import People

@@ -11,7 +11,7 @@ import pytest
 
 from functions import chat_completions
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.deploy.conftest import event

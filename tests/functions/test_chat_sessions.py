@@ -7,7 +7,7 @@ import pytest
 
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.types import Message, Session
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.functions.serving import platform_error as error

@@ -12,7 +12,7 @@ import pytest
 from functions import chat
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Services
+from shared.services import Services
 from tests.clients.upstream_models import StreamChunk
 from tests.functions.chatting import DONE, piece, sent
 from tests.functions.conversing import (

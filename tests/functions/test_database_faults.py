@@ -16,11 +16,12 @@ import pytest
 from limits import parse
 
 from local.stack import Stack
+from shared import pipeline
 from shared.access.rate_limit import RateLimitCheck
 from shared.clients.postgrest import DatabaseStatus
 from shared.config import Settings
 from shared.errors import DatabaseBusy, DatabaseTimedOut
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Query
 from tests.actors import Actor, World
 from tests.faults import start_postgres, start_postgrest, wait_for_waiters
@@ -64,9 +65,9 @@ def ann(fragile: Stack) -> Iterator[Actor]:
 def core(fragile: Stack) -> Iterator[Services]:
     environment = fragile.function_environment()
     values = {name.lower(): value for name, value in environment.items()}
-    pipeline = Services(Settings(**values, rag_database_timeout_seconds=4))  # type: ignore[arg-type]
-    yield pipeline
-    pipeline.close()
+    services = Services(Settings(**values, rag_database_timeout_seconds=4))  # type: ignore[arg-type]
+    yield services
+    services.close()
 
 
 def assert_told_nothing(answer: httpx.Response, status: int, code: str) -> None:
@@ -150,7 +151,7 @@ def test_a_statement_that_takes_too_long_is_an_error_of_its_own(fragile: Stack, 
         with chunks_locked(fragile):
             assert_told_nothing(ann.search("x"), 500, "database_timeout")
             with pytest.raises(DatabaseTimedOut) as refused:
-                core.search(ann.principal, Query("x"))
+                pipeline.search(core, ann.principal, Query("x"))
         assert refused.value.because == "SQL 57014"
     finally:
         allow_statements(fragile, "8s")
@@ -171,11 +172,11 @@ def test_a_pool_without_a_free_connection_is_an_error_within_the_time_out(
     # The first search of a process imports modules for seconds. Meanwhile the searches below would time out.
     assert ann.search("x").status_code == 200
     with chunks_locked(fragile), ThreadPoolExecutor(POOL) as pool:
-        holding = [pool.submit(core.search, ann.principal, Query("x")) for _ in range(POOL)]
+        holding = [pool.submit(pipeline.search, core, ann.principal, Query("x")) for _ in range(POOL)]
         wait_for_waiters(fragile, POOL)
         started = time.monotonic()
         with pytest.raises(DatabaseTimedOut) as refused:
-            core.search(ann.principal, Query("x"))
+            pipeline.search(core, ann.principal, Query("x"))
         assert time.monotonic() - started < 3.5
         assert refused.value.because == "SQL PGRST003"
         assert_told_nothing(ann.search("x"), 500, "database_timeout")

@@ -12,7 +12,7 @@ import pytest
 from functions import documents
 from shared.config import Settings
 from shared.documents.documents import MAX_BYTES
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import NOBODYS, Actor, World, client, vector
 from tests.conftest import People
 from tests.deploy.conftest import event

@@ -13,10 +13,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import rag_answer, rag_search
-from shared.api.dependencies import pipeline
+from shared.api.dependencies import services_dependency
 from shared.config import Settings
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.stand_in import Reply, StandIn
@@ -47,7 +47,7 @@ def ask(caplog: pytest.LogCaptureFixture) -> Ask:
 
     def put(function: ModuleType, path: str, settings: Settings, actor: Actor) -> Ended:
         core = Services(settings)
-        function.app.dependency_overrides[pipeline] = lambda: core
+        function.app.dependency_overrides[services_dependency] = lambda: core
         caplog.clear()
         started = monotonic()
         try:

@@ -7,10 +7,10 @@ from pydantic import SecretStr
 
 from functions import health
 from local.stack import Stack
-from shared.api.dependencies import pipeline, pipeline_of_process
+from shared.api.dependencies import get_services, services_dependency
 from shared.api.health import check as health_of
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import World
 from tests.functions.serving import made
 
@@ -55,7 +55,7 @@ def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settin
 def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Settings):
     keys = {"openai_api_key": "sk-one", "lovable_api_key": "sk-two", "supabase_url": "http://127.0.0.1:9"}
     core = Services(Settings(**{**settings.model_dump(exclude_unset=True), **keys}))
-    health.app.dependency_overrides[pipeline] = lambda: core
+    health.app.dependency_overrides[services_dependency] = lambda: core
     try:
         answer = TestClient(health.app).get("/health")
     finally:
@@ -73,7 +73,7 @@ def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Sett
 
 def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings):
     core = Services(settings.model_copy(update={"supabase_anon_key": SecretStr("wrong")}))
-    health.app.dependency_overrides[pipeline] = lambda: core
+    health.app.dependency_overrides[services_dependency] = lambda: core
     try:
         assert TestClient(health.app).get("/health").status_code == 503
     finally:
@@ -84,7 +84,7 @@ def test_health_is_503_when_the_anon_key_is_not_the_project_s(settings: Settings
 def test_an_app_may_be_started_again_in_the_same_process(stack: Stack, monkeypatch: pytest.MonkeyPatch):
     for name, value in stack.function_environment().items():
         monkeypatch.setenv(name, value)
-    pipeline_of_process.cache_clear()
+    get_services.cache_clear()
     for _ in range(2):
         with TestClient(health.app) as client:
             assert client.get("/health").status_code == 200
@@ -97,7 +97,7 @@ def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: S
         "rerank_enabled": True,
     }
     core = Services(settings.model_copy(update=changes))
-    health.app.dependency_overrides[pipeline] = lambda: core
+    health.app.dependency_overrides[services_dependency] = lambda: core
     try:
         answer = TestClient(health.app).get("/health")
     finally:

@@ -11,7 +11,7 @@ import pytest
 from functions import indexes
 from shared.ingestion import ingest
 from shared.ingestion.ingest import CHUNKS_AT_ONCE
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.serving import served

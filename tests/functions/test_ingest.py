@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from functions import ingest
 from shared.config import Settings
 from shared.errors import ConfigurationError
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.functions.serving import made, served

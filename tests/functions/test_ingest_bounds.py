@@ -17,7 +17,7 @@ from shared.access.concurrency_limit import IngestionLimit
 from shared.api import dependencies
 from shared.config import Settings
 from shared.models.embeddings import EMBEDDED_AT_ONCE
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.deploy.conftest import event

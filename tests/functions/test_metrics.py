@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from functions import api_keys, metrics, rag_answer, rag_search
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World, hit_arguments
 from tests.conftest import People
 from tests.functions.serving import made, served

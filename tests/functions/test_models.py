@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from functions import chat_completions
 from shared.answering.chat_completions.models import MOST
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.functions.chatting import KETTLE, chatting, index

@@ -10,10 +10,10 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from functions import rag_answer
-from shared.api.dependencies import pipeline
+from shared.api.dependencies import services_dependency
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Services
+from shared.services import Services
 from tests.conftest import People
 from tests.functions.test_rag_search import tell
 from tests.stand_in import Reply, StandIn
@@ -28,7 +28,7 @@ KETTLE = "The kettle switches off at 100 degrees. The kettle holds 1.7 litres of
 def deployed(settings: Settings) -> Iterator[TestClient]:
     """The function as deployed with these settings, in this process; everything behind it is real."""
     core = Services(settings)
-    rag_answer.app.dependency_overrides[pipeline] = lambda: core
+    rag_answer.app.dependency_overrides[services_dependency] = lambda: core
     try:
         yield TestClient(rag_answer.app, raise_server_exceptions=False)
     finally:

@@ -8,9 +8,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from functions import rag_search
-from shared.api.dependencies import pipeline
+from shared.api.dependencies import services_dependency
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
 
@@ -231,7 +231,7 @@ def test_a_fault_that_nobody_foresaw_is_a_bare_500_that_a_browser_may_read(
     def broken() -> None:
         raise RuntimeError("secret detail")
 
-    rag_search.app.dependency_overrides[pipeline] = broken
+    rag_search.app.dependency_overrides[services_dependency] = broken
     try:
         answer = TestClient(rag_search.app).post(
             "/api/rag/search", json={"query_text": "x"}, headers={"Origin": "https://app.example"}

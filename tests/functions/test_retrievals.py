@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from functions import retrievals
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests import graphing
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People

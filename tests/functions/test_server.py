@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from functions.server import SLUGS, create, select_slugs
 from local.stack import Stack
 from local.tools import ROOT
-from shared.api.dependencies import pipeline_of_process
+from shared.api.dependencies import get_services
 from shared.errors import ConfigurationError
 from tests.conftest import People
 
@@ -26,7 +26,7 @@ def environment(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyP
     """This process as a container beside the test stack."""
     for name, value in stack.function_environment().items():
         monkeypatch.setenv(name, value)
-    pipeline_of_process.cache_clear()
+    get_services.cache_clear()
     return monkeypatch
 
 
@@ -166,7 +166,7 @@ def test_the_functions_share_a_pipeline_that_ends_with_them_and_begins_anew(
     app = create()
     for _ in range(2):
         with TestClient(app) as client:
-            used.append(pipeline_of_process())
+            used.append(get_services())
             assert (
                 client.post(SEARCH, json={"query_text": "?"}, headers=people.ann.headers()).status_code == 200
             )

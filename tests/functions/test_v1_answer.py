@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from functions import v1_answer
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Services
+from shared.services import Services
 from tests import graphing
 from tests.actors import World
 from tests.conftest import People

@@ -12,7 +12,7 @@ import pytest
 from functions import v1_answer
 from shared.config import Settings
 from shared.generation.refusals import INSUFFICIENT
-from shared.pipeline import Services
+from shared.services import Services
 from tests.functions.chatting import DONE, piece, sent, streams
 from tests.functions.searching import Row, Workspace, refused
 from tests.functions.serving import live, made, served

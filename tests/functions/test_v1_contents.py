@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.pipeline import Services
+from shared.services import Services
 from tests import graphing
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People

@@ -7,7 +7,7 @@ import pytest
 
 from functions import v1_search
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests import graphing
 from tests.actors import NOBODYS, World, vector
 from tests.conftest import People

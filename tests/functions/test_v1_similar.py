@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import NOBODYS
 from tests.conftest import People
 from tests.functions.searching import Row, Workspace, put, refused, workspace

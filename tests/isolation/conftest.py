@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from local.stack import Stack
-from shared.pipeline import Services
+from shared.services import Services
 from tests.conftest import People
 from tests.isolation.library import SECRETS, Library, store
 

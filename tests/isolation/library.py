@@ -9,7 +9,7 @@ import pytest
 
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.models.embeddings import embed
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import (
     DIMENSIONS,
     LEASED,

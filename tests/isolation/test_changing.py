@@ -7,7 +7,7 @@ import pytest
 
 from shared.errors import NotFound
 from shared.ingestion.ingest import NewDocument, delete, ingest
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, Org, World, put_arguments, vector
 from tests.conftest import People
 from tests.isolation.library import INTERNALS, QUESTION, SECRETS, Library, assert_tells_nothing, store

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.functions.chatting import ASKING, MODEL_ANSWER, PATH, QUESTION, ask, chatting, index, streams

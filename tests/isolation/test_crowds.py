@@ -5,8 +5,9 @@ from itertools import cycle, islice
 
 import httpx
 
+from shared import pipeline
 from shared.models.embeddings import embed
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Query
 from tests.actors import Actor, World
 from tests.isolation.library import MATCH, QUESTION, SECRETS, Library, store
@@ -53,7 +54,8 @@ def test_the_core_shared_by_threads_of_two_users_crosses_no_row(shared_library: 
 
     def ask(actor: Actor) -> tuple[Actor, set[str]]:
         return actor, {
-            match.org_id for match in shared_library.core.search(actor.principal, Query(QUESTION)).matches
+            match.org_id
+            for match in pipeline.search(shared_library.core, actor.principal, Query(QUESTION)).matches
         }
 
     with ThreadPoolExecutor(16) as pool:

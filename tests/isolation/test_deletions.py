@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from shared.ingestion.storage_cleanup import remove_deleted_collections
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People
 from tests.functions import knowing

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.models.embeddings import embed
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People
 from tests.functions.searching import Row, refused

@@ -9,10 +9,11 @@ import pytest
 from pydantic import SecretStr
 
 from local import tokens
+from shared import pipeline
 from shared.access.token_signer import Signer
 from shared.config import Settings
 from shared.models.query_embedding_cache import question_hash
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
@@ -37,15 +38,15 @@ def service() -> Iterator[StandIn]:
 def core(settings: Settings, service: StandIn) -> Iterator[Services]:
     """A deployment of the stack's that pays for its embeddings."""
     remote = {"openai_api_key": SecretStr("sk-none"), "rag_embedding_url": f"{service.url}/v1"}
-    pipeline = Services(settings.model_copy(update=remote))
-    yield pipeline
-    pipeline.close()
+    services = Services(settings.model_copy(update=remote))
+    yield services
+    services.close()
 
 
 @pytest.fixture
 def asked(core: Services, people: People) -> str:
     """Ann has asked the question; the hash under which it is remembered, which everybody can work out."""
-    core.search(people.ann.principal, Query(QUESTION))
+    pipeline.search(core, people.ann.principal, Query(QUESTION))
     return question_hash(people.ann.principal, core.embedder.model, QUESTION)
 
 
@@ -89,9 +90,9 @@ def test_by_asking_the_same_and_looking_at_the_clock(
     core: Services, people: People, service: StandIn, asked: str, who: str
 ):
     """Whether it was embedded is what a clock tells: it is, for each who asks it first."""
-    core.search(others(people)[who].principal, Query(QUESTION))
+    pipeline.search(core, others(people)[who].principal, Query(QUESTION))
     assert len(service.requests) == 2
-    core.search(people.ann.principal, Query(QUESTION))
+    pipeline.search(core, people.ann.principal, Query(QUESTION))
     assert len(service.requests) == 2
 
 
@@ -112,7 +113,7 @@ def test_by_remembering_a_wrong_vector_under_her_hash(
     assert recalled(people.ann, asked) == close_to(TRUE)
     assert (rows_of(world, people.ann), rows_of(world, attacker)) == (1, 1)
     people.ann.put([TRUE, WRONG], embedding_model=core.embedder.model)
-    best, *_ = core.search(people.ann.principal, Query(QUESTION)).matches
+    best, *_ = pipeline.search(core, people.ann.principal, Query(QUESTION)).matches
     assert best.similarity == pytest.approx(1, abs=1e-3)
     assert (best.text, len(service.requests)) == ("0", 1)
 
@@ -124,7 +125,7 @@ def test_by_remembering_a_wrong_vector_before_she_asks(
     digest = question_hash(people.ann.principal, core.embedder.model, QUESTION)
     assert remember(others(people)[who], digest, WRONG) == 204
     people.ann.put([TRUE, WRONG], embedding_model=core.embedder.model)
-    best, *_ = core.search(people.ann.principal, Query(QUESTION)).matches
+    best, *_ = pipeline.search(core, people.ann.principal, Query(QUESTION)).matches
     assert (best.text, len(service.requests)) == ("0", 1)
 
 
@@ -203,7 +204,7 @@ def test_a_bound_key_recalls_its_owners_questions_and_nobody_elses(
             arguments = {"hash": asked, "max_age_seconds": 3600, **more}
             refused = people.ann.rpc(f"rag_{function}_embedding", arguments, token=token)
             assert (refused.status_code, refused.json()["details"]) == (403, "missing_scope")
-    core.search(Principal(people.ann.id, people.ann.key_token()), Query(QUESTION))
+    pipeline.search(core, Principal(people.ann.id, people.ann.key_token()), Query(QUESTION))
     assert len(service.requests) == 1
 
 
@@ -212,9 +213,9 @@ def test_a_remembered_question_finds_no_more_than_its_asker_may_see_now(
 ):
     """What is remembered is where to look, never what was found."""
     people.alf.put([TRUE], embedding_model=core.embedder.model)
-    assert len(core.search(people.ann.principal, Query(QUESTION)).matches) == 1
+    assert len(pipeline.search(core, people.ann.principal, Query(QUESTION)).matches) == 1
     world.sql("delete from rag.members where user_id = %s", people.ann.id)
-    assert core.search(people.ann.principal, Query(QUESTION)).matches == ()
+    assert pipeline.search(core, people.ann.principal, Query(QUESTION)).matches == ()
 
 
 @everybody_else

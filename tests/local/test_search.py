@@ -7,7 +7,7 @@ import pytest
 from local.ingest import authorise
 from local.stack import Stack
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import World
 from tests.local.command_line import run_local
 

@@ -14,7 +14,7 @@ from local.ingest import core_of
 from local.processes import StackError
 from local.stack import Stack
 from local.tools import supabase
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, Org, World, vector
 from tests.clients.test_supabase_clients import HERE, KETTLE, given_for
 from tests.functions.test_rag_search import tell

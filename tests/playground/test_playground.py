@@ -13,7 +13,7 @@ from local.pages import PEOPLE
 from local.stack import Stack
 from local.tools import ROOT
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, Org, World
 from tests.conftest import People
 from tests.functions.chatting import DONE, piece, sent

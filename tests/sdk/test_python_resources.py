@@ -18,7 +18,7 @@ from mnemosyne import (
 )
 from mnemosyne.models import GraphQueryResult
 from shared.documents.documents import MAX_BYTES
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import vector
 from tests.conftest import People
 from tests.functions.searching import workspace

@@ -24,7 +24,7 @@ from mnemosyne.models import ChatCompletion, ChatCompletionChunk, ChatMessagePar
 from shared.api.contracts.platform.chat_response import broken
 from shared.config import Settings
 from shared.errors import Unauthorized
-from shared.pipeline import Services
+from shared.services import Services
 from tests.conftest import People
 from tests.functions.conversing import ANSWER, QUESTION, says, streams
 from tests.functions.searching import Workspace, workspace

@@ -11,7 +11,7 @@ from shared.documents import collections
 from shared.documents.webhook_delivery import WebhookSender
 from shared.ingestion.job_queue import Jobs
 from shared.ingestion.worker import Worker
-from shared.pipeline import Services
+from shared.services import Services
 from tests.conftest import People
 from tests.shared.examples import close_opened
 from tests.stand_in import Reply, StandIn

@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 
 from shared.config import Settings
-from shared.pipeline import Closeable
+from shared.services import Closeable
 from shared.types import Match
 
 # What only a machine sees.

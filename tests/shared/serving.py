@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from local.stack import Stack
-from shared.api.dependencies import pipeline_of_process
+from shared.api.dependencies import get_services
 
 
 @contextmanager
@@ -18,6 +18,6 @@ def started(
     """The app beside that stack; faults of ours become responses, as they would outside of a test."""
     for name, value in {**stack.function_environment(), **settings}.items():
         monkeypatch.setenv(name, value)
-    pipeline_of_process.cache_clear()
+    get_services.cache_clear()
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client

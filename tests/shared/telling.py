@@ -4,7 +4,7 @@ from typing import Any
 
 from shared.documents import documents, webhooks
 from shared.documents.documents import NewUpload
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.stand_in import StandIn

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from shared import pipeline
 from shared.config import Settings
 from shared.errors import InvalidRequest
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Filters, Mode, Query, Sampling, SearchResult
 from tests.conftest import People
 from tests.shared.examples import opened
@@ -56,7 +57,7 @@ def search_of(core: Services, people: People) -> Ask:
         put(core, people, title, text)
 
     def search(text: str, mode: Mode = Mode.HYBRID, by: Services = core, **more: Any) -> SearchResult:
-        return by.search(people.ann.principal, Query(text, mode=mode, **more))
+        return pipeline.search(by, people.ann.principal, Query(text, mode=mode, **more))
 
     return search
 
@@ -251,8 +252,10 @@ def test_older_documents_are_held_back_where_asked(core: Services, people: Peopl
 def test_another_org_is_found_by_no_mode(core: Services, shared_people: People):
     for mode in Mode:
         query = Query("INC-4821 certificate of the kiln", mode=mode)
-        assert core.search(shared_people.bob.principal, query).matches == ()
-        assert core.search(shared_people.bob.principal, replace(query, text="INC-4821")).matches == ()
+        assert pipeline.search(core, shared_people.bob.principal, query).matches == ()
+        assert (
+            pipeline.search(core, shared_people.bob.principal, replace(query, text="INC-4821")).matches == ()
+        )
 
 
 def test_an_answer_is_written_as_the_caller_says(core: Services, people: People, made: Made):
@@ -265,7 +268,7 @@ def test_an_answer_is_written_as_the_caller_says(core: Services, people: People,
         )
         by = made(lovable_api_key=SecretStr("sk"), rag_gateway_url=gateway.url)
         query = Query("How hot may the kiln become?")
-        answer = by.answer(people.ann.principal, query, Sampling(temperature=0.9, max_tokens=64))
+        answer = pipeline.answer(by, people.ann.principal, query, Sampling(temperature=0.9, max_tokens=64))
         asked = gateway.requests[0].json
     assert answer.draft
     assert answer.draft.usage.completion_tokens > 0

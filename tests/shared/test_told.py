@@ -14,7 +14,7 @@ from shared.documents.webhook_delivery import DeliveryStats, WebhookSender
 from shared.errors import Conflict
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.ingestion.worker import Worker
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.faults import wait_for_waiters

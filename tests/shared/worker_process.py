@@ -6,7 +6,7 @@ from shared.config import read_settings
 from shared.errors import RagError
 from shared.ingestion.job_queue import BatchResult, Jobs
 from shared.ingestion.worker import Worker
-from shared.pipeline import Services
+from shared.services import Services
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from shared.api.health import check
 from shared.clients.postgrest import SECRET_HEADER
 from shared.config import Settings
 from shared.errors import DatabaseBusy
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World, client, put_arguments, vector, webhook_arguments
 from tests.conftest import People
 from tests.faults import wait_for_waiters

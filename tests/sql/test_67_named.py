@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.documents import by_name
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import MODEL, Actor, World, vector
 from tests.conftest import People
 

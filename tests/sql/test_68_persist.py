@@ -3,7 +3,7 @@
 from typing import Any
 
 from shared.documents.snapshots.persist import Reading
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World, vector
 from tests.conftest import People
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.pipeline import Services
+from shared.services import Services
 from tests import graphing
 from tests.actors import Actor, World, vector, webhook_arguments
 from tests.conftest import People

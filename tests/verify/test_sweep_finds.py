@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from functions import collections, health
 from shared.api.dependencies import Authorization, Core, OptionalCaller, _key_or_user
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal
 from tests.actors import World
 from tests.functions.serving import site

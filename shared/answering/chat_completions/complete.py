@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from starlette.concurrency import run_in_threadpool
 
+from shared import pipeline
 from shared.answering.chat_completions import response
 from shared.answering.chat_completions.request import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
@@ -15,7 +16,7 @@ from shared.generation.refusals import insufficient
 from shared.models.chat_stream import Body
 from shared.observability import usage_metrics
 from shared.observability.tracing import step
-from shared.pipeline import Services
+from shared.services import Services
 from shared.text.token_count import count_tokens
 from shared.types import Filters, Match, Mode, Principal, Query, Usage
 
@@ -90,7 +91,7 @@ def _prepare(core: Services, caller: Principal, asked: Conversation) -> _Prepare
     query = Query(question, asked.top_k, Filters(collection=asked.index), Mode.HYBRID)
     if gateway is None:
         return _extracted(core, caller, asked, query)
-    matches = core.search(caller, query).matches
+    matches = pipeline.search(core, caller, query).matches
     settings = core.settings
     request = with_context(asked, matches, settings.rag_context_tokens, settings.rag_history_tokens)
     return _Prepared(request, matches)
@@ -98,7 +99,7 @@ def _prepare(core: Services, caller: Principal, asked: Conversation) -> _Prepare
 
 def _extracted(core: Services, caller: Principal, asked: Conversation, query: Query) -> _Prepared:
     # As a query of the index (functions/index_query.py): one good passage suffices for an answer.
-    answer = core.answer(caller, query, judged=1)
+    answer = pipeline.answer(core, caller, query, judged=1)
     if answer.draft:
         text, usage = answer.draft.text, answer.draft.usage
     else:

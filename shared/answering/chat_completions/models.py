@@ -11,7 +11,7 @@ from shared.documents import by_name
 from shared.errors import GenerationFailed, InvalidRequest, NotFound
 from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal
 
 log = logging.getLogger("rag")

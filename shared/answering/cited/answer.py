@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
+from shared import pipeline
 from shared.answering.chat_completions import response
 from shared.answering.chat_completions.response import SurrogateJoiner
 from shared.answering.cited.composer import Composer
@@ -29,8 +30,8 @@ from shared.models.chat_gateway import ChatGateway
 from shared.models.chat_stream import Body
 from shared.models.embeddings import embed
 from shared.observability.tracing import milliseconds_since, step
-from shared.pipeline import Services
 from shared.retrieval.highlight import highlight
+from shared.services import Services
 from shared.text.citations import escape_marks
 from shared.text.token_count import count_tokens
 from shared.types import Confidence, Match, Principal, Usage
@@ -76,7 +77,7 @@ async def answer(
 def _begin(core: Services, caller: Callable[[], Principal], question: AnswerRequest) -> RetrievalDone:
     retrieved = retrieve(core, caller(), question.wanted)
     with step("judge"):
-        judgement = core.judged(retrieved.matches, question.wanted.text, JUDGED)
+        judgement = pipeline.judge_matches(core, retrieved.matches, question.wanted.text, JUDGED)
     return RetrievalDone(retrieved, judgement)
 
 

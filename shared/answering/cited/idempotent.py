@@ -12,8 +12,8 @@ from shared.access.idempotency_store import Reservation, StoredResponse, begin
 from shared.answering.cited.answer import answer
 from shared.answering.cited.types import AnswerDone, AnswerRequest, Event
 from shared.graph.query_result import evidence_of
-from shared.pipeline import Services
 from shared.retrieval.workspace import locate
+from shared.services import Services
 from shared.types import Principal
 
 Body = dict[str, Any]

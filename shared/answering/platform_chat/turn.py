@@ -11,6 +11,7 @@ from contextlib import aclosing
 
 from starlette.concurrency import run_in_threadpool
 
+from shared import pipeline
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import Bounds, answer_in_steps
@@ -22,7 +23,7 @@ from shared.errors import RagError
 from shared.generation.confidence import best_of_documents
 from shared.generation.refusals import insufficient
 from shared.observability.tracing import milliseconds_since, step
-from shared.pipeline import Services
+from shared.services import Services
 from shared.text.ids import NIL
 from shared.types import Confidence, Judgement, Usage
 
@@ -88,7 +89,7 @@ def _judged(work: TurnState) -> Judgement:
     """How sure what was found makes. Of several parts at least half must: one that a model thought of is
     easily found, and answers nothing by itself."""
     found = work.findings.by_query.items()
-    judged = [work.core.judged(each.matches, query, JUDGED) for query, each in found]
+    judged = [pipeline.judge_matches(work.core, each.matches, query, JUDGED) for query, each in found]
     return sorted(judged, key=lambda judgement: judgement.mean_similarity)[len(judged) // 2]
 
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
+from shared import pipeline
 from shared.answering.chat_completions.request import truncate_question
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import SubQueryResults
 from shared.answering.platform_chat.types import Message, Session, Turn
 from shared.generation.extractive import MODEL as EXTRACTIVE
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Filters, Principal, Query, SearchResult, Usage
 
 Caller = Callable[[], Principal]
@@ -56,4 +57,4 @@ class TurnState:
             compares=True,
             graph=looking.graph,
         )
-        return self.core.search(self.caller(), query)
+        return pipeline.search(self.core, self.caller(), query)

@@ -7,7 +7,7 @@ import pytest
 
 from shared.access.idempotency_store import Reservation, StoredResponse, begin
 from shared.errors import Conflict, InvalidRequest, NotFound, RateLimited
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal
 from tests.actors import World
 from tests.conftest import People

@@ -14,7 +14,7 @@ from shared.answering.knowledge import Text, ingest
 from shared.answering.knowledge_tool import NAME, SearchKnowledge, ToolResult
 from shared.api.prometheus import exposition
 from shared.config import Settings
-from shared.pipeline import Services
+from shared.services import Services
 from shared.text.citations import escape_marks
 from tests.actors import Actor
 from tests.conftest import People

@@ -8,8 +8,8 @@ from starlette.responses import StreamingResponse
 
 from shared.api.app import create_app
 from shared.api.contracts import rag
-from shared.api.dependencies import Caller, pipeline
-from shared.pipeline import Services
+from shared.api.dependencies import Caller, services_dependency
+from shared.services import Services
 from tests.conftest import People
 
 
@@ -28,7 +28,7 @@ def streaming(core: Services) -> TestClient:
     def stream(caller: Caller, breaks: bool = False) -> StreamingResponse:
         return StreamingResponse(tokens(breaks=breaks), media_type="text/event-stream")
 
-    app.dependency_overrides[pipeline] = lambda: core
+    app.dependency_overrides[services_dependency] = lambda: core
     return TestClient(app, raise_server_exceptions=False)
 
 

@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 
 from shared.errors import InvalidRequest, NotFound
-from shared.pipeline import Services
 from shared.retrieval.types import Place
 from shared.retrieval.workspace import locate
+from shared.services import Services
 from shared.types import Principal
 from tests.actors import NOBODYS, Actor, World
 from tests.conftest import People

@@ -7,8 +7,8 @@ import pytest
 
 from shared.documents.contents import hydrate
 from shared.errors import Forbidden, InvalidRequest
-from shared.pipeline import Services
 from shared.retrieval.types import Contents, Kind, Place
+from shared.services import Services
 from shared.types import Graph, Principal
 from tests import graphing
 from tests.actors import NOBODYS, World, vector

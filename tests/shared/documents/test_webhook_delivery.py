@@ -14,7 +14,7 @@ from shared.clients.ssrf_guard import AddressPolicy
 from shared.documents import collections, documents, webhook_delivery, webhooks
 from shared.documents.webhook_delivery import PAUSES, DeliveryStats, WebhookSender
 from shared.ingestion.worker import Worker
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import World
 from tests.conftest import People
 from tests.faults import wait_for_waiters

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from shared.pipeline import Services
+from shared import pipeline
+from shared.services import Services
 from shared.types import Filters, Graph, Mode, Query, SearchResult
 from tests.conftest import People
 from tests.graphing import QUESTION, TEAM, Told, put, put_all
@@ -30,10 +31,10 @@ def told(core: Services, shared_people: People) -> People:
 def test_what_another_document_leads_to_is_found_and_says_where_it_comes_from(
     core: Services, told: People, query: Query
 ):
-    found = core.search(told.ann.principal, query)
+    found = pipeline.search(core, told.ann.principal, query)
     brought = {match.title for match in found.matches if match.graph_sourced}
     legs = replace(query, mode=Mode.HYBRID if query.mode is Mode.GRAPH else query.mode, graph=False)
-    assert brought == set(titles(found)) - set(titles(core.search(told.ann.principal, legs)))
+    assert brought == set(titles(found)) - set(titles(pipeline.search(core, told.ann.principal, legs)))
     # By meaning alone everything is a little like the question: the graph has less to add.
     assert brought >= {"Billing Service"} | ({TEAM} if query.mode is not Mode.SEMANTIC else set())
     scores = [match.score for match in found.matches]
@@ -53,7 +54,7 @@ def test_what_another_document_leads_to_is_found_and_says_where_it_comes_from(
 
 @pytest.mark.parametrize("mode", LEGS)
 def test_without_the_graph_it_is_not_found_and_nothing_says_so(core: Services, told: People, mode: Mode):
-    found = core.search(told.ann.principal, replace(ASKED, mode=mode))
+    found = pipeline.search(core, told.ann.principal, replace(ASKED, mode=mode))
     assert TEAM not in titles(found)
     assert (found.graph, found.graph_ms) == (None, 0)
     assert not any(match.graph_sourced for match in found.matches)
@@ -61,14 +62,14 @@ def test_without_the_graph_it_is_not_found_and_nothing_says_so(core: Services, t
 
 def test_where_the_graph_knows_no_name_it_is_a_hybrid_search(core: Services, told: People):
     asked = Query("what do people read in the evening?", top_k=5)
-    hybrid = core.search(told.ann.principal, replace(asked, mode=Mode.HYBRID))
-    found = core.search(told.ann.principal, replace(asked, mode=Mode.GRAPH))
+    hybrid = pipeline.search(core, told.ann.principal, replace(asked, mode=Mode.HYBRID))
+    found = pipeline.search(core, told.ann.principal, replace(asked, mode=Mode.GRAPH))
     assert found.matches == hybrid.matches
     assert found.graph == Graph()
 
 
 def test_a_reranker_orders_what_the_graph_brought_too(core: Services, told: People):
-    found = core.search(told.ann.principal, replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8))
+    found = pipeline.search(core, told.ann.principal, replace(ASKED, mode=Mode.GRAPH, rerank=True, top_k=8))
     assert found.reranked_by
     assert TEAM in titles(found)
     assert found.graph
@@ -80,7 +81,7 @@ def test_neighbours_and_a_half_life_go_together_with_it(core: Services, people: 
     text = [Told(f"The Ledger has a page {number}.", {"Ledger": "work"}) for number in range(5)]
     put(core, people.ann, "Pages", *text)
     query = Query("page 2 of the Ledger", 1, mode=Mode.GRAPH, neighbours=1, half_life_days=30.0)
-    (match,) = core.search(people.ann.principal, query).matches
+    (match,) = pipeline.search(core, people.ann.principal, query).matches
     assert match.title == "Pages"
     assert len(match.text.splitlines()) == 3
 
@@ -93,7 +94,7 @@ def test_a_name_alone_is_found_by_word_with_what_is_known_of_it(core: Services, 
     )
     put(core, people.ann, "Duplicate invoices", ticket)
     put(core, people.ann, "Ledger", Told("It keeps what was paid."))
-    found = core.search(people.ann.principal, Query("INC-4821", mode=Mode.GRAPH))
+    found = pipeline.search(core, people.ann.principal, Query("INC-4821", mode=Mode.GRAPH))
     assert titles(found) == ["Duplicate invoices", "Ledger"]
     assert found.considered == 0
     assert found.graph
@@ -104,14 +105,5 @@ def test_filters_hold_for_what_the_graph_brings(core: Services, people: People):
     put_all(core, people.ann)
     put(core, people.ann, TEAM, Told("It is a bird."), source_type="profile")
     query = replace(ASKED, mode=Mode.GRAPH, top_k=10, filters=Filters(source_types=("profile",)))
-    found = core.search(people.ann.principal, query)
+    found = pipeline.search(core, people.ann.principal, query)
     assert {match.source_type for match in found.matches} <= {"profile"}
-
-
-def test_a_graph_query_answers_in_words_entities_edges_and_passages(core: Services, told: People):
-    found = core.graph_query(told.ann.principal, ASKED)
-    assert found.context.startswith("Billing Service is owned by Kestrel.")
-    assert TEAM in {match.title for match in found.matches}
-    assert {entity.id for entity in found.graph.entities} >= {"billing_service", "kestrel"}
-    nothing = core.graph_query(told.bob.principal, ASKED)
-    assert (nothing.context, nothing.graph, nothing.matches) == ("", Graph(), ())

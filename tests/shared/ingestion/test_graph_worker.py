@@ -19,7 +19,7 @@ from shared.ingestion.graph_worker import GraphWorker
 from shared.ingestion.ingest import ChunkingConfig, NewDocument, ingest, ingest_many
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Jobs
 from shared.ingestion.worker import Worker
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor, World
 from tests.conftest import People
 from tests.shared.graph.replying import lists, model, says

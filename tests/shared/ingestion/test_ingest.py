@@ -7,13 +7,14 @@ from uuid import uuid4
 
 import pytest
 
+from shared import pipeline
 from shared.clients.postgrest import Database
 from shared.errors import EmbeddingFailed, InvalidRequest, NotFound, RagError
 from shared.ingestion.chunking.passages import SPECIAL_TOKENS, chunk_document, short_title
 from shared.ingestion.chunking.strategy import Plan
 from shared.ingestion.ingest import NewDocument, Stored, delete, ingest, ingest_many
 from shared.models.embeddings import Embedder, embed, embedder_for
-from shared.pipeline import Services
+from shared.services import Services
 from shared.text.normalize import clean
 from shared.types import Filters, Principal, Query
 from tests.actors import Actor, World
@@ -44,7 +45,7 @@ def put(core: Services, actor: Actor, text: str = KETTLE, **fields: Any) -> Stor
 
 
 def texts_found(core: Services, actor: Actor, question: str = "kettle") -> list[str]:
-    return [match.text for match in core.search(actor.principal, Query(question, 50)).matches]
+    return [match.text for match in pipeline.search(core, actor.principal, Query(question, 50)).matches]
 
 
 def chunks_of(world: World, document_id: str) -> list[tuple[Any, ...]]:
@@ -184,7 +185,7 @@ def test_half_a_character_is_refused_and_breaks_nothing(
 def test_a_document_is_searchable_when_ingest_returns(core: Services, people: People):
     stored = put(core, people.ann)
     assert (stored.replaced, stored.chunks) == (False, 1)
-    (found,) = core.search(people.alf.principal, Query("When does the kettle switch off?")).matches
+    (found,) = pipeline.search(core, people.alf.principal, Query("When does the kettle switch off?")).matches
     assert found.document_id == stored.document_id
     assert (found.text, found.title) == (KETTLE, "Kettle manual")
 
@@ -240,12 +241,12 @@ def test_a_document_keeps_its_fields_and_searches_filter_by_them(core: Services,
         metadata={"labels": ["a", "b"], "depth": {"x": None}},
     )
     filters = Filters(source_types=("faq",), lang="en", date_from=moment, date_to=moment)
-    (found,) = core.search(people.ann.principal, Query("kettle", filters=filters)).matches
+    (found,) = pipeline.search(core, people.ann.principal, Query("kettle", filters=filters)).matches
     assert (found.source_type, found.uri, found.lang) == ("faq", "https://acme.example/kettle", "en")
     assert found.occurred_at == moment
     assert found.metadata == {"labels": ["a", "b"], "depth": {"x": None}}
-    (plain,) = core.search(
-        people.ann.principal, Query("toaster", filters=Filters(source_types=("doc",)))
+    (plain,) = pipeline.search(
+        core, people.ann.principal, Query("toaster", filters=Filters(source_types=("doc",)))
     ).matches
     assert (plain.title, plain.uri, plain.lang, plain.occurred_at, plain.metadata) == (
         "Toaster",
@@ -261,7 +262,9 @@ def test_fields_that_are_not_given_are_filled_from_metadata_which_stays_as_it_is
 ):
     metadata = {"source_type": "faq", "lang": "en", "url": "https://acme.example/k", "date": "2026-03-18"}
     put(core, people.ann, metadata=metadata)
-    (found,) = core.search(people.ann.principal, Query("kettle", filters=Filters(("faq",), "en"))).matches
+    (found,) = pipeline.search(
+        core, people.ann.principal, Query("kettle", filters=Filters(("faq",), "en"))
+    ).matches
     assert (found.uri, found.metadata) == ("https://acme.example/k", metadata)
     assert found.occurred_at == datetime(2026, 3, 18, tzinfo=UTC)
 

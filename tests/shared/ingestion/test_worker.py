@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
+from shared import pipeline
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.config import Settings
 from shared.documents import collections, documents
@@ -20,7 +21,7 @@ from shared.errors import Conflict, NotFound, RagError
 from shared.ingestion.ingest import NewDocument, ingest
 from shared.ingestion.job_queue import ATTEMPTS, BatchResult, Job, Jobs
 from shared.ingestion.worker import Worker
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Filters, Mode, Query
 from tests.actors import LEASED, Actor, World
 from tests.conftest import People
@@ -39,7 +40,7 @@ def bring(core: Services, actor: Actor, collection: str, text: str | bytes, **mo
 
 def found(core: Services, actor: Actor, text: str) -> list[str]:
     query = Query(text, mode=Mode.KEYWORD, filters=Filters())
-    return [match.text for match in core.search(actor.principal, query).matches]
+    return [match.text for match in pipeline.search(core, actor.principal, query).matches]
 
 
 def seen(core: Services, actor: Actor, row: Row) -> Row:

@@ -14,12 +14,13 @@ import pytest
 
 from local.stack import Stack
 from local.tools import ROOT
+from shared import pipeline
 from shared.config import Settings
 from shared.documents import collections, documents
 from shared.documents.documents import NewUpload
 from shared.ingestion.job_queue import Job, Jobs
 from shared.ingestion.worker import Worker
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Mode, Query
 from tests.actors import Actor, World
 from tests.conftest import People
@@ -202,7 +203,7 @@ def test_whatever_is_killed_every_document_is_found_once(
             assert drift(world, people) == []
         for number, document in enumerate(brought):
             name = f"K-{number:04}"
-            matches = core.search(ann.principal, Query(name, mode=Mode.KEYWORD)).matches
+            matches = pipeline.search(core, ann.principal, Query(name, mode=Mode.KEYWORD)).matches
             found = [match.document_id for match in matches if name in match.text]
             assert found == ([document] if document in done else [])
 

@@ -7,6 +7,7 @@ from hashlib import sha256
 import pytest
 from pydantic import SecretStr
 
+from shared import pipeline
 from shared.clients.http import deadline
 from shared.clients.postgrest import Database
 from shared.config import Settings
@@ -14,7 +15,7 @@ from shared.errors import EmbeddingFailed
 from shared.models import query_embedding_cache
 from shared.models.embeddings import Embedder
 from shared.models.query_embedding_cache import embed_query
-from shared.pipeline import Services
+from shared.services import Services
 from shared.types import Principal, Query
 from tests.actors import Actor, World, vector
 from tests.conftest import People
@@ -158,11 +159,11 @@ def test_a_search_and_then_an_answer_embed_once_and_find_the_same(
     """Through the pipeline, by the setting's default."""
     people.ann.put([vector(number) for number in range(20)], embedding_model=remote.embedder.model)
     answers_with(service, 99, 1)
-    first = remote.search(people.ann.principal, Query(QUESTION)).matches
-    second = remote.search(people.ann.principal, Query(QUESTION)).matches
+    first = pipeline.search(remote, people.ann.principal, Query(QUESTION)).matches
+    second = pipeline.search(remote, people.ann.principal, Query(QUESTION)).matches
     assert len(first) == 8
     assert first == second
-    assert remote.answer(people.ann.principal, Query(QUESTION)).matches == first
+    assert pipeline.answer(remote, people.ann.principal, Query(QUESTION)).matches == first
     assert len(service.requests) == 1
 
 
@@ -170,7 +171,7 @@ def test_the_setting_switches_it_off(service: StandIn, made: Made, people: Peopl
     answers_with(service, 1)
     core = made(rag_query_cache_seconds=0)
     for _ in range(2):
-        core.search(people.ann.principal, Query(QUESTION))
+        pipeline.search(core, people.ann.principal, Query(QUESTION))
     assert len(service.requests) == 2
     assert remembered(world, people.ann) == 0
 
@@ -232,7 +233,7 @@ def test_a_search_does_not_fail_by_it(
 ):
     people.ann.put([vector(1)], embedding_model=remote.embedder.model)
     answers_with(service, 1)
-    assert len(remote.search(people.ann.principal, Query(QUESTION)).matches) == 1
+    assert len(pipeline.search(remote, people.ann.principal, Query(QUESTION)).matches) == 1
 
 
 def test_what_cannot_be_remembered_is_given_all_the_same(

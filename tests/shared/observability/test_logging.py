@@ -17,7 +17,7 @@ from functions import rag_answer, rag_search
 from local.stack import Stack
 from local.tools import ROOT
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import Actor
 from tests.conftest import People
 from tests.shared.serving import started

@@ -15,9 +15,9 @@ from functions import api_keys, rag_answer, rag_search
 from local.stack import Stack
 from local.tools import ROOT
 from shared.api.app import lambda_handler
-from shared.api.dependencies import pipeline_of_process
+from shared.api.dependencies import get_services
 from shared.ingestion.ingest import NewDocument, ingest
-from shared.pipeline import Services
+from shared.services import Services
 from tests.conftest import People
 from tests.shared.serving import started
 from tests.stand_in import Reply, StandIn
@@ -208,13 +208,13 @@ FAULTY = """
 import sys
 from fastapi.testclient import TestClient
 from functions import rag_search
-from shared.api.dependencies import pipeline
+from shared.api.dependencies import services_dependency
 
 def broken():
     raise RuntimeError("QUARTZ-5521, as a document says")
 
 with TestClient(rag_search.app, raise_server_exceptions=False) as client:
-    rag_search.app.dependency_overrides[pipeline] = broken
+    rag_search.app.dependency_overrides[services_dependency] = broken
     answer = client.post("/api/rag/search?q=ZEBRAFISH", json={"query_text": "x"})
 print(answer.status_code)
 """
@@ -318,8 +318,8 @@ def handled(stack: Stack, monkeypatch: pytest.MonkeyPatch, settings: dict[str, s
 
     for name, value in {**stack.function_environment(), **settings}.items():
         monkeypatch.setenv(name, value)
-    pipeline_of_process.cache_clear()
-    core = pipeline_of_process()
+    get_services.cache_clear()
+    core = get_services()
     try:
         began = time.monotonic()
         answer = lambda_handler(health.app)(EVENT, None)
@@ -327,6 +327,6 @@ def handled(stack: Stack, monkeypatch: pytest.MonkeyPatch, settings: dict[str, s
     finally:
         core.close()
         opentelemetry.start(None)
-        pipeline_of_process.cache_clear()
+        get_services.cache_clear()
     assert answer["statusCode"] == 200
     return spent

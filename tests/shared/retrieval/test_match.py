@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from shared import pipeline
 from shared.errors import NotFound
 from shared.models.embeddings import embed
-from shared.pipeline import Services
 from shared.retrieval.match import holds, similar
+from shared.services import Services
 from shared.text.identifiers import is_identifier
 from shared.types import Filters, Mode, Query, Result, SimilarTo
 from tests.actors import NOBODYS, World
@@ -62,9 +63,9 @@ def test_what_is_looked_for_by_word_need_not_be_the_question(core: Services, peo
     for text in ("pump", "valve"):
         passages.put(world, people.ann, text, embedding_model=core.embedder.model)
     query = Query("pump", mode=Mode.KEYWORD)
-    assert [found.text for found in core.search(people.ann.principal, query).matches] == ["pump"]
+    assert [found.text for found in pipeline.search(core, people.ann.principal, query).matches] == ["pump"]
     query = Query("pump", mode=Mode.KEYWORD, words="valve")
-    assert [found.text for found in core.search(people.ann.principal, query).matches] == ["valve"]
+    assert [found.text for found in pipeline.search(core, people.ann.principal, query).matches] == ["valve"]
 
 
 def test_preferred_source_types_come_first_in_every_mode(
@@ -79,7 +80,7 @@ def test_preferred_source_types_come_first_in_every_mode(
         for source_type in ("a", "b", "c"):
             with subtests.test(mode=mode, source_type=source_type):
                 query = Query("pump", mode=mode, prefer=(source_type, "d"), top_k=2)
-                found = core.search(people.ann.principal, query)
+                found = pipeline.search(core, people.ann.principal, query)
                 assert found.matches[0].source_type == source_type
                 assert (found.vector_ms > 0) is (mode is not Mode.KEYWORD)
                 assert (found.lexical_ms > 0) is (mode is not Mode.SEMANTIC)
@@ -88,7 +89,7 @@ def test_preferred_source_types_come_first_in_every_mode(
 def test_where_nothing_is_found_nothing_took_long(core: Services, people: People):
     """Ann asks for what nobody has."""
     query = Query("pump", filters=Filters(source_types=("none",)))
-    found = core.search(people.ann.principal, query)
+    found = pipeline.search(core, people.ann.principal, query)
     assert (found.matches, found.vector_ms, found.lexical_ms) == ((), 0, 0)
 
 

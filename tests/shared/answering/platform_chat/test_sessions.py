@@ -5,7 +5,7 @@ import pytest
 from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.types import Message, Session
 from shared.errors import Conflict, InvalidRequest, NotFound
-from shared.pipeline import Services
+from shared.services import Services
 from tests.actors import NOBODYS, Actor
 from tests.conftest import People
 

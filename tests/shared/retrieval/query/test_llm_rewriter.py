@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from shared.errors import ConfigurationError
-from shared.pipeline import Services
 from shared.retrieval.query.expansion import expand
 from shared.retrieval.query.llm_rewriter import MAX_LINE, MAX_QUESTION, Rewriter, rewriter_for
+from shared.services import Services
 from tests.shared.examples import opened, settings
 from tests.stand_in import Reply, StandIn
 
@@ -146,15 +146,15 @@ def test_a_model_without_a_key_stops_the_start():
 
 
 def test_a_pipeline_makes_its_rewriter_once_and_closes_it(api: StandIn):
-    pipeline = Services(configured(api))
-    one = pipeline.rewriter
+    services = Services(configured(api))
+    one = services.rewriter
     assert one is not None
-    assert one is pipeline.rewriter
-    pipeline.close()
+    assert one is services.rewriter
+    services.close()
     with pytest.raises(RuntimeError, match="closed"):
         one.expand(QUESTION)
 
 
 def test_a_pipeline_without_a_model_has_none():
-    pipeline = opened(Services(settings()))
-    assert pipeline.rewriter is None
+    services = opened(Services(settings()))
+    assert services.rewriter is None

@@ -1,0 +1,253 @@
+"""Services of one process: settings, clients and models, created when first used and closed once."""
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from shared.access.api_key_exchange import ApiKeyExchange
+from shared.access.concurrency_limit import IngestionLimit
+from shared.access.jwks import KeySet
+from shared.access.jwt import Verifier
+from shared.access.token_signer import Signer, anonymous_principal, signer_for, without_user
+from shared.clients.object_store import Store, store_for
+from shared.clients.postgrest import Database, DatabaseStatus
+from shared.clients.ssrf_guard import AddressPolicy
+from shared.clients.supabase_storage import Storage, storage_for
+from shared.config import Settings
+from shared.errors import (
+    ApiKeysOff,
+    ConfigurationError,
+    NoModel,
+    SnapshotsOff,
+    StorageOff,
+)
+from shared.generation.confidence import thresholds_for
+from shared.generation.generators import Generator, generator_for
+from shared.models.chat_gateway import ChatGateway, chat_gateway_for
+from shared.models.embeddings import Embedder, embedder_for
+from shared.models.moderation import Moderator, moderator_for
+from shared.models.reranking import Reranker, reranker_for
+from shared.models.transcription import Transcriber, transcriber_for
+from shared.types import (
+    Principal,
+    Thresholds,
+)
+
+if TYPE_CHECKING:
+    from shared.graph.llm_extractor import GraphModel
+    from shared.retrieval.query.llm_rewriter import Rewriter
+
+log = logging.getLogger("rag")
+# Ingestions of one user at the same time in a process: a local model uses all processors for one.
+LOCAL_INGESTIONS, REMOTE_INGESTIONS = 1, 4
+
+
+@runtime_checkable
+class Closeable(Protocol):
+    """What holds connections."""
+
+    def close(self) -> None: ...
+
+
+class Services:
+    """Safe to use from many threads; holds no data of a caller."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.verifier = Verifier(
+            secret.get_secret_value() if (secret := settings.supabase_jwt_secret) else None,
+            KeySet(settings.jwks_url),
+            settings.issuer,
+            settings.supabase_jwt_audience,
+            settings.supabase_jwt_leeway_seconds,
+        )
+        self.database = Database(
+            settings.supabase_url,
+            settings.supabase_anon_key.get_secret_value(),
+            settings.rag_database_timeout_seconds,
+            secret.get_secret_value() if (secret := settings.rag_functions_secret) else None,
+        )
+        # What "last week" is counted from.
+        self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        return embedder_for(self.settings)
+
+    @cached_property
+    def ingestions(self) -> IngestionLimit:
+        return IngestionLimit(REMOTE_INGESTIONS if self.embedder.remote else LOCAL_INGESTIONS)
+
+    @cached_property
+    def generator(self) -> Generator:
+        return generator_for(self.settings, self.embedder)
+
+    @cached_property
+    def chat_gateway(self) -> ChatGateway | None:
+        """The same model for conversations, where there is one."""
+        return chat_gateway_for(self.settings)
+
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        return reranker_for(self.settings)
+
+    @cached_property
+    def rewriter(self) -> "Rewriter | None":
+        """Rewrites questions before they are searched for, where it is configured. Raises ConfigurationError
+        for a model without a key."""
+        from shared.retrieval.query.llm_rewriter import rewriter_for
+
+        return rewriter_for(self.settings)
+
+    @cached_property
+    def graph_model(self) -> "GraphModel | None":
+        """Reads documents for names, where it is configured. Raises ConfigurationError for a model without a
+        key."""
+        if self.settings.rag_graph_model is None:
+            return None
+        from shared.graph.llm_extractor import graph_model_for
+
+        return graph_model_for(self.settings)
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """Raises ConfigurationError when medium would begin above high."""
+        thresholds = thresholds_for(
+            self.embedder.model,
+            self.settings.rag_confidence_high_threshold,
+            self.settings.rag_confidence_medium_threshold,
+        )
+        if thresholds.medium > thresholds.high:
+            raise ConfigurationError(
+                f"RAG_CONFIDENCE_MEDIUM_THRESHOLD: with {self.embedder.model} medium would begin at "
+                f"{thresholds.medium} and high at {thresholds.high}; set both"
+            )
+        return thresholds
+
+    def prepare(self) -> None:
+        """Make now what functions that search and answer need: a wrong or missing setting stops the start,
+        not the first request. Raises ConfigurationError."""
+        if "thresholds" in vars(self):
+            return
+        _ = self.thresholds, self.generator, self.reranker, self.rewriter, self.moderator
+        if self.settings.supabase_jwt_secret is None:
+            log.info("SUPABASE_JWT_SECRET is not set: tokens must be ES256 or RS256, HS256 is refused")
+        if self.settings.rag_functions_secret is None:
+            log.warning("RAG_FUNCTIONS_SECRET is not set: SQL functions that require it refuse these calls")
+        if self.settings.openai_api_key is None:
+            log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
+        if self.settings.lovable_api_key is None:
+            log.warning("LOVABLE_API_KEY is not set: answers are extracted sentences")
+
+    @cached_property
+    def moderator(self) -> Moderator | None:
+        """Judges what may be asked and shown, where it is configured."""
+        return moderator_for(self.settings)
+
+    @cached_property
+    def key_ring(self) -> ApiKeyExchange | None:
+        """Exchanges API keys; None without a key to sign with. The rag pair takes none and never asks."""
+        return ApiKeyExchange(self.database, self.signer) if self.signer else None
+
+    @cached_property
+    def signer(self) -> Signer | None:
+        """Signs our own tokens. Raises ConfigurationError for a key that cannot."""
+        return signer_for(self.settings)
+
+    def reach(self) -> DatabaseStatus:
+        """How far towards the database the project's own key leads."""
+        return self.database.reach(without_user(self.signer) if self.signer else None)
+
+    def is_reachable(self) -> bool:
+        """Whether the project's PostgREST answers, knows the anon key and has our schema and its database."""
+        return self.reach() is DatabaseStatus.SERVES
+
+    @cached_property
+    def transcriber(self) -> Transcriber | None:
+        """Writes down what is said, where it is configured."""
+        return transcriber_for(self.settings)
+
+    @cached_property
+    def storage(self) -> Storage | None:
+        """Where files go that are too large for a request, where it is configured."""
+        return storage_for(self.settings)
+
+    @cached_property
+    def snapshots(self) -> Store | None:
+        """Where indexes are persisted, where it is configured. Raises ConfigurationError for a store that is
+        not to be had."""
+        return store_for(self.settings)
+
+    @cached_property
+    def networks(self) -> AddressPolicy:
+        """Where addresses that callers name may lead."""
+        return AddressPolicy(self.settings.fetch_networks)
+
+    def warn_if_anonymous(self) -> None:
+        """Once, and loudly, where anybody may be somebody. Raises ConfigurationError."""
+        if "_warned_of_anonymous" in vars(self) or self.anonymous_principal() is None:
+            return
+        self._warned_of_anonymous = True
+        log.warning(
+            "RAG_INDEX_ANONYMOUS_ORG is set: ANYBODY who reaches this may read, write, persist and delete "
+            "the indexes of org %s, and spend on its model, WITHOUT A CREDENTIAL. For private networks.",
+            self.settings.rag_index_anonymous_org,
+        )
+
+    def anonymous_principal(self) -> Principal | None:
+        """Whom requests to the index API without a credential act as; None where there is nobody. Raises
+        ConfigurationError for half a setting, or without a key to sign with."""
+        org, user = self.settings.rag_index_anonymous_org, self.settings.rag_index_anonymous_user
+        if org is user is None:
+            return None
+        if org is None or user is None:
+            raise ConfigurationError(
+                "RAG_INDEX_ANONYMOUS_ORG: set it together with RAG_INDEX_ANONYMOUS_USER, a member of that org"
+            )
+        if self.signer is None:
+            raise ConfigurationError("RAG_INDEX_ANONYMOUS_ORG: needs RAG_SIGNING_KEY, or SUPABASE_JWT_SECRET")
+        return anonymous_principal(self.signer, org, user)
+
+    def require_signer(self) -> Signer:
+        """Raises ApiKeysOff where there is nothing to sign with."""
+        if self.signer is None:
+            raise ApiKeysOff
+        return self.signer
+
+    def require_chat_gateway(self) -> ChatGateway:
+        """Raises NoModel where there is none."""
+        if self.chat_gateway is None:
+            raise NoModel
+        return self.chat_gateway
+
+    def require_storage(self) -> Storage:
+        """Raises StorageOff where there is no bucket."""
+        if self.storage is None:
+            raise StorageOff
+        return self.storage
+
+    def require_snapshots(self) -> Store:
+        """Raises SnapshotsOff where there is no place for them."""
+        if self.snapshots is None:
+            raise SnapshotsOff
+        return self.snapshots
+
+    def close(self) -> None:
+        """Close the connections; the services are of no use after this."""
+        self.database.close()
+        # Those that were made, and hold connections: the local ones hold none.
+        names = (
+            "embedder",
+            "generator",
+            "reranker",
+            "rewriter",
+            "graph_model",
+            "moderator",
+            "transcriber",
+            "storage",
+        )
+        for part in (vars(self).get(name) for name in names):
+            if isinstance(part, Closeable):
+                part.close()
