@@ -31,7 +31,7 @@ TURNS = 50
 def measure(stage: Stage) -> list[Figure]:
     with ExitStack() as stack:
         model = stack.enter_context(serving(stage, "bench.served_model:app", {}))
-        gateway = {"LOVABLE_API_KEY": "none", "RAG_GATEWAY_URL": f"{model.url}/v1"}
+        gateway = {"RAG_LLM_API_KEY": "none", "RAG_LLM_URL": f"{model.url}/v1"}
         ours = stack.enter_context(serving(stage, "functions.server:create", gateway, "--factory"))
         return [*first_tokens(stage, ours, model), *at_once(stage, ours), *of_a_session(stage, ours)]
 

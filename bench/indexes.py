@@ -46,7 +46,7 @@ def asked(stage: Stage, console: Console) -> list[Figure]:
         "BENCH_POSTGREST": f"http://127.0.0.1:{stage.stack.state.postgrest_port}",
         # Any key keeps the local model out of the process; nothing is asked of it.
         "OPENAI_API_KEY": "none",
-        "LOVABLE_API_KEY": "none",
+        "RAG_LLM_API_KEY": "none",
     }
     prose, token = Prose(set()), stage.stack.token(ASKER)
     figures: list[Figure] = []

@@ -23,7 +23,7 @@ MOST_BYTES = 150_000
 def measure(stage: Stage) -> list[Figure]:
     with ExitStack() as held:
         model = held.enter_context(serving(stage, "bench.served_model:app", {}))
-        gateway = {"LOVABLE_API_KEY": "none", "RAG_GATEWAY_URL": f"{model.url}/v1"}
+        gateway = {"RAG_LLM_API_KEY": "none", "RAG_LLM_URL": f"{model.url}/v1"}
         server = held.enter_context(serving(stage, "bench.served_playground:app", gateway))
         taken = run(server.url, stage.token())
     p50 = {name: median(found) for name, found in taken.items() if name != "bytes"}

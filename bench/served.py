@@ -28,7 +28,7 @@ class Prepared:
     window = 8191
     passage_tokens = 512
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
         return [VECTOR for _ in texts]
 
     def count_tokens(self, text: str) -> int:

@@ -26,7 +26,7 @@ class Hashed:
     def __init__(self) -> None:
         self._known: dict[str, np.ndarray[Any, Any]] = {}
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
         return [np.sum([self._direction(word) for word in text.split()], axis=0).tolist() for text in texts]
 
     def _direction(self, word: str) -> np.ndarray[Any, Any]:

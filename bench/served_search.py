@@ -34,7 +34,7 @@ class Drawn:
         self._local = local_embedder()
         self.window, self.passage_tokens = self._local.window, self._local.passage_tokens
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
         self._local.embed(texts)
         return [DRAWN[sum(text.encode()) % len(DRAWN)] for text in texts]
 

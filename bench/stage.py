@@ -19,7 +19,11 @@ from shared.services import Services
 
 ASKER = "tomas@halden.example"
 # More than any measurement asks.
-UNLIMITED = {"RAG_RATE_LIMIT": "10000000/minute", "RAG_API_RATE_LIMIT": "10000000/minute"}
+UNLIMITED = {
+    "RAG_RATE_LIMIT_RAG": "10000000/minute",
+    "RAG_RATE_LIMIT_API": "10000000/minute",
+    "RAG_INGEST_BYTES_PER_MINUTE": str(2**30),
+}
 
 
 @dataclass(frozen=True)

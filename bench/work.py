@@ -64,7 +64,7 @@ class Drawn:
     def __init__(self) -> None:
         self._draw = np.random.default_rng(7)
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
         rows: list[list[float]] = self._draw.normal(size=(len(texts), DIMENSIONS)).tolist()
         return rows
 

@@ -31,9 +31,9 @@ def health(core: Core) -> JSONResponse:
         },
         "generator": {
             "model": core.generator.model,
-            "source": source(settings.lovable_api_key, settings.rag_gateway_url),
+            "source": source(settings.rag_llm_api_key, settings.rag_llm_url),
         },
-        "reranker": {**described(settings), "enabled": settings.rerank_enabled},
+        "reranker": {**described(settings), "enabled": settings.rag_rerank_enabled},
         "thresholds": {"high": core.thresholds.high, "medium": core.thresholds.medium},
         # Deployed by itself, this function has no signing key. Then /api/v1/health reports the queue, and
         # /api/keys/health the keys.

@@ -35,8 +35,8 @@ SLUGS = {
 ALWAYS = "health"
 # Cloud Run kills a container ten seconds after it asked it to end.
 DRAIN_SECONDS = 8
-# After which a thread that computes lets another one run. With Python's 5 ms a search, which waits for the
-# interpreter some twenty times, takes a tenth of a second longer beside an ingestion.
+# The longest time that a thread keeps the interpreter while another one waits for it. With Python's 5 ms a
+# search, which waits some twenty times, takes up to a tenth of a second longer beside an ingestion.
 SWITCH_SECONDS = 0.0005
 # Longer than clients and balancers keep their connections, or they meet one that is just being closed.
 KEEP_ALIVE_SECONDS = 75

@@ -5,6 +5,7 @@ A missing key selects the local default (embedder, extractive answers) and is sa
 """
 
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -116,9 +117,31 @@ def _functions_secret(value: SecretStr) -> SecretStr:
 
 
 # What embeds where no key says otherwise (minilm.py).
+log = logging.getLogger("rag")
 LOCAL_MODEL = "all-MiniLM-L6-v2"
 
 Read = TypeVar("Read", bound="ServerSettings")
+# Former names of settings, which still work.
+FORMER_NAMES = {
+    "RAG_LLM_API_KEY": "LOVABLE_API_KEY",
+    "RAG_LLM_URL": "RAG_GATEWAY_URL",
+    "RAG_LLM_MODEL": "RAG_GATEWAY_MODEL",
+    "RAG_LLM_TIMEOUT_SECONDS": "RAG_GATEWAY_TIMEOUT_SECONDS",
+    "RAG_QUERY_REWRITE_MODEL": "RAG_AUTOPROMPT_MODEL",
+    "RAG_QUERY_REWRITE_TIMEOUT_SECONDS": "RAG_AUTOPROMPT_TIMEOUT_SECONDS",
+    "RAG_FOLLOW_UP_TIMEOUT_SECONDS": "RAG_REWRITE_TIMEOUT_SECONDS",
+    "RAG_MULTI_STEP_MAX_QUERIES": "RAG_DEEP_QUESTIONS",
+    "RAG_MULTI_STEP_MAX_TOKENS": "RAG_DEEP_TOKENS",
+    "RAG_MULTI_STEP_MAX_SECONDS": "RAG_DEEP_SECONDS",
+    "RAG_RERANK_ENABLED": "RERANK_ENABLED",
+    "RAG_RERANK_PROVIDER": "RERANK_PROVIDER",
+    "RAG_RERANK_MODEL": "RERANK_MODEL",
+    "RAG_RERANK_API_KEY": "RERANK_API_KEY",
+    "RAG_RERANK_URL": "RERANK_URL",
+    "RAG_RATE_LIMIT_RAG": "RAG_RATE_LIMIT",
+    "RAG_RATE_LIMIT_API": "RAG_API_RATE_LIMIT",
+    "RAG_ALLOWED_PRIVATE_NETWORKS": "RAG_FETCH_NETWORKS",
+}
 Address = Annotated[str, AfterValidator(_address)]
 Rate = Annotated[str, AfterValidator(_rate)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -169,10 +192,10 @@ class Settings(ServerSettings):
     rag_query_cache_seconds: Annotated[int, Field(ge=0, le=86_400)] = 3600
 
     # Answers: any OpenAI-compatible gateway with a key, extracted sentences without.
-    lovable_api_key: SecretStr | None = None
-    rag_gateway_url: Address = "https://ai.gateway.lovable.dev/v1"
-    rag_gateway_model: str = "google/gemini-2.5-flash"
-    rag_gateway_timeout_seconds: Seconds = 30
+    rag_llm_api_key: SecretStr | None = None
+    rag_llm_url: Address = "https://ai.gateway.lovable.dev/v1"
+    rag_llm_model: str = "google/gemini-2.5-flash"
+    rag_llm_timeout_seconds: Seconds = 30
     rag_context_tokens: Annotated[int, Field(ge=100, le=100_000)] = 3000
     # Of a conversation's older turns; and how long an answer may go on being streamed, where no single wait
     # is longer than the gateway's time-out.
@@ -180,28 +203,28 @@ class Settings(ServerSettings):
     rag_stream_timeout_seconds: Seconds = 300
 
     # What rewrites questions before they are searched for: a model of the same gateway. Rules alone without.
-    rag_autoprompt_model: str | None = None
-    rag_autoprompt_timeout_seconds: Seconds = 2
+    rag_query_rewrite_model: str | None = None
+    rag_query_rewrite_timeout_seconds: Seconds = 2
 
     # The platform's chat: how long a model may take to make a follow-up question whole; and of deep
     # reasoning how many parts a question may have, and how many tokens and seconds go into them before the
     # answer is written.
-    rag_rewrite_timeout_seconds: Seconds = 5
-    rag_deep_questions: Annotated[int, Field(ge=1, le=20)] = 6
-    rag_deep_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 20_000
-    rag_deep_seconds: Seconds = 60
+    rag_follow_up_timeout_seconds: Seconds = 5
+    rag_multi_step_max_queries: Annotated[int, Field(ge=1, le=20)] = 6
+    rag_multi_step_max_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 20_000
+    rag_multi_step_max_seconds: Seconds = 60
 
     # What reads documents for names besides the rules: a model of the same gateway. Rules alone without.
     rag_graph_model: str | None = None
     rag_graph_timeout_seconds: Seconds = 30
 
     # Reranking, for requests that ask for it, or by default for those that do not say.
-    rerank_enabled: bool = False
-    rerank_provider: Literal["local", "flashrank", "cohere", "jina", "voyage", "mixedbread"] = "local"
+    rag_rerank_enabled: bool = False
+    rag_rerank_provider: Literal["local", "flashrank", "cohere", "jina", "voyage", "mixedbread"] = "local"
     # Unset means the provider's own (reranking.py, hosted_rerankers.py).
-    rerank_model: str | None = None
-    rerank_api_key: SecretStr | None = None
-    rerank_url: Address | None = None
+    rag_rerank_model: str | None = None
+    rag_rerank_api_key: SecretStr | None = None
+    rag_rerank_url: Address | None = None
     rag_rerank_timeout_seconds: Seconds = 5
 
     # The search API: how fast older documents are held back, 0: not at all; and by which of the gateway's
@@ -214,8 +237,8 @@ class Settings(ServerSettings):
     rag_confidence_medium_threshold: Share | None = None
 
     # Callers.
-    rag_rate_limit: Rate = "60/minute"
-    rag_api_rate_limit: Rate = "600/minute"
+    rag_rate_limit_rag: Rate = "60/minute"
+    rag_rate_limit_api: Rate = "600/minute"
     # Text that a user may have embedded in a minute by APIs that store it before they answer: about what the
     # local model embeds in that time on two processors.
     rag_ingest_bytes_per_minute: Annotated[int, Field(ge=1024, le=2**30)] = 1024 * 1024
@@ -244,7 +267,7 @@ class Settings(ServerSettings):
     rag_snapshot_url: Annotated[str, AfterValidator(_store)] | None = None
 
     # Networks of one's own that addresses brought as documents may lead to, besides the public internet.
-    rag_fetch_networks: Annotated[str, AfterValidator(_networks)] = ""
+    rag_allowed_private_networks: Annotated[str, AfterValidator(_networks)] = ""
 
     # Who anybody is in the index API without a credential: a member of that org, made for this. Both or none.
     rag_index_anonymous_org: UUID | None = None
@@ -259,7 +282,7 @@ class Settings(ServerSettings):
 
     @property
     def fetch_networks(self) -> list[str]:
-        return _listed(self.rag_fetch_networks)
+        return _listed(self.rag_allowed_private_networks)
 
     def denied(self, api: str) -> frozenset[str]:
         """Metadata keys that the API shows nobody."""
@@ -300,8 +323,16 @@ def read_settings(**given: Any) -> Settings:
     return _read(Settings, given)
 
 
+def _variable(name: str) -> str | None:
+    """The value of an environment variable, under its former name if it has none."""
+    value = os.environ.get(name)
+    if not value and (former := FORMER_NAMES.get(name)) and (value := os.environ.get(former)):
+        log.warning("%s is now called %s: please rename it", former, name)
+    return value
+
+
 def _read(kind: type[Read], given: Mapping[str, Any]) -> Read:
-    found = {name: value for name in kind.model_fields if (value := os.environ.get(name.upper()))}
+    found = {name: value for name in kind.model_fields if (value := _variable(name.upper()))}
     try:
         return kind(**{**found, **given})
     except ValidationError as invalid:

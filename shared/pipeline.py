@@ -133,7 +133,7 @@ def _match_and_rerank(services: Services, caller: Principal, query: Query) -> tu
 def _is_reranked(services: Services, query: Query) -> bool:
     """Raises InvalidRequest for a query with a half-life and a reranker, which are two orders."""
     if query.half_life_days is None:
-        return services.settings.rerank_enabled if query.rerank is None else query.rerank
+        return services.settings.rag_rerank_enabled if query.rerank is None else query.rerank
     if query.rerank:
         raise InvalidRequest("A reranker knows no dates: leave out rerank or the half-life.")
     return False

@@ -138,8 +138,8 @@ class Services:
             log.warning("RAG_FUNCTIONS_SECRET is not set: SQL functions that require it refuse these calls")
         if self.settings.openai_api_key is None:
             log.warning("OPENAI_API_KEY is not set: embedding locally with %s", self.embedder.model)
-        if self.settings.lovable_api_key is None:
-            log.warning("LOVABLE_API_KEY is not set: answers are extracted sentences")
+        if self.settings.rag_llm_api_key is None:
+            log.warning("RAG_LLM_API_KEY is not set: answers are extracted sentences")
 
     @cached_property
     def moderator(self) -> Moderator | None:

@@ -1,7 +1,8 @@
-"""Limit of one user's ingestions that run at the same time in this process.
+"""Limit of one user's concurrent ingestions in a process.
 
-The local model and the cutting of texts use all processors; without the limit one user's requests would take
-the threads and the processors of every other request."""
+Ingestion embeds and cuts texts for seconds. Without the limit one user's requests would take the threads and
+the processors of every other request.
+"""
 
 import asyncio
 from collections import Counter
@@ -12,8 +13,9 @@ from time import monotonic
 
 from shared.errors import IngestionBusy
 
-# Between two attempts of a waiting request. Waiting takes no thread.
+# Between two attempts of a waiting request. Waiting takes no thread, but each request's body stays in memory.
 POLL_SECONDS = 0.1
+MAX_WAITING = 8
 
 
 class IngestionLimit:
@@ -22,30 +24,48 @@ class IngestionLimit:
     def __init__(self, per_user: int) -> None:
         self._per_user = per_user
         self._running: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
         self._lock = Lock()
 
     @asynccontextmanager
     async def slot(
-        self, user_id: str, seconds: float, check: Callable[[], Awaitable[None]]
+        self, user_id: str, wait_seconds: float, require_client: Callable[[], Awaitable[None]]
     ) -> AsyncIterator[None]:
-        """Hold one of the user's slots. Raises IngestionBusy when none is free for so many seconds, and
-        the errors of `check`, which runs before each attempt but the first."""
-        deadline = monotonic() + seconds
-        while not self._take(user_id):
-            if monotonic() >= deadline:
-                raise IngestionBusy
-            await asyncio.sleep(POLL_SECONDS)
-            await check()
+        """Hold one of the user's slots. Raises IngestionBusy when none is free within `wait_seconds`, or when
+        eight requests of the user wait already. `require_client` runs before every retry."""
+        if not self._add(self._running, user_id, self._per_user):
+            await self._wait(user_id, wait_seconds, require_client)
         try:
             yield
         finally:
-            with self._lock:
-                self._running[user_id] -= 1
-                # A user without a request takes no memory.
-                self._running += Counter()
+            self._subtract(self._running, user_id)
 
-    def _take(self, user_id: str) -> bool:
+    async def _wait(
+        self, user_id: str, wait_seconds: float, require_client: Callable[[], Awaitable[None]]
+    ) -> None:
+        if not self._add(self._waiting, user_id, MAX_WAITING):
+            raise IngestionBusy
+        deadline = monotonic() + wait_seconds
+        try:
+            while monotonic() < deadline:
+                await asyncio.sleep(POLL_SECONDS)
+                await require_client()
+                if self._add(self._running, user_id, self._per_user):
+                    return
+            raise IngestionBusy
+        finally:
+            self._subtract(self._waiting, user_id)
+
+    def _add(self, counts: Counter[str], user_id: str, most: int) -> bool:
+        """Count one more, unless there are as many as allowed."""
         with self._lock:
-            free = self._running[user_id] < self._per_user
-            self._running[user_id] += free
-            return free
+            if counts[user_id] >= most:
+                return False
+            counts[user_id] += 1
+            return True
+
+    def _subtract(self, counts: Counter[str], user_id: str) -> None:
+        with self._lock:
+            counts[user_id] -= 1
+            if not counts[user_id]:
+                del counts[user_id]

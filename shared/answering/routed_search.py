@@ -109,7 +109,7 @@ def retrieve(
             expands=wanted.expands,
             narrowed=wanted.filters != NO_FILTERS,
             has_workspace=place.collection_id is not None,
-            reranks=core.settings.rerank_enabled if wanted.rerank is None else wanted.rerank,
+            reranks=core.settings.rag_rerank_enabled if wanted.rerank is None else wanted.rerank,
             questions=subject is None,
         )
         half_life = core.settings.rag_recency_half_life_days or None

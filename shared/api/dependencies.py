@@ -39,8 +39,9 @@ from shared.services import Services
 from shared.text.ids import id_of
 from shared.types import Principal, Scope
 
-# Between two checks of an ingestion's client, and the longest wait for other ingestions of its user.
-CHECK_CLIENT_SECONDS = 0.25
+# The shortest time between two polls of an ingestion's client, and the longest wait for other ingestions of
+# the user.
+POLL_CLIENT_SECONDS = 0.25
 INGESTION_WAIT_SECONDS = 30.0
 
 
@@ -64,7 +65,7 @@ Authorization = Annotated[str | None, Header()]
 def _of_the_rag_pair(request: Request, core: Core, authorization: Authorization = None) -> Principal:
     with step("authenticate"):
         caller = core.verifier.principal(authorization)
-    _limit(request, core, caller, "rag", core.settings.rag_rate_limit)
+    _limit(request, core, caller, "rag", core.settings.rag_rate_limit_rag)
     return caller
 
 
@@ -101,7 +102,7 @@ def with_scope(
         with step("authenticate"):
             caller = _anonymous(core, request, credential) if anonymous else None
             caller = caller or _key_or_user(core, credential)
-        _limit(request, core, caller, "api", core.settings.rag_api_rate_limit)
+        _limit(request, core, caller, "api", core.settings.rag_rate_limit_api)
         require_scope(caller, *scopes)
         if besides:
             require_scope(caller, besides)
@@ -142,37 +143,38 @@ def refreshing_caller(credential: Any) -> Any:
 FreshCaller = Annotated[Callable[[], Principal], refreshing_caller(in_authorization)]
 
 
-def guard_from(credential: Any, caller: Any) -> Any:
+def guard_from(credential: Any, writer: Any) -> Any:
     """For a handler, not async, that stores texts before it answers: `Annotated[Guard, guard_from(...)]`.
-    `caller` is what `with_scope` returned. Raises IngestionBusy."""
+    `writer` is a dependency that `with_scope` made. Raises IngestionBusy."""
 
     async def guard(
         request: Request,
         core: Core,
         renewed: Annotated[Callable[[], Principal], refreshing_caller(credential)],
-        principal: Annotated[Principal, caller],
+        principal: Annotated[Principal, writer],
     ) -> AsyncIterator[Guard]:
         def admit(text_bytes: int) -> None:
             function, limit = request.app.state.function, core.settings.rag_ingest_bytes_per_minute
             check_text_limit(core.database, renewed, function, text_bytes, limit)
 
-        async def check_client() -> None:
+        async def require_client() -> None:
             # On Lambda no disconnection is ever reported.
             if await request.is_disconnected():
                 raise ClientLeft
 
-        checked_at = -math.inf
+        asked_at = -math.inf
 
-        def require_client() -> None:
-            nonlocal checked_at
-            if monotonic() >= checked_at + CHECK_CLIENT_SECONDS:
-                from_thread.run(check_client)
-                checked_at = monotonic()
+        def poll_client() -> None:
+            nonlocal asked_at
+            if monotonic() >= asked_at + POLL_CLIENT_SECONDS:
+                from_thread.run(require_client)
+                asked_at = monotonic()
 
-        async with core.ingestions.slot(principal.user_id, INGESTION_WAIT_SECONDS, check_client):
-            yield Guard(admit, require_client)
+        async with core.ingestions.slot(principal.user_id, INGESTION_WAIT_SECONDS, require_client):
+            yield Guard(admit, lambda: from_thread.run(require_client), poll_client)
 
-    return Depends(guard)
+    # The slot ends with the handler, not with a client that reads the response slowly.
+    return Depends(guard, scope="function")
 
 
 def _visitor(core: Core, authorization: Authorization = None) -> Principal | None:
@@ -195,7 +197,7 @@ def _by_link(request: Request, core: Core, document_id: str, token: str) -> Prin
         raise NotFound
     with step("authenticate"):
         caller = principal_of(core.signer, token, id_of(document_id, "document"))
-    _limit(request, core, caller, "api", core.settings.rag_api_rate_limit)
+    _limit(request, core, caller, "api", core.settings.rag_rate_limit_api)
     return caller
 
 

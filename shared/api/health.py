@@ -140,8 +140,8 @@ def _details(core: Services, reach: DatabaseStatus, embedding: Embedding, own: L
             "source": source(settings.openai_api_key, settings.rag_embedding_url),
         },
         "gateway": {
-            "model": settings.rag_gateway_model if settings.lovable_api_key else "extractive",
-            "source": source(settings.lovable_api_key, settings.rag_gateway_url),
+            "model": settings.rag_llm_model if settings.rag_llm_api_key else "extractive",
+            "source": source(settings.rag_llm_api_key, settings.rag_llm_url),
         },
         "queue": own.queues,
     }

@@ -96,14 +96,14 @@ def _embedding(core: Services) -> Embedding:
 def _gateway(core: Services) -> State:
     """An endpoint that lists no models may be one that answers, or another one's address: nobody knows."""
     settings = core.settings
-    if settings.lovable_api_key is None:
+    if settings.rag_llm_api_key is None:
         return State.NOT_CONFIGURED
-    headers = {"Authorization": f"Bearer {settings.lovable_api_key.get_secret_value()}"}
+    headers = {"Authorization": f"Bearer {settings.rag_llm_api_key.get_secret_value()}"}
     try:
         with (
             http_client(CHECK_SECONDS) as client,
             deadline(CHECK_SECONDS),
-            client.stream("GET", f"{settings.rag_gateway_url}/models", headers=headers) as answer,
+            client.stream("GET", f"{settings.rag_llm_url}/models", headers=headers) as answer,
         ):
             status = answer.status_code
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):

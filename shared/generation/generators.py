@@ -168,14 +168,14 @@ def render_context(matches: Sequence[Match], nonce: str, budget: int, *, numbere
 
 def generator_for(settings: Settings, embedder: Embedder) -> Generator:
     """The generator that the settings select."""
-    if settings.lovable_api_key is None:
-        if settings.model_fields_set & {"rag_gateway_url", "rag_gateway_model"}:
+    if settings.rag_llm_api_key is None:
+        if settings.model_fields_set & {"rag_llm_url", "rag_llm_model"}:
             raise ConfigurationError(
-                "LOVABLE_API_KEY: not set, but RAG_GATEWAY_URL or RAG_GATEWAY_MODEL is; "
+                "RAG_LLM_API_KEY: not set, but RAG_LLM_URL or RAG_LLM_MODEL is; "
                 "a gateway that wants no key takes any"
             )
         return Extractive(embedder, settings.rag_context_tokens)
-    seconds = settings.rag_gateway_timeout_seconds
-    key = settings.lovable_api_key.get_secret_value()
-    client = gateway_client(key, settings.rag_gateway_url, seconds)
-    return Gateway(client, settings.rag_gateway_model, settings.rag_context_tokens, seconds)
+    seconds = settings.rag_llm_timeout_seconds
+    key = settings.rag_llm_api_key.get_secret_value()
+    client = gateway_client(key, settings.rag_llm_url, seconds)
+    return Gateway(client, settings.rag_llm_model, settings.rag_context_tokens, seconds)

@@ -146,10 +146,10 @@ def graph_model_for(settings: Settings) -> GraphModel | None:
     without a key."""
     if settings.rag_graph_model is None:
         return None
-    if settings.lovable_api_key is None:
+    if settings.rag_llm_api_key is None:
         raise ConfigurationError(
-            "RAG_GRAPH_MODEL: needs LOVABLE_API_KEY; a gateway that wants no key takes any"
+            "RAG_GRAPH_MODEL: needs RAG_LLM_API_KEY; a gateway that wants no key takes any"
         )
     seconds = settings.rag_graph_timeout_seconds
-    client = gateway_client(settings.lovable_api_key.get_secret_value(), settings.rag_gateway_url, seconds)
+    client = gateway_client(settings.rag_llm_api_key.get_secret_value(), settings.rag_llm_url, seconds)
     return GraphModel(client, settings.rag_graph_model, seconds)

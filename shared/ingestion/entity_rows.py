@@ -20,8 +20,8 @@ def is_graphed(config: object) -> bool:
 def names_of(
     title: str, texts: Sequence[str], check: Callable[[], None] = lambda: None
 ) -> list[dict[str, Any]] | None:
-    """One for each chunk; None where they could not be read, and the worker will try again. `check` is called
-    before each group of chunks: what it raises stops the work."""
+    """One for each chunk; None where they could not be read, and the worker will try again. `check` runs
+    before each group of chunks; its exception stops the work."""
     rows: list[dict[str, Any]] = []
     for start in range(0, len(texts), READ_TOGETHER):
         check()

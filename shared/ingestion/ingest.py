@@ -96,13 +96,15 @@ DEFAULT_CHUNKING = ChunkingConfig()
 @dataclass(frozen=True, slots=True)
 class Guard:
     """Bounds of an ingestion that a client waits for. `admit` takes bytes of text and raises RateLimited;
-    `require_client` raises ClientLeft. Both before anything is stored."""
+    `require_client` raises ClientLeft, and so does `poll_client`, which asks at most four times a second. All
+    before anything is stored."""
 
     admit: Callable[[int], None]
     require_client: Callable[[], None]
+    poll_client: Callable[[], None]
 
 
-UNGUARDED = Guard(lambda _: None, lambda: None)
+UNGUARDED = Guard(lambda _: None, lambda: None, lambda: None)
 
 
 def ingest(database: Database, embedder: Embedder, caller: Principal, document: NewDocument) -> Stored:
@@ -173,7 +175,7 @@ def chunk_and_embed(
     made = []
     for number, document in enumerate(documents):
         guard.require_client()
-        made.append(_Prepared.of(embedder, document, number, cut, guard.require_client))
+        made.append(_Prepared.of(embedder, document, number, cut, guard.poll_client))
     passages = [passage for one in made for passage in one.passages]
     vectors = _embedded(embedder, passages, guard.require_client)
     return [
@@ -191,7 +193,7 @@ def _embedded(
     vectors: list[list[float]] = []
     for start in range(0, len(passages), EMBEDDED_AT_ONCE):
         require_client()
-        vectors += embed(embedder, passages[start : start + EMBEDDED_AT_ONCE])
+        vectors += embed(embedder, passages[start : start + EMBEDDED_AT_ONCE], background=True)
     require_client()
     return iter(vectors)
 

@@ -82,7 +82,7 @@ class Worker:
             turn = waiting[start : start + EMBEDDED_AT_ONCE]
             part = [(job_id, passage) for job_id, passage in turn if job_id not in failed]
             try:
-                found = embed(self._embedder, [passage for _, passage in part])
+                found = embed(self._embedder, [passage for _, passage in part], background=True)
             except RagError as error:
                 failed |= {job_id: error for job_id, _ in part}
                 continue

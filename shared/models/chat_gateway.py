@@ -164,12 +164,12 @@ class ChatGateway:
 
 def chat_gateway_for(settings: Settings) -> ChatGateway | None:
     """The endpoint that the settings name, None where they name none."""
-    if settings.lovable_api_key is None:
+    if settings.rag_llm_api_key is None:
         return None
     return ChatGateway(
-        settings.lovable_api_key.get_secret_value(),
-        settings.rag_gateway_url,
-        settings.rag_gateway_model,
-        settings.rag_gateway_timeout_seconds,
+        settings.rag_llm_api_key.get_secret_value(),
+        settings.rag_llm_url,
+        settings.rag_llm_model,
+        settings.rag_llm_timeout_seconds,
         settings.rag_stream_timeout_seconds,
     )

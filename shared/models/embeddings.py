@@ -53,8 +53,9 @@ class Embedder(Protocol):
         """How many tokens a stored passage should have at most."""
         ...
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """A vector a text, in order. Raises EmbeddingFailed."""
+    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+        """A vector a text, in order. `background`: no client waits for the vectors of a question, so a local
+        model computes them at a lower priority. Raises EmbeddingFailed."""
         ...
 
     def count_tokens(self, text: str) -> int: ...
@@ -73,7 +74,7 @@ class OpenAIEmbedder:
         self._seconds = timeout_seconds
         self.model = model
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
         """Batches of 128, each within the time-out of the settings, further tries included."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self.batch):
@@ -174,9 +175,9 @@ def embedder_for(settings: Settings) -> Embedder:
     return OpenAIEmbedder(client, settings.rag_embedding_model, seconds)
 
 
-def embed(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
+def embed(embedder: Embedder, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
     """Vectors of exactly 1536 finite numbers, a vector a text. Raises EmbeddingFailed."""
-    return [padded(vector) for vector in embedder.embed(texts)]
+    return [padded(vector) for vector in embedder.embed(texts, background=background)]
 
 
 def padded(vector: list[float]) -> list[float]:

@@ -38,7 +38,7 @@ class CrossEncoder:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(min(WINDOW, said.get("model_max_length", WINDOW)))
         options = SessionOptions()
-        # As with the embedder: threads that spin take processor time from everything else.
+        # Threads that spin while they wait take processor time from all other work.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         (file, *_) = sorted(folder.glob("*.onnx"))
         self._session = InferenceSession(str(file), options, providers=["CPUExecutionProvider"])

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -29,7 +30,8 @@ START, END = 101, 102  # [CLS] and [SEP]
 # Padded tokens in a batch. Fewer, and short texts each pay for reading all weights from memory; more, and
 # what passes between the layers no longer fits the CPU's cache (at 4096, a fifth to a half slower).
 BATCH_TOKENS = 256
-PASSAGES_NICENESS = 10
+# A tenth of the processor time of a thread with the usual 0, where both want a processor.
+BACKGROUND_NICENESS = 10
 
 T = TypeVar("T")
 Floats = npt.NDArray[np.float32]
@@ -67,12 +69,15 @@ class MiniLM:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._session = _session((folder / "model.safetensors").resolve())
-        self._pool = ThreadPoolExecutor(threads, "minilm", initializer=_lower_priority)
+        self._pool = ThreadPoolExecutor(threads, "minilm")
+        self._background = ThreadPoolExecutor(threads, "minilm-background", initializer=_lower_priority)
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One unit vector of 384 floats a text, in order. Of a long text the first 254 tokens are read."""
+    def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
+        """One unit vector of 384 floats a text, in order. Of a long text the first 254 tokens are read.
+        `background`: at a lower priority, where the system has priorities of threads."""
         vectors = np.empty((len(texts), self.dimensions), np.float32)
-        for batch, found in self._in_batches(texts, self._vectors):
+        pool = self._background if background else self._pool
+        for batch, found in self._in_batches(texts, self._vectors, pool):
             vectors[batch] = found
         result: list[list[float]] = vectors.tolist()
         return result
@@ -80,7 +85,9 @@ class MiniLM:
     def read(self, texts: Sequence[str], use: Callable[[Reading], T]) -> list[T]:
         """What `use` makes of each text, in order: token vectors are too many to keep those of all texts."""
         made: dict[int, T] = {}
-        for batch, found in self._in_batches(texts, lambda rows: list(map(use, self._readings(rows)))):
+        for batch, found in self._in_batches(
+            texts, lambda rows: list(map(use, self._readings(rows))), self._pool
+        ):
             made.update(zip(batch, found, strict=True))
         return [made[index] for index in range(len(texts))]
 
@@ -95,13 +102,15 @@ class MiniLM:
     def _encode(self, text: str) -> Encoding:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
-    def _in_batches(self, texts: Sequence[str], work: Callable[[Rows], T]) -> Iterator[tuple[list[int], T]]:
+    def _in_batches(
+        self, texts: Sequence[str], work: Callable[[Rows], T], pool: ThreadPoolExecutor
+    ) -> Iterator[tuple[list[int], T]]:
         """Indices of texts of like length, and what the work makes of their tokens."""
         rows = [[START, *self._encode(text).ids[: self.window - 2], END] for text in texts]
         batches = list(_batches([len(row) for row in rows]))
         # Batches side by side use two cores better than one batch split over both. A lone batch, such as a
         # query, runs in its caller's thread and so never queues behind an ingestion.
-        run = self._pool.map if len(batches) > 1 else map
+        run = pool.map if len(batches) > 1 else map
         return zip(batches, run(work, [[rows[index] for index in batch] for batch in batches]), strict=True)
 
     def _vectors(self, rows: Rows) -> Floats:
@@ -142,9 +151,10 @@ def _weights_folder() -> Path:
 
 
 def _lower_priority() -> None:
-    """Let queries go before passages. Only Linux has a priority for each thread."""
+    """Only Linux has a priority for each thread; a sandbox may refuse to set it."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), PASSAGES_NICENESS)
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICENESS)
 
 
 def _usable_cpus() -> int:

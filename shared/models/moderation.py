@@ -43,11 +43,11 @@ def moderator_for(settings: Settings) -> Moderator | None:
     model without a gateway."""
     if settings.rag_moderation_model is None:
         return None
-    if settings.lovable_api_key is None:
-        raise ConfigurationError("LOVABLE_API_KEY: not set, but RAG_MODERATION_MODEL is")
-    seconds = settings.rag_gateway_timeout_seconds
-    key = settings.lovable_api_key.get_secret_value()
-    client = gateway_client(key, settings.rag_gateway_url, seconds)
+    if settings.rag_llm_api_key is None:
+        raise ConfigurationError("RAG_LLM_API_KEY: not set, but RAG_MODERATION_MODEL is")
+    seconds = settings.rag_llm_timeout_seconds
+    key = settings.rag_llm_api_key.get_secret_value()
+    client = gateway_client(key, settings.rag_llm_url, seconds)
     return Moderator(client, settings.rag_moderation_model, seconds)
 
 

@@ -75,20 +75,20 @@ def reranker_for(settings: Settings) -> Reranker | None:
 
     Raises ConfigurationError for one that cannot work.
     """
-    provider, key = settings.rerank_provider, settings.rerank_api_key
+    provider, key = settings.rag_rerank_provider, settings.rag_rerank_api_key
     if provider in APIS:
         if key is None:
             raise ConfigurationError(
-                f"RERANK_API_KEY: not set, but RERANK_PROVIDER is {provider}; "
+                f"RAG_RERANK_API_KEY: not set, but RAG_RERANK_PROVIDER is {provider}; "
                 "an endpoint that wants no key takes any"
             )
         api, seconds = APIS[provider], settings.rag_rerank_timeout_seconds
-        url, model = settings.rerank_url or api.url, settings.rerank_model or api.model
+        url, model = settings.rag_rerank_url or api.url, settings.rag_rerank_model or api.model
         return HostedReranker(api, url, key.get_secret_value(), model, seconds)
-    for name in ("rerank_api_key", "rerank_url"):
+    for name in ("rag_rerank_api_key", "rag_rerank_url"):
         if getattr(settings, name) is not None:
             raise ConfigurationError(
-                f"{name.upper()}: set, but RERANK_PROVIDER is {provider}, which runs here"
+                f"{name.upper()}: set, but RAG_RERANK_PROVIDER is {provider}, which runs here"
             )
     return _flashrank(settings) if provider == "flashrank" else _local(settings)
 
@@ -98,11 +98,11 @@ def described(settings: Settings) -> dict[str, str | None]:
 
     Raises ConfigurationError as reranker_for does, but for a key.
     """
-    provider = settings.rerank_provider
+    provider = settings.rag_rerank_provider
     if provider in APIS:
         api = APIS[provider]
-        host = urlsplit(settings.rerank_url or api.url).hostname
-        return {"provider": provider, "model": settings.rerank_model or api.model, "source": host}
+        host = urlsplit(settings.rag_rerank_url or api.url).hostname
+        return {"provider": provider, "model": settings.rag_rerank_model or api.model, "source": host}
     if (reranker := reranker_for(settings)) is None:
         return dict.fromkeys(("provider", "model", "source"))
     return {"provider": provider, "model": reranker.model, "source": "local"}
@@ -110,12 +110,12 @@ def described(settings: Settings) -> dict[str, str | None]:
 
 def _flashrank(settings: Settings) -> Reranker:
     """By a folder, or by FlashRank's name for the model."""
-    name = settings.rerank_model or FLASHRANK_MODEL
+    name = settings.rag_rerank_model or FLASHRANK_MODEL
     try:
         return _cross_encoder(FLASHRANK_FOLDER / name, settings.rag_rerank_timeout_seconds)
     except Exception as missing:  # of half a dozen kinds, for files that are no model
         raise ConfigurationError(
-            f"RERANK_MODEL: FlashRank's model {name} cannot be read ({missing})"
+            f"RAG_RERANK_MODEL: FlashRank's model {name} cannot be read ({missing})"
         ) from missing
 
 
@@ -132,13 +132,13 @@ def _local(settings: Settings) -> Reranker | None:
 
         reranker = LocalReranker(local_model(), settings.rag_rerank_timeout_seconds)
     except (ImportError, FileNotFoundError) as missing:
-        if settings.rerank_enabled or "rerank_provider" in settings.model_fields_set:
+        if settings.rag_rerank_enabled or "rag_rerank_provider" in settings.model_fields_set:
             raise ConfigurationError(
-                f"RERANK_PROVIDER: local, but the local model is not installed ({missing})"
+                f"RAG_RERANK_PROVIDER: local, but the local model is not installed ({missing})"
             ) from missing
         return None
-    if settings.rerank_model not in (None, reranker.model):
+    if settings.rag_rerank_model not in (None, reranker.model):
         raise ConfigurationError(
-            f"RERANK_MODEL: RERANK_PROVIDER is local, whose only model is {reranker.model}"
+            f"RAG_RERANK_MODEL: RAG_RERANK_PROVIDER is local, whose only model is {reranker.model}"
         )
     return reranker

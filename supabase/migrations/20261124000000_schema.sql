@@ -184,7 +184,7 @@ create table rag.tiers (
   -- A user's requests a day, those of all their API keys included; null is no limit by day.
   requests_per_day integer check (requests_per_day > 0),
   -- A user's over the rag pair, and a user's or a key's over all other functions; null leaves it to the
-  -- deployment (RAG_RATE_LIMIT, RAG_API_RATE_LIMIT).
+  -- deployment (RAG_RATE_LIMIT_RAG, RAG_RATE_LIMIT_API).
   rag_requests_per_minute integer check (rag_requests_per_minute > 0),
   api_requests_per_minute integer check (api_requests_per_minute > 0),
   -- How much an org may keep: collections, and documents in each; null is no limit.

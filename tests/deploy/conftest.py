@@ -244,8 +244,8 @@ def deployer_of(stack: Stack, embeddings: StandIn, gateway: StandIn) -> dict[str
         **stack.function_environment(),
         "OPENAI_API_KEY": "sk-embeddings-7f3x",
         "RAG_EMBEDDING_URL": f"{embeddings.url}/v1",
-        "LOVABLE_API_KEY": "sk-gateway-7f3x",
-        "RAG_GATEWAY_URL": f"{gateway.url}/v1",
+        "RAG_LLM_API_KEY": "sk-gateway-7f3x",
+        "RAG_LLM_URL": f"{gateway.url}/v1",
         "RAG_METRICS_TOKEN": METRICS_TOKEN,
     }
 

@@ -169,9 +169,9 @@ def test_a_handler_without_a_setting_that_it_needs_stops_at_import_and_names_it(
 
 
 def test_an_empty_model_key_stops_rag_answer_instead_of_changing_how_it_answers(deployed: Lambda):
-    done = deployed.start("rag-answer", [], LOVABLE_API_KEY="")
+    done = deployed.start("rag-answer", [], RAG_LLM_API_KEY="")
     assert done.returncode != 0
-    assert "ConfigurationError: LOVABLE_API_KEY: not set" in done.stderr
+    assert "ConfigurationError: RAG_LLM_API_KEY: not set" in done.stderr
 
 
 @both_kinds

@@ -14,8 +14,8 @@ from tests.deploy.conftest import CONFIGURATION, Package
 every_function = pytest.mark.parametrize("slug", SLUGS)
 # Whoever has one of these can spend, sign or read as somebody.
 SECRETS = {
-    "OPENAI_API_KEY", "LOVABLE_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY", "RAG_METRICS_TOKEN",
-    "RERANK_API_KEY", "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY",
+    "OPENAI_API_KEY", "RAG_LLM_API_KEY", "SUPABASE_JWT_SECRET", "RAG_SIGNING_KEY", "RAG_METRICS_TOKEN",
+    "RAG_RERANK_API_KEY", "RAG_WORKER_TOKEN", "RAG_TRANSCRIPTION_KEY",
 }  # fmt: skip
 # What the container alone reads.
 OF_THE_SERVER = {"RAG_FUNCTIONS", "PORT"}
@@ -58,7 +58,7 @@ def test_no_function_is_cut_off_before_its_own_timeouts(packaged: Package):
     search = public_keys + asking + embedding + asking + DEFAULTS.rag_rerank_timeout_seconds
     timeouts = {slug: found["Timeout"] for slug, found in packaged.functions.items()}
     assert timeouts["rag-search"] > search
-    assert timeouts["rag-answer"] > search + DEFAULTS.rag_gateway_timeout_seconds
+    assert timeouts["rag-answer"] > search + DEFAULTS.rag_llm_timeout_seconds
     # A key to exchange, what was done to count, and the longest stream.
     chat = search + 2 * asking + DEFAULTS.rag_stream_timeout_seconds
     assert timeouts["chat-completions"] > chat
@@ -76,13 +76,13 @@ def test_every_setting_of_the_functions_can_be_set(packaged: Package):
 
 def test_health_reads_what_it_reports_where_the_others_read_it(packaged: Package):
     health = packaged.variables("health")
-    reported = "RAG_EMBEDDING_MODEL", "RAG_EMBEDDING_URL", "RAG_GATEWAY_MODEL", "RAG_GATEWAY_URL"
+    reported = "RAG_EMBEDDING_MODEL", "RAG_EMBEDDING_URL", "RAG_LLM_MODEL", "RAG_LLM_URL"
     thresholds = "RAG_CONFIDENCE_HIGH_THRESHOLD", "RAG_CONFIDENCE_MEDIUM_THRESHOLD"
-    reranker = "RERANK_ENABLED", "RERANK_PROVIDER", "RERANK_MODEL", "RERANK_URL"
+    reranker = "RAG_RERANK_ENABLED", "RAG_RERANK_PROVIDER", "RAG_RERANK_MODEL", "RAG_RERANK_URL"
     for name in (*reported, *thresholds, *reranker):
         assert health[name] == packaged.variables("rag-answer")[name] == f"<{name}>"
     # And a word for each key that somebody must have.
-    for name in ("OPENAI_API_KEY", "LOVABLE_API_KEY"):
+    for name in ("OPENAI_API_KEY", "RAG_LLM_API_KEY"):
         assert (name in health) == any(name in secrets_of(packaged, slug) for slug in SLUGS)
 
 

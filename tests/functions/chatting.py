@@ -41,7 +41,7 @@ MODEL_ANSWER = {
 
 def with_model(settings: Settings, gateway: StandIn, **changes: Any) -> Any:
     """A pipeline whose model is the stand-in."""
-    address = {"lovable_api_key": SECRET, "rag_gateway_url": f"{gateway.url}/v1"}
+    address = {"rag_llm_api_key": SECRET, "rag_llm_url": f"{gateway.url}/v1"}
     return made(settings, **{**address, **changes})
 
 

@@ -34,7 +34,7 @@ def streams(*pieces: str) -> Reply:
 @contextmanager
 def conversing(settings: Settings, gateway: StandIn | None, **changes: Any) -> Iterator[TestClient]:
     """A deployment with that model, or without one."""
-    model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url} if gateway else {}
+    model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url} if gateway else {}
     with made(settings, **model, **changes) as core, served(chat.app, core) as client:
         yield client
 

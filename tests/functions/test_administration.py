@@ -292,7 +292,7 @@ def test_the_gateway_is_asked_with_the_key_and_its_words_stay_inside(
         with subtests.test(status=reply.status, drop=reply.drop, state=state), StandIn() as gateway:
             gateway.replies(reply)
             address = f"{gateway.url}/v1"
-            body = health(settings, people.ada, lovable_api_key="sk-gateway", rag_gateway_url=address)
+            body = health(settings, people.ada, rag_llm_api_key="sk-gateway", rag_llm_url=address)
             assert body["services"]["gateway"] == state
             assert body["status"] == ("healthy" if state in ("healthy", "unknown") else "degraded")
             assert (gateway.requests[0].method, gateway.requests[0].path) == ("GET", "/v1/models")
@@ -326,7 +326,7 @@ def test_the_embedder_embeds_a_word(
 
 def test_strangers_cannot_make_it_spend(settings: Settings, gateway: StandIn, no_jobs: None):
     gateway.replies(Reply(json={}))
-    spent = {"lovable_api_key": "sk", "rag_gateway_url": gateway.url}
+    spent = {"rag_llm_api_key": "sk", "rag_llm_url": gateway.url}
     with made(settings, **spent) as core, served(administration.app, core) as client:
         for _ in range(5):
             client.get(HEALTH)
@@ -418,7 +418,7 @@ def test_calls_are_counted_by_day_where_it_is_known_which_org_they_concern(peopl
 
 
 def test_what_is_refused_for_the_limit_is_no_call(settings: Settings, people: People):
-    with made(settings, rag_api_rate_limit="2/minute") as core, served(administration.app, core) as client:
+    with made(settings, rag_rate_limit_api="2/minute") as core, served(administration.app, core) as client:
         answers: list[Any] = [client.get(STATS, headers=people.ada.headers()) for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 429, 429]
     assert platform_error(answers[2], 429)["code"] == "rate_limit_exceeded"

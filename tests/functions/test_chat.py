@@ -110,7 +110,7 @@ def test_too_little_is_said_and_not_invented(
     settings: Settings, home: Workspace, gateway: StandIn, deep: bool
 ):
     mode = "deep" if deep else "standard"
-    with conversing(settings, gateway, rag_deep_tokens=0) as client:
+    with conversing(settings, gateway, rag_multi_step_max_tokens=0) as client:
         body = answered(say(client, home.actor, OFF_TOPIC, reasoning_mode=mode))
     assert body["response"] == INSUFFICIENT
     assert body["metadata"]["withheld"] is True
@@ -438,7 +438,7 @@ def test_the_other_errors_of_the_contract(settings: Settings, core: Services, ow
         assert platform_error(told, 409)["code"] == "session_of_another_collection"
         error = platform_error(say(client, home.actor, padding="x" * 1_100_000), 413)
         assert error["code"] == "file_too_large"
-    with conversing(settings, None, rag_api_rate_limit="1/hour") as client:
+    with conversing(settings, None, rag_rate_limit_api="1/hour") as client:
         # (The hour is counted for itself.)
         answered(say(client, home.actor))
         limited = say(client, home.actor)

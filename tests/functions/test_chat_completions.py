@@ -300,7 +300,7 @@ def test_a_model_s_fault_has_a_proper_status_and_leaks_nothing(
             with subtests.test(name=name, stream=stream):
                 with (
                     StandIn() as server,
-                    chatting(settings, server, rag_gateway_timeout_seconds=seconds) as client,
+                    chatting(settings, server, rag_llm_timeout_seconds=seconds) as client,
                 ):
                     server.replies(reply)
                     answer = ask(client, people.ann, stream=stream)

@@ -184,7 +184,7 @@ def test_a_stream_that_breaks_says_so_and_is_never_done(
 ):
     for name, (reply, code) in FAULTS.items():
         # The time-outs are short only where one of them is what ends the stream.
-        short = {"rag_gateway_timeout_seconds": 0.5, "rag_stream_timeout_seconds": 1.5}
+        short = {"rag_llm_timeout_seconds": 0.5, "rag_stream_timeout_seconds": 1.5}
         waits = short if code == "generation_timeout" else {}
         with subtests.test(name=name), StandIn() as gateway:
             gateway.replies(reply)

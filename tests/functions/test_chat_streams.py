@@ -130,7 +130,7 @@ def test_a_model_that_loops_in_deep_reasoning_is_stopped(
     settings: Settings, home: Workspace, gateway: StandIn
 ):
     gateway.replies(*(planned(f"billing {turn}", f"outage {turn}") for turn in range(2)), streams(*PIECES))
-    with conversing(settings, gateway, rag_deep_questions=3) as client:
+    with conversing(settings, gateway, rag_multi_step_max_queries=3) as client:
         chunks = told(say(client, home.actor, stream=True, reasoning_mode="deep"))
     assert types_of(chunks).count("sub_query") == 3
     assert (text_of(chunks), chunks[-1]["type"]) == (ANSWER, "done")
@@ -173,7 +173,7 @@ def test_a_reader_who_goes_away_ends_the_model_s_answer_too_and_nothing_is_kept(
     settings: Settings, core: Services, home: Workspace, gateway: StandIn
 ):
     gateway.replies(Reply(chunks=[*sent(piece("Stripe ")), 30.0, *sent(piece("webhooks"))]))
-    model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+    model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     body = {"message": QUESTION}
     with made(settings, **model) as made_core, live(chat.app, made_core) as url, httpx.Client() as client:
         with client.stream("POST", f"{url}{PATH}", json=body, headers=home.actor.headers()) as answer:
@@ -208,7 +208,7 @@ def test_50_streams_at_once_are_answered_by_one_process(
     gateway.replies(
         Reply(chunks=[*sent(piece(PIECES[0])), 1.0, *sent(piece(PIECES[1]), piece()), b"data: [DONE]\n\n"])
     )
-    model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+    model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
 
     async def ask(client: httpx.AsyncClient, url: str) -> list[Any]:
         answer = await client.post(f"{url}{PATH}", json={"message": QUESTION}, headers=home.actor.headers())
@@ -220,7 +220,7 @@ def test_50_streams_at_once_are_answered_by_one_process(
             return await asyncio.gather(*(ask(client, url) for _ in range(50)))
 
     with (
-        made(settings, **model, rag_api_rate_limit="1000/minute") as core,
+        made(settings, **model, rag_rate_limit_api="1000/minute") as core,
         live(chat.app, core) as url,
         ThreadPoolExecutor(1) as pool,
     ):

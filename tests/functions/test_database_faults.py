@@ -38,7 +38,7 @@ def own_stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PGRST_DB_POOL", str(POOL))
         environment.setenv("PGRST_DB_POOL_ACQUISITION_TIMEOUT", "1")
-        environment.setenv("RAG_RATE_LIMIT", "100000/minute")
+        environment.setenv("RAG_RATE_LIMIT_RAG", "100000/minute")
         try:
             yield stack.up(0, durable=False)
         finally:

@@ -196,9 +196,9 @@ def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
     return Settings(
         **{
             **settings.model_dump(exclude_unset=True),
-            "lovable_api_key": "sk-of-the-tests",
-            "rag_gateway_url": f"{gateway.url}/v1",
-            "rag_gateway_timeout_seconds": TIMEOUT,
+            "rag_llm_api_key": "sk-of-the-tests",
+            "rag_llm_url": f"{gateway.url}/v1",
+            "rag_llm_timeout_seconds": TIMEOUT,
         }
     )
 

@@ -42,7 +42,7 @@ CHECKS = [
 ]
 # Few examples, since each search embeds.
 EXAMPLES, EXAMPLES_LONG = 3, 25
-UNLIMITED = {"RAG_RATE_LIMIT": "1000000/minute", "RAG_API_RATE_LIMIT": "1000000/minute"}
+UNLIMITED = {"RAG_RATE_LIMIT_RAG": "1000000/minute", "RAG_RATE_LIMIT_API": "1000000/minute"}
 
 
 @dataclass(frozen=True)

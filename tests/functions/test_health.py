@@ -53,7 +53,7 @@ def test_health_checks_leave_nothing_in_the_log_of_postgres(stack: Stack, settin
 
 
 def test_health_is_503_when_the_database_is_gone_and_shows_no_key(settings: Settings):
-    keys = {"openai_api_key": "sk-one", "lovable_api_key": "sk-two", "supabase_url": "http://127.0.0.1:9"}
+    keys = {"openai_api_key": "sk-one", "rag_llm_api_key": "sk-two", "supabase_url": "http://127.0.0.1:9"}
     core = Services(Settings(**{**settings.model_dump(exclude_unset=True), **keys}))
     health.app.dependency_overrides[services_dependency] = lambda: core
     try:
@@ -92,9 +92,9 @@ def test_an_app_may_be_started_again_in_the_same_process(stack: Stack, monkeypat
 
 def test_health_names_a_hosted_reranker_by_its_host_and_needs_no_key(settings: Settings):
     changes = {
-        "rerank_provider": "cohere",
-        "rerank_url": "https://proxy.example/team-7f3x/rerank",
-        "rerank_enabled": True,
+        "rag_rerank_provider": "cohere",
+        "rag_rerank_url": "https://proxy.example/team-7f3x/rerank",
+        "rag_rerank_enabled": True,
     }
     core = Services(settings.model_copy(update=changes))
     health.app.dependency_overrides[services_dependency] = lambda: core

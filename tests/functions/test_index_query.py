@@ -31,7 +31,7 @@ def retrieve(actor: Actor, query: str = QUESTION, **more: Any) -> Any:
 @contextmanager
 def with_model(settings: Settings, api: StandIn) -> Iterator[TestClient]:
     """The function of a deployment that has a gateway."""
-    changes = {"lovable_api_key": "sk-model", "rag_gateway_url": api.url}
+    changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": api.url}
     with made(settings, **changes) as core, served(index_query.app, core) as client:
         yield client
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from functions import index_query, indexes
+from shared.access.concurrency_limit import IngestionLimit
 from shared.config import Settings
 from tests.actors import Actor
 from tests.conftest import People
@@ -71,12 +72,13 @@ class Client:
         return answer.json()
 
 
-@pytest.mark.parametrize("operations", [10, pytest.param(250, marks=pytest.mark.long)])
+@pytest.mark.parametrize("operations", [20, pytest.param(250, marks=pytest.mark.long)])
 def test_no_document_is_lost_and_none_comes_back(people: People, settings: Settings, operations: int):
-    unlimited = {"rag_api_rate_limit": "1000000/minute"}
+    unlimited = {"rag_rate_limit_api": "1000000/minute"}
     draw = random.Random("contested")  # noqa: S311  # not a secret
     contested = [sentence(draw) for _ in range(25)]
     with made(settings, **unlimited) as own:
+        vars(own)["ingestions"] = IngestionLimit(CLIENTS)
         with served(indexes.app, own) as api, ThreadPoolExecutor(CLIENTS) as pool:
             assert people.ann.rpc("rag_create_collection", {"name": NAME}).is_success
             clients = [Client(number, contested, people.ann, api) for number in range(CLIENTS)]

@@ -28,11 +28,11 @@ def deployed(settings: Settings, gateway: StandIn) -> Iterator[Services]:
     """One whose model is the stand-in."""
     token = SecretStr("a token of the worker's")
     changes = {
-        "rag_gateway_url": f"{gateway.url}/v1",
+        "rag_llm_url": f"{gateway.url}/v1",
         "rag_graph_model": "small/model",
         "rag_worker_token": token,
     }
-    with made(settings, lovable_api_key="sk-secret-7f3x", **changes) as core:
+    with made(settings, rag_llm_api_key="sk-secret-7f3x", **changes) as core:
         yield core
 
 

@@ -225,7 +225,7 @@ def test_an_unknown_namespace_lists_and_retrieves_empty_and_is_not_made(people: 
     assert retrieve(people.ann, namespace="nowhere") == []
     assert delete(people.ann, "x", "nowhere").json() == {"detail": "Document not found"}
     with StandIn() as gateway:
-        changes: dict[str, Any] = {"lovable_api_key": SecretStr("k"), "rag_gateway_url": gateway.url}
+        changes: dict[str, Any] = {"rag_llm_api_key": SecretStr("k"), "rag_llm_url": gateway.url}
         with made(settings, **changes) as core, served(knowledge.app, core) as app:
             path, body = at("nowhere", "query"), {"question": "x"}
             answer = app.post(path, json=body, headers=people.ann.headers())

@@ -78,7 +78,7 @@ def test_a_title_or_uri_made_from_a_denied_key_leaves_by_no_exit(
             Reply(json={"choices": [{"message": {"role": "assistant", "content": "Thirty days."}}]})
         )
         settings = settings.model_copy(
-            update={"lovable_api_key": SecretStr("sk-model"), "rag_gateway_url": model.url}
+            update={"rag_llm_api_key": SecretStr("sk-model"), "rag_llm_url": model.url}
         )
         with made(settings, rag_metadata_denylists=denylists) as core, served(knowledge.app, core) as app:
             asked = {"include_citations": True}
@@ -133,7 +133,7 @@ def test_metrics_are_true_over_all_instances(people: People, settings: Settings)
     with StandIn() as gateway:
         gateway.replies(Reply({"id": "x", "choices": choices, "usage": usage, "object": "chat.completion",
                                "created": 1, "model": "m"}))  # fmt: skip
-        changes: dict[str, Any] = {"lovable_api_key": SecretStr("k"), "rag_gateway_url": gateway.url}
+        changes: dict[str, Any] = {"rag_llm_api_key": SecretStr("k"), "rag_llm_url": gateway.url}
         with made(settings, **changes) as core, served(knowledge.app, core) as app:
             body = {"question": question}
             answer = app.post(at("support", "query"), json=body, headers=people.ann.headers())

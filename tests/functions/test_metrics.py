@@ -96,8 +96,8 @@ def test_counters_are_true_whichever_of_several_instances_was_asked(
     """Two processes' worth of pipelines, and the stack's own, serve; a third that served nothing tells."""
     before = counters(read(operated))
     with ExitStack() as instances:
-        first = instances.enter_context(made(settings, rag_rate_limit="3/minute"))
-        second = instances.enter_context(made(settings, rag_rate_limit="3/minute"))
+        first = instances.enter_context(made(settings, rag_rate_limit_rag="3/minute"))
+        second = instances.enter_context(made(settings, rag_rate_limit_rag="3/minute"))
         search = instances.enter_context(served(rag_search.app, first))
         answers = instances.enter_context(served(rag_answer.app, second))
         keys = instances.enter_context(served(api_keys.app, second))

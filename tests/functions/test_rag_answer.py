@@ -117,9 +117,9 @@ def test_confidence_thresholds_come_from_the_environment(people: People, core: S
 def with_gateway(settings: Settings, gateway: StandIn) -> Settings:
     return Settings(
         **settings.model_dump(exclude_unset=True),
-        lovable_api_key=SecretStr("sk-secret"),
-        rag_gateway_url=gateway.url,
-        rag_gateway_timeout_seconds=0.5,
+        rag_llm_api_key=SecretStr("sk-secret"),
+        rag_llm_url=gateway.url,
+        rag_llm_timeout_seconds=0.5,
     )
 
 

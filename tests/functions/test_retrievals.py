@@ -130,7 +130,7 @@ def test_a_reranker_orders_where_it_is_asked_to_and_no_failure_costs_the_answer(
     assert plain["retrieval_metadata"]["reranked_by"] is None
     assert reranked["retrieval_metadata"]["reranked_by"] == "all-MiniLM-L6-v2-late-interaction"
     assert reranked["results"][0]["document"]["title"] == "Billing outage"
-    with made(settings, rerank_enabled=True) as core, served(retrievals.app, core) as client:
+    with made(settings, rag_rerank_enabled=True) as core, served(retrievals.app, core) as client:
 
         def by(**body: Any) -> Any:
             asked = {"query": QUESTION, **body}
@@ -141,9 +141,9 @@ def test_a_reranker_orders_where_it_is_asked_to_and_no_failure_costs_the_answer(
         assert by() == by(rerank=None) == by(rerank=True) is not None
         assert by(rerank=False) is None
     broken: Row = {
-        "rerank_api_key": SecretStr("sk-reranker"),
-        "rerank_provider": "cohere",
-        "rerank_url": "http://127.0.0.1:9",
+        "rag_rerank_api_key": SecretStr("sk-reranker"),
+        "rag_rerank_provider": "cohere",
+        "rag_rerank_url": "http://127.0.0.1:9",
         "rag_rerank_timeout_seconds": 1,
     }
     with made(settings, **broken) as core, served(retrievals.app, core) as client:
@@ -246,7 +246,7 @@ def test_limits_credentials_and_the_method_are_the_platform_s(settings: Settings
     refused = platform_error(people.ann.request("POST", PATH, {"query": "x"}, token="mn_live_nobody"), 401)
     assert (refused["type"], refused["code"]) == ("authentication_error", "invalid_api_key")
     assert people.ann.request("GET", PATH).status_code == 405
-    with made(settings, rag_api_rate_limit="1/minute") as core, served(retrievals.app, core) as client:
+    with made(settings, rag_rate_limit_api="1/minute") as core, served(retrievals.app, core) as client:
         answers: list[Any] = [
             client.post(PATH, json={"query": "x"}, headers=people.ann.headers()) for _ in range(2)
         ]

@@ -32,7 +32,7 @@ def says(text: str) -> Reply:
 
 @contextmanager
 def answering(settings: Settings, gateway: StandIn) -> Iterator[TestClient]:
-    changes = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+    changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     with made(settings, **changes) as core, served(v1_answer.app, core) as client:
         yield client
 
@@ -332,7 +332,7 @@ def test_of_twenty_equal_requests_at_once_one_asks_the_model(
     gateway.replies(Reply(json=says(HOLDS).json, delay=1.0))
     asked = {"workspaceId": home.id, "question": QUESTION}
     headers = {**home.actor.headers(), "Idempotency-Key": KEY}
-    changes = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+    changes = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
 
     def once(url: str) -> httpx.Response:
         return httpx.post(f"{url}/v1/answer", json=asked, headers=headers, timeout=30)

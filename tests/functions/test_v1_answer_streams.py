@@ -39,7 +39,7 @@ def tokens(text: str, size: int = 7) -> list[bytes]:
 
 @contextmanager
 def with_model(settings: Settings, gateway: StandIn) -> Iterator[Services]:
-    with made(settings, lovable_api_key="sk-model", rag_gateway_url=gateway.url) as core:
+    with made(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url) as core:
         yield core
 
 

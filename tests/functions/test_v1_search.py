@@ -412,7 +412,7 @@ def test_every_answer_carries_the_limit_and_the_caller_s_request_id(home: Worksp
     assert int(answer.headers["x-ratelimit-remaining"]) < int(answer.headers["x-ratelimit-limit"])
 
 
-MODERATED = {"lovable_api_key": "sk-model", "rag_moderation_model": "omni-moderation"}
+MODERATED = {"rag_llm_api_key": "sk-model", "rag_moderation_model": "omni-moderation"}
 
 
 def judged(*flags: bool) -> Reply:
@@ -431,7 +431,7 @@ def test_moderation_refuses_a_question_and_leaves_results_out(
         "include": {"rationale": True},
     }
     with (
-        made(settings, **MODERATED, rag_gateway_url=gateway.url) as core,
+        made(settings, **MODERATED, rag_llm_url=gateway.url) as core,
         served(v1_search.app, core) as client,
     ):
         gateway.replies(judged(True), judged(False), judged(True, False))
@@ -453,7 +453,7 @@ def test_what_moderation_has_not_passed_is_not_told_by_the_graph_either(
         **EXPLAINED,
     }  # fmt: skip
     with (
-        made(settings, **MODERATED, rag_gateway_url=gateway.url) as core,
+        made(settings, **MODERATED, rag_llm_url=gateway.url) as core,
         served(v1_search.app, core) as client,
     ):
         gateway.replies(judged(False), judged(True))
@@ -472,7 +472,7 @@ def test_what_cannot_be_moderated_is_not_shown(
             gateway.replies(reply)
             body = {"workspaceId": home.id, "q": QUESTION, "moderation": True}
             with (
-                made(settings, **MODERATED, rag_gateway_url=gateway.url) as core,
+                made(settings, **MODERATED, rag_llm_url=gateway.url) as core,
                 served(v1_search.app, core) as client,
             ):
                 answer = client.post("/v1/search", json=body, headers=home.actor.headers())

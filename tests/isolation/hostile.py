@@ -21,8 +21,8 @@ import httpx
 CONNECTIONS = 16
 MOST_REQUESTS = 1_000_000
 SECONDS_TO_WAIT = 30.0
-# Between two requests of a connection. Without a pause, 32 connections occupy two processors with any
-# request, also with one that is refused at once: that is for the gateway before PostgREST to limit.
+# Between two requests of a connection. Without a pause 32 connections occupy two processors with any request,
+# also with requests that are refused at once. A gateway before PostgREST has to limit such a flood.
 PAUSE_SECONDS = 1.0
 NUMBERS = f"[{','.join(['1e131071'] * 1900)}]"
 LINES = "\n".join(f"Line {number}." for number in range(50_000))

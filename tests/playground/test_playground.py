@@ -47,7 +47,7 @@ def browse(browser: str) -> Browse:
 def modelled(settings: Settings, gateway: StandIn, **changes: Any) -> Iterator[str]:
     """A playground before a deployment with that model; its address."""
     with (
-        made(settings, lovable_api_key="sk-model", rag_gateway_url=gateway.url, **changes) as core,
+        made(settings, rag_llm_api_key="sk-model", rag_llm_url=gateway.url, **changes) as core,
         site(core) as url,
     ):
         yield url

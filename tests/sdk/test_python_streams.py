@@ -45,7 +45,7 @@ def home(core: Services, people: People) -> Workspace:
 @contextmanager
 def chatting(settings: Settings, gateway: StandIn, home: Workspace) -> Iterator[Mnemosyne]:
     """Ann's client of a deployment with that model."""
-    model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+    model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     with (
         made(settings, **model) as core,
         live(chat.app, core) as url,

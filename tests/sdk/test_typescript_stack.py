@@ -230,7 +230,7 @@ def test_a_token_that_expires_in_the_middle_of_a_stream(
     """ann's: good when she asks, and no more when the second half of her question is looked for."""
     plan = {"choices": [{"message": {"role": "assistant", "content": "nothing"}}]}
     gateway.replies(Reply(json=plan, delay=4.0), streams("x"))
-    model = {"lovable_api_key": "sk-model", "rag_gateway_url": gateway.url}
+    model = {"rag_llm_api_key": "sk-model", "rag_llm_url": gateway.url}
     # PostgREST takes a token for half a minute after its end.
     with made(settings, supabase_jwt_leeway_seconds=60, **model) as core, live(chat.app, core) as url:
         token = people.ann.token(exp=int(time.time()) - 27)

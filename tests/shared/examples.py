@@ -57,7 +57,7 @@ def settings(**fields: Any) -> Settings:
             "supabase_anon_key": "an anon key",
             "supabase_jwt_secret": "a secret",
             "openai_api_key": None,
-            "lovable_api_key": None,
+            "rag_llm_api_key": None,
             **fields,
         }
     )

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from pydantic import ValidationError
 
-from shared.config import Settings, on_lambda, read_server_settings, read_settings
+from shared.config import FORMER_NAMES, Settings, on_lambda, read_server_settings, read_settings
 from shared.errors import ConfigurationError
 
 REQUIRED = {
@@ -16,8 +16,8 @@ REQUIRED = {
 KEYS = {
     "SUPABASE_JWT_SECRET": "secret-7f3x",
     "OPENAI_API_KEY": "sk-openai-7f3x",
-    "LOVABLE_API_KEY": "sk-lovable-7f3x",
-    "RERANK_API_KEY": "rerank-7f3x",
+    "RAG_LLM_API_KEY": "sk-lovable-7f3x",
+    "RAG_RERANK_API_KEY": "rerank-7f3x",
 }
 
 
@@ -55,15 +55,15 @@ def test_what_the_project_needs_is_enough():
     assert settings.supabase_anon_key.get_secret_value() == "anon-7f3x"
     assert settings.supabase_jwt_secret is None
     assert settings.openai_api_key is None
-    assert settings.lovable_api_key is None
+    assert settings.rag_llm_api_key is None
 
 
 def test_the_defaults_are_the_contract_s():
     settings = read_settings()
-    assert settings.rag_rate_limit == "60/minute"
+    assert settings.rag_rate_limit_rag == "60/minute"
     assert settings.rag_context_tokens == 3000
     assert settings.rag_embedding_model == "text-embedding-3-small"
-    assert settings.rag_gateway_model == "google/gemini-2.5-flash"
+    assert settings.rag_llm_model == "google/gemini-2.5-flash"
     assert settings.supabase_jwt_audience == "authenticated"
     assert settings.cors_origins == ["*"]
     assert settings.rag_confidence_high_threshold is settings.rag_confidence_medium_threshold is None
@@ -118,23 +118,23 @@ MALFORMED = [
     ("RAG_QUERY_CACHE_SECONDS", "-7312"),
     ("RAG_QUERY_CACHE_SECONDS", "86401"),
     ("RAG_QUERY_CACHE_SECONDS", "7312.5"),
-    ("RAG_GATEWAY_URL", "hunter2"),
-    ("RAG_GATEWAY_TIMEOUT_SECONDS", "hunter2"),
+    ("RAG_LLM_URL", "hunter2"),
+    ("RAG_LLM_TIMEOUT_SECONDS", "hunter2"),
     ("RAG_CONTEXT_TOKENS", "99"),
     ("RAG_CONTEXT_TOKENS", "7312.5"),
     ("RAG_CONTEXT_TOKENS", "731200"),
-    ("RAG_AUTOPROMPT_TIMEOUT_SECONDS", "-7312"),
+    ("RAG_QUERY_REWRITE_TIMEOUT_SECONDS", "-7312"),
     ("RAG_GRAPH_TIMEOUT_SECONDS", "-7312"),
-    ("RERANK_ENABLED", "hunter2"),
-    ("RERANK_PROVIDER", "hunter2"),
-    ("RERANK_URL", "hunter2"),
+    ("RAG_RERANK_ENABLED", "hunter2"),
+    ("RAG_RERANK_PROVIDER", "hunter2"),
+    ("RAG_RERANK_URL", "hunter2"),
     ("RAG_RERANK_TIMEOUT_SECONDS", "-7312"),
     ("RAG_CONFIDENCE_HIGH_THRESHOLD", "75"),
     ("RAG_CONFIDENCE_HIGH_THRESHOLD", "nan"),
     ("RAG_CONFIDENCE_MEDIUM_THRESHOLD", "-0.7312"),
     ("RAG_CONFIDENCE_MEDIUM_THRESHOLD", "hunter2"),
-    ("RAG_RATE_LIMIT", "hunter2"),
-    ("RAG_RATE_LIMIT", "7312/hunter2"),
+    ("RAG_RATE_LIMIT_RAG", "hunter2"),
+    ("RAG_RATE_LIMIT_RAG", "7312/hunter2"),
     ("RAG_INGEST_BYTES_PER_MINUTE", "1023"),
     ("RAG_INGEST_BYTES_PER_MINUTE", "7312.5"),
     ("RAG_INGEST_BYTES_PER_MINUTE", "hunter2"),
@@ -166,8 +166,8 @@ def test_an_address_loses_its_last_slash(environment: pytest.MonkeyPatch):
 
 def test_a_rate_is_so_many_a_second_minute_hour_or_day(subtests: pytest.Subtests):
     for rate in ("60/minute", "1/second", "10 per hour", "600/day", "5/1minute"):
-        with subtests.test(rate=rate), variable("RAG_RATE_LIMIT", rate):
-            assert read_settings().rag_rate_limit == rate
+        with subtests.test(rate=rate), variable("RAG_RATE_LIMIT_RAG", rate):
+            assert read_settings().rag_rate_limit_rag == rate
 
 
 def test_another_rate_is_refused(subtests: pytest.Subtests):
@@ -178,8 +178,8 @@ def test_another_rate_is_refused(subtests: pytest.Subtests):
         "60/minute; 1000/day", "60/minute, 1000/day", "60/minute and more",
     )  # fmt: skip
     for rate in rates:
-        with subtests.test(rate=rate), variable("RAG_RATE_LIMIT", rate):
-            assert fault().startswith("RAG_RATE_LIMIT: ")
+        with subtests.test(rate=rate), variable("RAG_RATE_LIMIT_RAG", rate):
+            assert fault().startswith("RAG_RATE_LIMIT_RAG: ")
 
 
 def test_denied_metadata_are_listed_by_api(environment: pytest.MonkeyPatch):
@@ -212,7 +212,7 @@ def test_secrets_show_in_no_error(environment: pytest.MonkeyPatch):
     for name, value in KEYS.items():
         environment.setenv(name, value)
     environment.setenv("SUPABASE_URL", "secret-7f3x.supabase.co")
-    environment.setenv("RAG_RATE_LIMIT", "60/fortnight")
+    environment.setenv("RAG_RATE_LIMIT_RAG", "60/fortnight")
     with pytest.raises(ConfigurationError) as raised:
         read_settings()
     assert "7f3x" not in str(raised.value)
@@ -224,7 +224,7 @@ def test_secrets_show_in_no_error(environment: pytest.MonkeyPatch):
 def test_settings_cannot_be_changed():
     settings = read_settings()
     with pytest.raises(ValidationError):
-        settings.rag_rate_limit = "6000/minute"
+        settings.rag_rate_limit_rag = "6000/minute"
 
 
 def test_unknown_variables_are_nobody_s_business(environment: pytest.MonkeyPatch):
@@ -274,3 +274,21 @@ def test_lambda_is_known_by_its_own_variable(environment: pytest.MonkeyPatch):
     assert not on_lambda()
     environment.setenv("AWS_LAMBDA_FUNCTION_NAME", "rag-search")
     assert on_lambda()
+
+
+def test_a_former_name_of_a_setting_works_with_a_warning(
+    environment: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    environment.setenv("LOVABLE_API_KEY", "sk-former")
+    environment.setenv("RERANK_PROVIDER", "cohere")
+    environment.setenv("RAG_RERANK_PROVIDER", "jina")
+    settings = read_settings()
+    assert settings.rag_llm_api_key is not None
+    assert settings.rag_llm_api_key.get_secret_value() == "sk-former"
+    assert settings.rag_rerank_provider == "jina"
+    assert caplog.messages == ["LOVABLE_API_KEY is now called RAG_LLM_API_KEY: please rename it"]
+
+
+def test_every_former_name_is_that_of_one_setting():
+    assert set(FORMER_NAMES) <= {name.upper() for name in Settings.model_fields}
+    assert not set(FORMER_NAMES.values()) & {name.upper() for name in Settings.model_fields}

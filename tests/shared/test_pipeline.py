@@ -88,9 +88,9 @@ class HostedModels:
 
     def reranker(self, **more: object) -> dict[str, object]:
         return {
-            "rerank_provider": "cohere",
-            "rerank_api_key": SecretStr("key"),
-            "rerank_url": f"{self.service.url}/v2/rerank",
+            "rag_rerank_provider": "cohere",
+            "rag_rerank_api_key": SecretStr("key"),
+            "rag_rerank_url": f"{self.service.url}/v2/rerank",
             **more,
         }
 
@@ -159,13 +159,13 @@ def test_the_settings_decide_where_the_query_does_not(
     ask: Ask, made: Made, service: StandIn, enabled: bool, asked: bool | None, calls: int
 ):
     service.replies(relevance(0.1, 0.2, 0.3, 0.4))
-    by = made(**HostedModels(service).reranker(rerank_enabled=enabled))
+    by = made(**HostedModels(service).reranker(rag_rerank_enabled=enabled))
     assert not ask("kiln ovens", by=by, rerank=asked).rerank_failed
     assert len(service.requests) == calls
 
 
 def test_what_is_asked_for_by_name_is_not_reranked(ask: Ask, made: Made, service: StandIn):
-    found = ask("INC-4821", by=made(**HostedModels(service).reranker(rerank_enabled=True)))
+    found = ask("INC-4821", by=made(**HostedModels(service).reranker(rag_rerank_enabled=True)))
     assert titles(found)[0] == "Outage"
     assert service.requests == []
 
@@ -188,7 +188,7 @@ def test_a_reranker_reads_the_passage_and_its_reader_what_is_around_it(
 
 
 def test_a_half_life_and_a_reranker_are_two_orders(ask: Ask, made: Made, service: StandIn):
-    by = made(**HostedModels(service).reranker(rerank_enabled=True))
+    by = made(**HostedModels(service).reranker(rag_rerank_enabled=True))
     assert ask("kiln ovens", by=by, half_life_days=30.0).reranked_by is None
     with pytest.raises(InvalidRequest, match="no dates"):
         ask("kiln ovens", by=by, half_life_days=30.0, rerank=True)
@@ -266,7 +266,7 @@ def test_an_answer_is_written_as_the_caller_says(core: Services, people: People,
         gateway.replies(
             Reply({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
         )
-        by = made(lovable_api_key=SecretStr("sk"), rag_gateway_url=gateway.url)
+        by = made(rag_llm_api_key=SecretStr("sk"), rag_llm_url=gateway.url)
         query = Query("How hot may the kiln become?")
         answer = pipeline.answer(by, people.ann.principal, query, Sampling(temperature=0.9, max_tokens=64))
         asked = gateway.requests[0].json

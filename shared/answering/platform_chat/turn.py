@@ -45,7 +45,7 @@ async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator
     if core.chat_gateway:
         work.model = turn.model or core.chat_gateway.model
     with step("route"):
-        seconds = core.settings.rag_rewrite_timeout_seconds
+        seconds = core.settings.rag_follow_up_timeout_seconds
         work.asked = await rewritten(
             turn.question, work.earlier, work.thinking, seconds, marked_follow_up=turn.is_follow_up
         )
@@ -79,10 +79,12 @@ def _thinking(core: Services, turn: Turn) -> BudgetedModel | None:
     if core.chat_gateway is None:
         return None
     settings = core.settings
-    model = settings.rag_autoprompt_model or core.chat_gateway.model
+    model = settings.rag_query_rewrite_model or core.chat_gateway.model
     if turn.deep:
-        return BudgetedModel(core.chat_gateway, model, settings.rag_deep_tokens, settings.rag_deep_seconds)
-    return BudgetedModel(core.chat_gateway, model, REWRITING_TOKENS, settings.rag_rewrite_timeout_seconds)
+        return BudgetedModel(
+            core.chat_gateway, model, settings.rag_multi_step_max_tokens, settings.rag_multi_step_max_seconds
+        )
+    return BudgetedModel(core.chat_gateway, model, REWRITING_TOKENS, settings.rag_follow_up_timeout_seconds)
 
 
 def _judged(work: TurnState) -> Judgement:
@@ -99,7 +101,7 @@ async def _looked(work: TurnState) -> AsyncGenerator[Event]:
         yield Sources(found.matches)
         return
     settings = work.core.settings
-    bounds = Bounds(settings.rag_deep_questions, settings.rag_deep_seconds)
+    bounds = Bounds(settings.rag_multi_step_max_queries, settings.rag_multi_step_max_seconds)
     async with aclosing(
         answer_in_steps(work.asked, work.look, work.thinking, bounds, work.findings)
     ) as reasoning:

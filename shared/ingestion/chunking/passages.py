@@ -39,7 +39,7 @@ def chunk_document(
 
     Chunks have at most `size` tokens, or as many as the embedder likes; with the title never beyond its
     window. `overlap` is a tenth of that unless it is said, and no more than fifty.
-    `check` is called before each count of tokens: what it raises stops the work.
+    `check` runs before each count of tokens; its exception stops the work.
     """
     label = short_title(embedder, title)
     room = embedder.window - SPECIAL_TOKENS - embedder.count_tokens(f"{label}\n")

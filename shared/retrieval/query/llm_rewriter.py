@@ -101,13 +101,13 @@ def _words(text: str) -> list[str]:
 def rewriter_for(settings: Settings) -> Rewriter | None:
     """The one that the settings name; None where they name no model. Raises ConfigurationError for a model
     without a key."""
-    if settings.rag_autoprompt_model is None:
+    if settings.rag_query_rewrite_model is None:
         return None
-    if settings.lovable_api_key is None:
+    if settings.rag_llm_api_key is None:
         raise ConfigurationError(
-            "RAG_AUTOPROMPT_MODEL: needs LOVABLE_API_KEY; a gateway that wants no key takes any"
+            "RAG_QUERY_REWRITE_MODEL: needs RAG_LLM_API_KEY; a gateway that wants no key takes any"
         )
-    seconds = settings.rag_autoprompt_timeout_seconds
-    key = settings.lovable_api_key.get_secret_value()
-    client = gateway_client(key, settings.rag_gateway_url, seconds)
-    return Rewriter(client, settings.rag_autoprompt_model, seconds)
+    seconds = settings.rag_query_rewrite_timeout_seconds
+    key = settings.rag_llm_api_key.get_secret_value()
+    client = gateway_client(key, settings.rag_llm_url, seconds)
+    return Rewriter(client, settings.rag_query_rewrite_model, seconds)

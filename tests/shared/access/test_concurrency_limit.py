@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from shared.access.concurrency_limit import IngestionLimit
+from shared.access.concurrency_limit import MAX_WAITING, IngestionLimit
 from shared.errors import ClientLeft, IngestionBusy
 
 
@@ -39,6 +39,26 @@ def test_a_user_without_a_slot_is_refused_after_the_wait():
                     pass
         async with limit.slot("a", 0, nothing):
             pass
+
+    asyncio.run(scenario())
+
+
+def test_no_more_than_eight_requests_of_a_user_wait():
+    async def scenario() -> None:
+        limit = IngestionLimit(1)
+
+        async def wait() -> None:
+            async with limit.slot("a", 5, nothing):
+                pass
+
+        async with limit.slot("a", 0, nothing):
+            waiting = [asyncio.create_task(wait()) for _ in range(MAX_WAITING)]
+            await asyncio.sleep(0)
+            with pytest.raises(IngestionBusy):
+                await wait()
+            async with limit.slot("b", 0, nothing):
+                pass
+        await asyncio.gather(*waiting)
 
     asyncio.run(scenario())
 

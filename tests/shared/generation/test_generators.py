@@ -34,7 +34,7 @@ def api() -> Iterator[StandIn]:
 
 
 def gateway(api: StandIn, **fields: Any) -> Generator:
-    chosen = settings(**{"lovable_api_key": SECRET, "rag_gateway_url": f"{api.url}/v1", **fields})
+    chosen = settings(**{"rag_llm_api_key": SECRET, "rag_llm_url": f"{api.url}/v1", **fields})
     return opened(generator_for(chosen, local_embedder()))
 
 
@@ -93,7 +93,7 @@ def test_the_request_holds_the_model_the_key_and_the_contract_s_instructions(api
 
 def test_another_model_can_be_chosen(api: StandIn):
     api.replies(says("Yes."))
-    draft = write(api, KETTLE, rag_gateway_model="openai/gpt-5-mini")
+    draft = write(api, KETTLE, rag_llm_model="openai/gpt-5-mini")
     assert (draft.text, draft.model) == ("Yes.", "openai/gpt-5-mini")
     assert api.requests[0].json["model"] == "openai/gpt-5-mini"
 
@@ -264,11 +264,11 @@ def test_a_dropped_connection_is_a_failure(api: StandIn):
 
 def test_a_gateway_that_is_not_there_is_a_failure(api: StandIn):
     with pytest.raises(GenerationFailed):
-        write(api, KETTLE, rag_gateway_url="http://127.0.0.1:9/v1")
+        write(api, KETTLE, rag_llm_url="http://127.0.0.1:9/v1")
 
 
 def test_a_gateway_that_does_not_answer_in_time_has_timed_out(api: StandIn):
-    error = failure(api, Reply(delay=30), rag_gateway_timeout_seconds=0.1)
+    error = failure(api, Reply(delay=30), rag_llm_timeout_seconds=0.1)
     assert type(error) is GenerationTimedOut
     assert (error.status, error.code) == (500, "generation_timeout")
 

@@ -33,9 +33,7 @@ def lists(*names: Any, relations: Any = ()) -> Reply:
 
 def model(api: StandIn, **fields: Any) -> GraphModel:
     made = graph_model_for(
-        settings(
-            lovable_api_key=SECRET, rag_gateway_url=f"{api.url}/v1", rag_graph_model="small/model", **fields
-        )
+        settings(rag_llm_api_key=SECRET, rag_llm_url=f"{api.url}/v1", rag_graph_model="small/model", **fields)
     )
     assert made
     return opened(made)

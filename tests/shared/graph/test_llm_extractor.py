@@ -350,7 +350,7 @@ def test_what_a_text_says_never_reaches_the_log(api: StandIn, caplog: pytest.Log
 
 
 def test_without_a_name_there_is_no_model():
-    assert graph_model_for(settings(lovable_api_key=SECRET)) is None
+    assert graph_model_for(settings(rag_llm_api_key=SECRET)) is None
 
 
 def test_a_model_without_a_key_stops_the_start():

@@ -485,7 +485,7 @@ class Broken:
 
     model, remote, window, passage_tokens = "all-MiniLM-L6-v2", False, 256, 128
 
-    def embed(self, texts: object) -> list[list[float]]:
+    def embed(self, texts: object, *, background: bool = False) -> list[list[float]]:
         raise RagError(because="broken")
 
     def count_tokens(self, text: str) -> int:
@@ -545,7 +545,7 @@ def test_no_lease_ends_while_its_worker_embeds_slowly(
     claimed: list[list[Job]] = []
 
     class Slow(Broken):
-        def embed(self, texts: object) -> list[list[float]]:
+        def embed(self, texts: object, *, background: bool = False) -> list[list[float]]:
             nonlocal now
             now += 200
             world.sql("update rag.jobs set due_at = due_at - interval '200 seconds'")

@@ -58,7 +58,7 @@ def model(tmp_path: Path) -> Model:
 
 
 def chosen(folder: Path | str) -> Reranker:
-    made = reranker_for(settings(rerank_provider="flashrank", rerank_model=str(folder)))
+    made = reranker_for(settings(rag_rerank_provider="flashrank", rag_rerank_model=str(folder)))
     assert made is not None
     return made
 
@@ -113,7 +113,7 @@ def test_a_missing_file_is_named_and_nothing_is_downloaded(model: Model, name: s
     folder = model()
     (folder / name).unlink()
     message = refusal(folder)
-    assert message.startswith("RERANK_MODEL: ")
+    assert message.startswith("RAG_RERANK_MODEL: ")
     assert name.replace("flashrank-tiny_Q", "*") in message
     assert str(folder) in message
     assert not (folder / name).exists()
@@ -127,4 +127,4 @@ def test_a_model_that_is_not_there_at_all_is_named():
 def test_a_file_that_is_no_model_stops_the_start(model: Model, name: str):
     folder = model()
     (folder / name).write_text("no model")
-    assert refusal(folder).startswith("RERANK_MODEL: ")
+    assert refusal(folder).startswith("RAG_RERANK_MODEL: ")

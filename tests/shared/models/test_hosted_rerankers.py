@@ -35,9 +35,9 @@ def hosted(api: StandIn, provider: str = "cohere", **fields: Any) -> Reranker:
     made = reranker_for(
         settings(
             **{
-                "rerank_provider": provider,
-                "rerank_api_key": SECRET,
-                "rerank_url": f"{api.url}/v9/rerank",
+                "rag_rerank_provider": provider,
+                "rag_rerank_api_key": SECRET,
+                "rag_rerank_url": f"{api.url}/v9/rerank",
                 **fields,
             }
         )
@@ -128,7 +128,7 @@ def test_relevance_comes_back_in_the_order_of_the_passages(api: StandIn, provide
 def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(api: StandIn, provider: str):
     api.replies(results(provider, (2, 0.9), (0, 0.4), (1, 0.4)))
     found = [match(text, document=text) for text in PASSAGES]
-    done = rerank(hosted(api, provider, rerank_model="mine"), "a question", found)
+    done = rerank(hosted(api, provider, rag_rerank_model="mine"), "a question", found)
     assert [item.text for item in done.matches] == ["third", "first", "second"]
     assert [item.score for item in done.matches] == [0.9, 0.4, 0.4]
     assert (done.model, done.failed) == ("mine", False)
@@ -176,7 +176,7 @@ def test_connections_that_keep_breaking_are_a_failure(api: StandIn):
 
 @pytest.mark.usefixtures("short_pauses")
 def test_an_endpoint_that_is_not_there_is_a_failure(api: StandIn):
-    failure(hosted(api, rerank_url="http://127.0.0.1:9/rerank"))
+    failure(hosted(api, rag_rerank_url="http://127.0.0.1:9/rerank"))
 
 
 def test_a_retry_after_that_lasts_longer_than_the_time_is_not_waited_for(api: StandIn):
@@ -271,7 +271,7 @@ def test_a_failure_of_any_kind_leaves_the_order(api: StandIn):
 
 @pytest.mark.parametrize("key", ["schlüssel-7f3x", "line\nbreak-7f3x"])
 def test_a_key_that_no_header_can_carry_is_a_failure_that_does_not_show_it(api: StandIn, key: str):
-    raised = failure(hosted(api, rerank_api_key=key))
+    raised = failure(hosted(api, rag_rerank_api_key=key))
     assert "7f3x" not in f"{raised!r} {raised.because} {raised.__cause__}"
     assert raised.__suppress_context__
     assert api.requests == []

@@ -123,10 +123,12 @@ def test_a_provider_with_a_key_reranks_with_its_default_model_or_the_one_that_is
 ):
     for provider in HOSTED:
         with subtests.test(provider=provider):
-            reranker = chosen(rerank_provider=provider, rerank_api_key="key-7f3x")
+            reranker = chosen(rag_rerank_provider=provider, rag_rerank_api_key="key-7f3x")
             assert isinstance(reranker, HostedReranker)
             assert reranker.model == APIS[provider].model
-            another = chosen(rerank_provider=provider, rerank_api_key="key-7f3x", rerank_model="another")
+            another = chosen(
+                rag_rerank_provider=provider, rag_rerank_api_key="key-7f3x", rag_rerank_model="another"
+            )
             assert another is not None
             assert another.model == "another"
 
@@ -137,27 +139,31 @@ def test_a_provider_without_a_key_is_refused_whether_or_not_reranking_is_the_def
     for provider in HOSTED:
         with subtests.test(provider=provider):
             for enabled in (True, False):
-                message = refusal(rerank_provider=provider, rerank_enabled=enabled)
-                assert message.startswith("RERANK_API_KEY: not set")
+                message = refusal(rag_rerank_provider=provider, rag_rerank_enabled=enabled)
+                assert message.startswith("RAG_RERANK_API_KEY: not set")
 
 
 def test_what_a_reranker_on_this_machine_has_no_use_for_is_refused(subtests: pytest.Subtests):
     for provider in ("local", "flashrank"):
-        for name in ("rerank_api_key", "rerank_url"):
+        for name in ("rag_rerank_api_key", "rag_rerank_url"):
             with subtests.test(provider=provider, name=name):
                 value = "https://rerank.example/7f3x"
-                message = refusal(**{"rerank_provider": provider, name: value})
-                assert message.startswith(f"{name.upper()}: set, but RERANK_PROVIDER is {provider}")
+                message = refusal(**{"rag_rerank_provider": provider, name: value})
+                assert message.startswith(f"{name.upper()}: set, but RAG_RERANK_PROVIDER is {provider}")
                 assert "7f3x" not in message
 
 
 def test_a_key_without_a_provider_is_refused_since_it_would_not_be_used():
-    assert refusal(rerank_api_key="key-7f3x").startswith("RERANK_API_KEY: set, but RERANK_PROVIDER is local")
+    assert refusal(rag_rerank_api_key="key-7f3x").startswith(
+        "RAG_RERANK_API_KEY: set, but RAG_RERANK_PROVIDER is local"
+    )
 
 
 def test_the_local_reranker_has_one_model():
-    assert chosen(rerank_model="all-MiniLM-L6-v2-late-interaction") is not None
-    assert refusal(rerank_model="rerank-english-v3.0").startswith("RERANK_MODEL: RERANK_PROVIDER is local")
+    assert chosen(rag_rerank_model="all-MiniLM-L6-v2-late-interaction") is not None
+    assert refusal(rag_rerank_model="rerank-english-v3.0").startswith(
+        "RAG_RERANK_MODEL: RAG_RERANK_PROVIDER is local"
+    )
 
 
 @pytest.fixture
@@ -171,18 +177,20 @@ def no_local_model(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_local_model")
 def test_where_the_local_model_is_not_installed_there_is_no_reranker_unless_it_was_asked_for():
     assert chosen() is None
-    assert refusal(rerank_provider="local").startswith("RERANK_PROVIDER: local, but")
-    assert refusal(rerank_enabled=True).startswith("RERANK_PROVIDER: local, but")
+    assert refusal(rag_rerank_provider="local").startswith("RAG_RERANK_PROVIDER: local, but")
+    assert refusal(rag_rerank_enabled=True).startswith("RAG_RERANK_PROVIDER: local, but")
     assert described(settings()) == {"provider": None, "model": None, "source": None}
-    assert chosen(rerank_provider="cohere", rerank_api_key="key") is not None
+    assert chosen(rag_rerank_provider="cohere", rag_rerank_api_key="key") is not None
 
 
 def test_what_health_says_of_a_provider_needs_no_key_and_names_the_host_alone():
-    said = described(settings(rerank_provider="voyage", rerank_url="https://proxy.example/team-7f3x/rerank"))
+    said = described(
+        settings(rag_rerank_provider="voyage", rag_rerank_url="https://proxy.example/team-7f3x/rerank")
+    )
     assert said == {"provider": "voyage", "model": "rerank-2.5", "source": "proxy.example"}
     assert described(settings())["source"] == "local"
 
 
 def test_a_key_shows_in_no_text_of_a_reranker():
-    reranker = chosen(rerank_provider="cohere", rerank_api_key="key-7f3x")
+    reranker = chosen(rag_rerank_provider="cohere", rag_rerank_api_key="key-7f3x")
     assert "7f3x" not in f"{reranker!r} {reranker}"

@@ -212,7 +212,7 @@ def test_a_fault_in_a_step_is_told_by_its_kind_and_place_and_not_by_its_words(
     people: People, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, document: str
 ):
     """A setting that no provider stands behind makes a real fault of the answer's last step."""
-    nowhere = {"LOVABLE_API_KEY": "sk-gateway-secret", "RAG_GATEWAY_URL": "http://127.0.0.1:9/v1"}
+    nowhere = {"RAG_LLM_API_KEY": "sk-gateway-secret", "RAG_LLM_URL": "http://127.0.0.1:9/v1"}
     with started(rag_answer.app, people.ann.stack, monkeypatch, **nowhere) as client:
         answer = client.post("/api/rag/answer", json={"query_text": QUESTION}, headers=people.ann.headers())
     assert answer.status_code == 500

@@ -27,7 +27,7 @@ def api() -> Iterator[StandIn]:
 
 def configured(api: StandIn, **fields: Any) -> Any:
     return settings(
-        lovable_api_key=SECRET, rag_gateway_url=f"{api.url}/v1", rag_autoprompt_model="small/model", **fields
+        rag_llm_api_key=SECRET, rag_llm_url=f"{api.url}/v1", rag_query_rewrite_model="small/model", **fields
     )
 
 
@@ -116,7 +116,7 @@ def test_when_the_model_fails_the_rules_do_it_after_one_try(subtests: pytest.Sub
 @pytest.mark.parametrize("reply", [Reply(delay=5), Reply(json={}, drip=0.5)], ids=["late", "dripping"])
 def test_a_model_that_takes_too_long_is_not_waited_for(api: StandIn, reply: Reply):
     api.replies(reply)
-    slow = rewriter(api, rag_autoprompt_timeout_seconds=0.3)
+    slow = rewriter(api, rag_query_rewrite_timeout_seconds=0.3)
     started = time.monotonic()
     assert slow.expand(QUESTION) == RULED
     assert time.monotonic() - started < 2
@@ -137,12 +137,12 @@ def test_no_message_of_the_model_s_service_is_logged(api: StandIn, caplog: pytes
 
 def test_without_a_model_there_is_no_rewriter():
     assert rewriter_for(settings()) is None
-    assert rewriter_for(settings(lovable_api_key=SECRET)) is None
+    assert rewriter_for(settings(rag_llm_api_key=SECRET)) is None
 
 
 def test_a_model_without_a_key_stops_the_start():
-    with pytest.raises(ConfigurationError, match="RAG_AUTOPROMPT_MODEL"):
-        rewriter_for(settings(rag_autoprompt_model="small/model"))
+    with pytest.raises(ConfigurationError, match="RAG_QUERY_REWRITE_MODEL"):
+        rewriter_for(settings(rag_query_rewrite_model="small/model"))
 
 
 def test_a_pipeline_makes_its_rewriter_once_and_closes_it(api: StandIn):
