@@ -26,7 +26,7 @@ create type rag.question as (
 -- ("the", "der") counts in none.
 create function rag.question(query_text text, scope rag.scope)
 returns rag.question
-language plpgsql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   asked rag.question;

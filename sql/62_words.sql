@@ -5,9 +5,12 @@
 create type rag.reference as (org_id uuid, document_id uuid);
 
 -- Those of the documents that have most of what is asked, by all their postings.
+--
+-- PostgREST's connections keep their plans. A plan that was made while rag.postings was empty would scan the table for
+-- each term once it is full, until autovacuum has counted its rows: so no function here scans it.
 create function rag.best_among(asked rag.question, documents rag.reference[], wanted integer)
 returns rag.reference[]
-language plpgsql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
@@ -43,7 +46,7 @@ $$;
 create function rag.best_by_impact(asked rag.question, scope rag.scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.reference[]
-language plpgsql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   orgs constant integer := cardinality(scope.org_ids);
@@ -111,7 +114,7 @@ $$;
 -- The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.
 create function rag.documents_with(asked rag.question, scope rag.scope, wanted integer)
 returns rag.reference[]
-language plpgsql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   read constant integer := (select settings.postings_read from rag.settings);
@@ -152,7 +155,7 @@ $$;
 --     idf * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
 create function rag.word_scores(asked rag.question, documents rag.reference[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
-language plpgsql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

@@ -6723,7 +6723,7 @@ create type rag.question as (
 -- ("the", "der") counts in none.
 create function rag.question(query_text text, scope rag.scope)
 returns rag.question
-language plpgsql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   asked rag.question;
@@ -6849,9 +6849,12 @@ grant execute on function rag.question(text, rag.scope), rag.closeness(rag.quest
 create type rag.reference as (org_id uuid, document_id uuid);
 
 -- Those of the documents that have most of what is asked, by all their postings.
+--
+-- PostgREST's connections keep their plans. A plan that was made while rag.postings was empty would scan the table for
+-- each term once it is full, until autovacuum has counted its rows: so no function here scans it.
 create function rag.best_among(asked rag.question, documents rag.reference[], wanted integer)
 returns rag.reference[]
-language plpgsql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   terms constant text[] := array(select distinct sought.term from unnest(asked.sought) as sought);
@@ -6887,7 +6890,7 @@ $$;
 create function rag.best_by_impact(asked rag.question, scope rag.scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.reference[]
-language plpgsql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   orgs constant integer := cardinality(scope.org_ids);
@@ -6955,7 +6958,7 @@ $$;
 -- The documents of a scope with most of what is asked: all that hold a term of it, or about the best `wanted`.
 create function rag.documents_with(asked rag.question, scope rag.scope, wanted integer)
 returns rag.reference[]
-language plpgsql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 declare
   read constant integer := (select settings.postings_read from rag.settings);
@@ -6996,7 +6999,7 @@ $$;
 --     idf * n * (k1 + 1) / (n + k1 * (1 - b + b * l / mean length))
 create function rag.word_scores(asked rag.question, documents rag.reference[])
 returns table (org_id uuid, document_id uuid, ordinal integer, score double precision)
-language plpgsql stable security invoker set search_path = ''
+language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare

@@ -15,8 +15,8 @@ from shared.ingestion.parsers.base import MAX_CHARACTERS, READY, Reading, too_la
 BROKEN = "The file is broken, or not what it seems."
 READERS = {
     "pdf": "pdf", "docx": "office", "pptx": "office", "xlsx": "office",
-    "picture": "picture", "html": "markup", "xml": "markup", "epub": "markup", "code": "code",
-    "csv": "values", "json": "values",
+    "picture": "ocr", "html": "html_xml", "xml": "html_xml", "epub": "html_xml", "code": "code",
+    "csv": "csv_json", "json": "csv_json",
 }  # fmt: skip
 
 
