@@ -1,4 +1,4 @@
-"""The nouns that the six steps hand on. Wire names appear in `dialects/` only."""
+"""The nouns that the six steps hand on. Wire names appear in `api/contracts/` only."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field

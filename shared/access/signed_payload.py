@@ -21,7 +21,7 @@ def dumps(signer: Signer, purpose: str, said: Any) -> str:
 
 
 def loads(signer: Signer, purpose: str, carried: str) -> Any:
-    """What was said. Raises Broken for what was not sealed here, for this purpose."""
+    """What was said. Raises BadSignature for what was not sealed here, for this purpose."""
     payload, _, seal = carried.partition(".")
     try:
         data = _decoded(payload)

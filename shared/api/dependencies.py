@@ -127,9 +127,9 @@ def _anonymous(core: Services, request: Request, credential: str | None) -> Prin
 
 
 def refreshing_caller(credential: Any) -> Any:
-    """For what may take minutes, beside the principal that may do it: `Annotated[Acting, renewed_from(...)]`,
-    whoever asks, with a token that is still good. A key's lasts a minute. When called it raises Unauthorized
-    once a user's own has expired, or the key is gone."""
+    """For requests that may take minutes, beside the principal: `Annotated[PrincipalSource,
+    refreshing_caller(...)]` returns the caller with a token that is still valid; that of an API key lasts a
+    minute. When called it raises Unauthorized after a user's token has expired, or the key was revoked."""
 
     def renewed(
         request: Request, core: Core, credential: Annotated[str | None, Depends(credential)]

@@ -59,8 +59,8 @@ class IdempotentExecutor:
         return cls(core.database, renewed, idempotency_key or None, name, route.status_code, trace.request_id)
 
     def make(self, asked: IdempotentRequest, make: Callable[[], Made]) -> Made | Response:
-        """What is made, or the answer given before. Nothing is kept of what fails: whoever asks again
-        may try. Raises what `make` does, and what idempotency.begin does. Without a key it is only made."""
+        """The result of `make`, or the stored response. Failures are not stored. Without a key only `make` is
+        called. Raises the errors of `make` and of idempotency_store.begin."""
         if self._key is None:
             return make()
         said = json.dumps([self._route, asked.collection, asked.said], sort_keys=True, default=_written)

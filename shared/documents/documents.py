@@ -1,5 +1,5 @@
 """Documents as people see them: brought, listed, looked at, changed, deleted. What becomes of one that was
-brought is the worker's (work.py); row security decides whose are whose."""
+brought is the worker's (worker.py); row security decides whose are whose."""
 
 import base64
 import hashlib
@@ -52,7 +52,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class UrlDocument:
-    """What somebody names instead: an address (Networks.require_url), and what they say of it."""
+    """What somebody names instead: an address (AddressPolicy.require_url), and what they say of it."""
 
     url: str
     title: str | None = None

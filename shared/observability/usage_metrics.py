@@ -1,5 +1,5 @@
 """What the index and knowledge APIs did, counted and timed in the database, where every instance can see it;
-metrics.py shows the sums."""
+prometheus.py shows the sums."""
 
 import logging
 import time

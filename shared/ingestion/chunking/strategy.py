@@ -10,7 +10,7 @@ from shared.ingestion.chunking.document_type import document_type_of
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a document is cut; a `language` of grammars.LANGUAGES belongs to code alone."""
+    """How a document is cut; a `language` of code.LANGUAGES belongs to code alone."""
 
     strategy: Literal["sentences", "recursive", "code"] = "sentences"
     document_type: str = "general"

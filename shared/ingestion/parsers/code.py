@@ -42,7 +42,7 @@ _BODY = re.compile(r"block|body|compound_statement|_list$")
 
 
 def code(data: bytes) -> Reading:
-    """Of a language's name, a line end and code in it, as JSON: "cuts" and "wholes" (grammars.Code), and
+    """Of a language's name, a line end and code in it, as JSON: "cuts" and "wholes" (code.Code), and
     whether it is "broken"."""
     name, _, source = data.partition(b"\n")
     module, function = GRAMMARS[name.decode()]

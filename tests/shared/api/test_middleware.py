@@ -55,7 +55,7 @@ def test_a_stream_that_breaks_is_logged_with_its_cause_and_told_nothing(
     assert "a detail" not in answer.text
     (line,) = [vars(record) for record in caplog.records if record.getMessage() == "request"]
     assert line["error"] == "internal_error"
-    assert line["because"].startswith("RuntimeError at test_edge.py:")
+    assert line["because"].startswith("RuntimeError at test_middleware.py:")
     assert "a detail" not in str(line)
 
 

@@ -503,10 +503,10 @@ def test_a_reader_that_needs_too_much_memory_is_stopped():
 
 def instead_of_readers(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> None:
     """What the process of a reader would be is this."""
-    package = folder / "shared" / "readers"
+    package = folder / "shared" / "ingestion" / "parsers"
     package.mkdir(parents=True)
-    for path in (package.parent / "__init__.py", package / "__init__.py"):
-        path.touch()
+    for path in (package, package.parent, package.parent.parent):
+        (path / "__init__.py").touch()
     (package / "__main__.py").write_text(program)
     monkeypatch.syspath_prepend(str(folder))
 

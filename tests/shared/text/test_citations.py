@@ -88,4 +88,4 @@ def test_a_text_poses_as_no_other_document_in_a_context():
 def test_one_module_writes_marks():
     writes = re.compile(r"According to \\?[\"'{]|\[\{number|\[\{place|Title: \{|Source: \{")
     writers = {name for name, path in MODULES.items() if writes.search(path.read_text())}
-    assert writers == {"citations"}
+    assert writers == {"text.citations"}

@@ -37,7 +37,7 @@ FRAMED = [
 OTHER_FORMS = [
     ("who owns BillingService", ("billing service",)),
     ("retry_count", ("retry count",)),
-    ("RAG_LLM_URL", ("rag gateway url",)),
+    ("RAG_LLM_URL", ("rag llm url",)),
     ("parseHTTPResponse", ("parse http response",)),
     ("k8s cluster", ("kubernetes",)),
     ("Kubernetes cluster", ("k8s",)),
