@@ -1,7 +1,4 @@
-"""Two hostile users against another org, whose searches, chats and ingestion must not slow down.
-
-Each of their 32 connections sends at most one request a second: what is tested is how much one request costs
-others. A flood of cheap requests is a matter of the network before PostgREST."""
+"""Two hostile users against another org, whose searches, chats and ingestion must not slow down."""
 
 import json
 import os
