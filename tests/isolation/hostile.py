@@ -21,8 +21,8 @@ import httpx
 CONNECTIONS = 16
 MOST_REQUESTS = 1_000_000
 SECONDS_TO_WAIT = 30.0
-# Between two requests of a connection. Without a pause the test also shows how many requests two processors can
-# refuse in a second; with a pause of one second, what each request costs others.
+# Between two requests of a connection. Without a pause the test also shows how many requests two processors
+# can refuse in a second; with a pause of one second, what each request costs others.
 PAUSE_SECONDS = float(os.environ.get("RAG_HOSTILE_PAUSE_SECONDS", "0"))
 NUMBERS = f"[{','.join(['1e131071'] * 1900)}]"
 LINES = "\n".join(f"Line {number}." for number in range(50_000))
