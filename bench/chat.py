@@ -51,7 +51,7 @@ def first_tokens(stage: Stage, ours: Server, model: Server) -> list[Figure]:
             if turn >= 0:
                 for name, seconds in measured.items():
                     taken[name].append(1000 * seconds)
-    p50 = {name: median(found) for name, found in taken.items()}
+    p50 = {name: median(result) for name, result in taken.items()}
     note = f"{ROUNDS} rounds in turns, a prompt of {len(json.dumps(asked)):,} bytes"
     return [
         Figure("first token after retrieval, p50", p50["ours"], "ms", p50["bare"], "<= 1.3", note),
@@ -62,12 +62,12 @@ def first_tokens(stage: Stage, ours: Server, model: Server) -> list[Figure]:
 def prompt(stage: Stage) -> dict[str, Any]:
     """What our function asks the model: the same passages, the same words around them."""
     principal = authorise(stage.stack)(ASKER)
-    found = pipeline.search(stage.core, principal, Query(QUESTION, 5, neighbours=1))
+    result = pipeline.search(stage.core, principal, Query(QUESTION, 5, neighbours=1))
     settings = stage.core.settings
     asked, _ = request(
         Turn(QUESTION),
         "m",
-        found.matches,
+        result.matches,
         "",
         (),
         settings.rag_context_tokens,

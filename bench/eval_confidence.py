@@ -41,8 +41,8 @@ def measure(library: Library, labelled: Labelled) -> dict[str, dict[str, float]]
     """Each question's mean similarity by label and id."""
     means: dict[str, dict[str, float]] = defaultdict(dict)
     for item in labelled.questions:
-        found = pipeline.search(library.core, library.reader, Query(item.text, top_k=5, rerank=False))
-        mean = judge(found.matches, CONTRACT_THRESHOLDS).mean_similarity
+        result = pipeline.search(library.core, library.reader, Query(item.text, top_k=5, rerank=False))
+        mean = judge(result.matches, CONTRACT_THRESHOLDS).mean_similarity
         means[str(item.label)][item.id] = mean
     return means
 

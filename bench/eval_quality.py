@@ -46,7 +46,7 @@ class Run:
     seconds: list[float] = field(default_factory=list)
 
     def of(self, measure: str) -> dict[str, float]:
-        return {question: found[measure] for question, found in self.by_question.items()}
+        return {question: result[measure] for question, result in self.by_question.items()}
 
     def mean(self, measure: str) -> float:
         return fmean(self.of(measure).values())
@@ -65,8 +65,8 @@ def measure(library: Library, labelled: Labelled, at_most: int, console: Console
             started = perf_counter()
             ranking = search(question.text)
             run.seconds.append(perf_counter() - started)
-            found = measures(ranking, labelled.relevant[question.id])
-            run.by_question[question.id] = {name: 100 * value for name, value in found.items()}
+            result = measures(ranking, labelled.relevant[question.id])
+            run.by_question[question.id] = {name: 100 * value for name, value in result.items()}
         means = ", ".join(f"{name} {run.mean(name):.1f}" for name in run.by_question[questions[0].id])
         console.print(
             f"{labelled.name}, {way}: {means}; {1000 * median(run.seconds):.1f} ms", highlight=False
@@ -89,10 +89,10 @@ def ways(library: Library, labelled: Labelled) -> dict[str, Search]:
 def through_the_core(library: Library, mode: Mode, *, rerank: bool = False) -> Search:
     def search(text: str) -> list[str]:
         query = Query(text, top_k=RERANK_CANDIDATES if rerank else CHUNKS, mode=mode, rerank=rerank)
-        found = pipeline.search(library.core, library.reader, query)
-        if found.rerank_failed:
+        result = pipeline.search(library.core, library.reader, query)
+        if result.rerank_failed:
             raise RuntimeError("the reranker failed: what would be measured is not what was asked for")
-        return by_best_chunk(library.names[match.document_id] for match in found.matches)
+        return by_best_chunk(library.names[match.document_id] for match in result.matches)
 
     return search
 
@@ -121,8 +121,8 @@ def goals(measured: Mapping[str, Runs]) -> list[Figure]:
     """Whether the goals hold, by set and over all of them."""
     figures = [figure for name, runs in measured.items() for figure in goals_of(name, runs)]
     gains = {name: gain(runs, RERANKED_HYBRID, HYBRID) for name, runs in measured.items()}
-    note = "; ".join(f"{name} {found}" for name, found in gains.items())
-    mean = fmean(found.mean for found in gains.values())
+    note = "; ".join(f"{name} {result}" for name, result in gains.items())
+    mean = fmean(result.mean for result in gains.values())
     return [
         *figures,
         Figure("reranked less hybrid, mean of the sets", mean, "", None, f">= {RERANK_GAIN}", note),

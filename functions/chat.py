@@ -12,8 +12,7 @@ from shared.answering.platform_chat.turn import converse
 from shared.answering.platform_chat.types import Answered
 from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.platform import chat_request as wire
-from shared.api.contracts.platform import chat_response as told
-from shared.api.contracts.platform import chat_sessions as kept
+from shared.api.contracts.platform import chat_response, chat_sessions
 from shared.api.dependencies import Core, FreshCaller, with_scope
 from shared.api.sse import DESCRIBED, EventStream, events, last_event, peek_first
 from shared.text.ids import id_of
@@ -34,31 +33,39 @@ async def _id_of_path(session_id: str) -> str:
 Id = Annotated[str, Depends(_id_of_path)]
 
 
-@app.post("/api/v1/chat", response_model=told.Response, responses={200: DESCRIBED})
-@app.post("/v1/chat", response_model=told.Response, responses={200: DESCRIBED})
+@app.post("/api/v1/chat", response_model=chat_response.Response, responses={200: DESCRIBED})
+@app.post("/v1/chat", response_model=chat_response.Response, responses={200: DESCRIBED})
 async def chat(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Request) -> Response:
-    happening = converse(core, renewed, body.turn())
+    turn = converse(core, renewed, body.turn())
     if not body.stream:
-        return told.response(body, caller.user_id, await last_event(happening, Answered))
+        return chat_response.response(body, caller.user_id, await last_event(turn, Answered))
     async with AsyncExitStack() as until:
-        happened = await until.enter_async_context(aclosing(await peek_first(happening)))
-        said = partial(told.encode_event, body, caller.user_id)
-        return EventStream(events(happened, said, told.broken), until.pop_all())
+        turn_events = await until.enter_async_context(aclosing(await peek_first(turn)))
+        encode = partial(chat_response.encode_event, body, caller.user_id)
+        return EventStream(events(turn_events, encode, chat_response.broken), until.pop_all())
 
 
 @app.get("/api/v1/chat/sessions")
 @app.get("/v1/chat/sessions")
-def index(caller: Asker, core: Core, limit: kept.Limit = 20, offset: kept.Offset = 0) -> list[kept.Session]:
-    return [kept.Session.of(row) for row in sessions.list_sessions(core.database, caller, limit, offset)]
+def index(
+    caller: Asker, core: Core, limit: chat_sessions.Limit = 20, offset: chat_sessions.Offset = 0
+) -> list[chat_sessions.Session]:
+    return [
+        chat_sessions.Session.of(row) for row in sessions.list_sessions(core.database, caller, limit, offset)
+    ]
 
 
 @app.get("/api/v1/chat/sessions/{session_id}/messages", response_model_exclude_none=True)
 @app.get("/v1/chat/sessions/{session_id}/messages", response_model_exclude_none=True)
 def messages(
-    caller: Asker, core: Core, session: Id, limit: kept.MessageLimit = 1000, offset: kept.Offset = 0
-) -> list[kept.SaidMessage]:
+    caller: Asker,
+    core: Core,
+    session: Id,
+    limit: chat_sessions.MessageLimit = 1000,
+    offset: chat_sessions.Offset = 0,
+) -> list[chat_sessions.SaidMessage]:
     rows = sessions.messages(core.database, caller, session, limit, offset)
-    return [kept.SaidMessage.of(row) for row in rows]
+    return [chat_sessions.SaidMessage.of(row) for row in rows]
 
 
 @app.delete("/api/v1/chat/sessions/{session_id}", status_code=204)

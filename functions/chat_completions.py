@@ -30,14 +30,14 @@ Asker = Annotated[Principal, with_scope(Scope.CHAT_READ, Scope.RETRIEVALS_READ, 
 
 @app.post("/v1/chat/completions", response_model=wire.Answer, responses={200: DESCRIBED})
 async def complete(caller: Asker, renewed: FreshCaller, core: Core, body: wire.Completion) -> Response:
-    asked = body.to_request()
-    if asked.bypasses:
+    conversation = body.to_request()
+    if conversation.bypasses:
         require_scope(caller, Scope.CHAT_READ)
-    if asked.streams:
-        streamed = await completions.stream(core, renewed, asked)
-        said = partial(wire.part, matches=streamed.matches)
-        return EventStream(events(streamed.parts, said, wire.broken, wire.DONE), streamed.until)
-    completed = await completions.complete(core, renewed, asked)
+    if conversation.streams:
+        streamed = await completions.stream(core, renewed, conversation)
+        encode = partial(wire.part, matches=streamed.matches)
+        return EventStream(events(streamed.parts, encode, wire.broken, wire.DONE), streamed.until)
+    completed = await completions.complete(core, renewed, conversation)
     return Response(wire.answer(completed.answer, completed.matches), media_type="application/json")
 
 

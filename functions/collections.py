@@ -35,9 +35,9 @@ Id = Annotated[str, Depends(_id_of_path)]
 @app.post("/api/v1/collections", status_code=201, response_model=wire.Collection)
 @app.post("/v1/collections", status_code=201, response_model=wire.Collection)
 def create(caller: Manager, core: Core, once: Once, body: wire.NewCollection) -> wire.Collection | Response:
-    wanted = body.to_request()
-    asked = IdempotentRequest(Scope.COLLECTIONS_MANAGE, wanted, org_id=wanted.get("org_id"))
-    return once.make(asked, partial(_create, core, caller, body))
+    fields = body.to_request()
+    request = IdempotentRequest(Scope.COLLECTIONS_MANAGE, fields, org_id=fields.get("org_id"))
+    return once.make(request, partial(_create, core, caller, body))
 
 
 @app.get("/api/v1/collections")

@@ -1,4 +1,4 @@
-"""documents: what people and their keys bring to be found. What becomes of it is the worker's (ingest.py)."""
+"""documents: uploads, texts and addresses; lists, originals, changes and deletion. ingest.py processes them."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -55,10 +55,10 @@ def upload(
     private: Annotated[bool, Form()] = False,
     external_id: Annotated[wire.ExternalId | None, Form()] = None,
 ) -> wire.Document | Response:
-    said = wire.parsed(metadata)
+    values = wire.parsed(metadata)
     name = documents.file_name(file.filename)
-    brought = NewUpload(file.file.read(), None, name, file.content_type, external_id, private, said)
-    return _add_document(core, caller, once, collection_id, brought)
+    new = NewUpload(file.file.read(), None, name, file.content_type, external_id, private, values)
+    return _add_document(core, caller, once, collection_id, new)
 
 
 @app.post("/api/v1/documents/text", status_code=202, response_model=wire.Document)
@@ -66,7 +66,7 @@ def upload(
 def write(caller: Writer, core: Core, once: Once, body: wire.NewText) -> wire.Document | Response:
     metadata = body.metadata or {}
     title = documents.title_of(body.title, metadata) or documents.first_words(body.content)
-    brought = NewUpload(
+    new = NewUpload(
         documents.encoded(body.content),
         title,
         content_type="text/plain",
@@ -74,7 +74,7 @@ def write(caller: Writer, core: Core, once: Once, body: wire.NewText) -> wire.Do
         private=body.private,
         metadata=metadata,
     )
-    return _add_document(core, caller, once, body.collection_id, brought)
+    return _add_document(core, caller, once, body.collection_id, new)
 
 
 @app.post("/api/v1/documents/url", status_code=202, response_model=wire.Document)
@@ -84,25 +84,27 @@ def address(caller: Writer, core: Core, once: Once, body: wire.NewAddress) -> wi
         url = core.networks.require_url(body.url)
     collection = id_of(body.collection_id, "collection")
     page = UrlDocument(url, body.title, body.private, body.metadata or {})
-    asked = IdempotentRequest(Scope.DOCUMENTS_WRITE, page, collection)
-    bring = documents.add_from_url
-    return once.make(asked, lambda: wire.Document.of(bring(core.database, caller, collection, page)))
+    operation = IdempotentRequest(Scope.DOCUMENTS_WRITE, page, collection)
+    add = documents.add_from_url
+    return once.make(operation, lambda: wire.Document.of(add(core.database, caller, collection, page)))
 
 
 @app.post("/api/v1/documents/upload", status_code=201)
 @app.post("/v1/documents/upload", status_code=201)
 def begin_upload(caller: Writer, core: Core, body: wire.NewUpload) -> wire.Upload:
-    said = body.model_dump(exclude={"collection_id"})
-    begun = _uploads(core).begin(caller, UploadRequest(id_of(body.collection_id, "collection"), **said))
-    return wire.Upload(upload_url=begun.upload_url, upload=begun.ticket, expires_at=begun.expires_at)
+    values = body.model_dump(exclude={"collection_id"})
+    pending = _uploads(core).begin(caller, UploadRequest(id_of(body.collection_id, "collection"), **values))
+    return wire.Upload(upload_url=pending.upload_url, upload=pending.ticket, expires_at=pending.expires_at)
 
 
 @app.post("/api/v1/documents/uploaded", status_code=202, response_model=wire.Document)
 @app.post("/v1/documents/uploaded", status_code=202, response_model=wire.Document)
 def finish_upload(caller: Writer, core: Core, once: Once, body: wire.Uploaded) -> wire.Document | Response:
     uploads = _uploads(core)
-    asked = IdempotentRequest(Scope.DOCUMENTS_WRITE, body.upload, uploads.collection_of(caller, body.upload))
-    return once.make(asked, lambda: wire.Document.of(uploads.finish(caller, body.upload)))
+    operation = IdempotentRequest(
+        Scope.DOCUMENTS_WRITE, body.upload, uploads.collection_of(caller, body.upload)
+    )
+    return once.make(operation, lambda: wire.Document.of(uploads.finish(caller, body.upload)))
 
 
 @app.get("/api/v1/documents")
@@ -163,11 +165,11 @@ def url(
 @app.get("/api/v1/documents/{document_id}/original")
 @app.get("/v1/documents/{document_id}/original")
 def original(caller: LinkCaller, core: Core, document: Id) -> Response:
-    found = documents.original(core.database, caller, document)
-    if found.path is not None:
-        link = documents.object_link(core.require_storage(), caller, found)
+    content = documents.original(core.database, caller, document)
+    if content.path is not None:
+        link = documents.object_link(core.require_storage(), caller, content)
         return RedirectResponse(link, headers=wire.NOT_KEPT)
-    return Response(found.data, headers=wire.of_a_stranger(found.filename, found.content_type))
+    return Response(content.data, headers=wire.of_a_stranger(content.filename, content.content_type))
 
 
 @app.patch("/api/v1/documents/{document_id}")
@@ -189,12 +191,12 @@ def _uploads(core: Core) -> Uploads:
 
 
 def _add_document(
-    core: Core, caller: Principal, once: Once, collection_id: str, brought: NewUpload
+    core: Core, caller: Principal, once: Once, collection_id: str, new: NewUpload
 ) -> wire.Document | Response:
     collection = id_of(collection_id, "collection")
-    asked = IdempotentRequest(Scope.DOCUMENTS_WRITE, brought, collection)
-    bring = documents.add
-    return once.make(asked, lambda: wire.Document.of(bring(core.database, caller, collection, brought)))
+    operation = IdempotentRequest(Scope.DOCUMENTS_WRITE, new, collection)
+    add = documents.add
+    return once.make(operation, lambda: wire.Document.of(add(core.database, caller, collection, new)))
 
 
 handler = lambda_handler(app)

@@ -18,9 +18,11 @@ Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, 
 @app.post("/query")
 def query(caller: Asker, core: Core, body: wire.Questioned) -> wire.Answered:
     with timed(core.database, caller, "query"):
-        asked = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
+        search_query = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
         # An index may hold one good passage among any others: that one suffices for an answer.
-        return wire.Answered.of(body.query, pipeline.answer(core, caller, asked, body.sampling(), judged=1))
+        return wire.Answered.of(
+            body.query, pipeline.answer(core, caller, search_query, body.sampling(), judged=1)
+        )
 
 
 @app.post("/retrieve")
@@ -29,8 +31,8 @@ def retrieve(caller: Asker, core: Core, body: wire.Retrieval) -> wire.Retrieved:
         if not body.query.strip():
             raise InvalidRequest("query: must not be blank")
         filters = Filters(collection=body.index_name, metadata=body.metadata_filter)
-        asked = Query(body.query, body.max_node_count, filters, Mode.HYBRID)
-        return wire.Retrieved.of(body.query, pipeline.search(core, caller, asked))
+        search_query = Query(body.query, body.max_node_count, filters, Mode.HYBRID)
+        return wire.Retrieved.of(body.query, pipeline.search(core, caller, search_query))
 
 
 handler = lambda_handler(app)

@@ -60,8 +60,8 @@ def documents(
     metadata_filter: str | None = None,
 ) -> wire.Documents:
     with timed(core.database, caller, "indexes_document"):
-        wanted = by_name.DocumentPageRequest(limit, offset, max_text_length, wire.filters_of(metadata_filter))
-        rows, total = by_name.documents(core.database, caller, index_name, wanted)
+        page = by_name.DocumentPageRequest(limit, offset, max_text_length, wire.filters_of(metadata_filter))
+        rows, total = by_name.documents(core.database, caller, index_name, page)
         shown = list(readable(rows, wire.Document.of))
         return wire.Documents(documents=shown, count=len(shown), total_items=total)
 

@@ -90,16 +90,18 @@ def delete(
 
 @app.post(PREFIX + "/{namespace:path}/retrieve")
 def retrieve(caller: Retriever, core: Core, namespace: Namespace, body: wire.Retrieval) -> wire.Retrieved:
-    asked = Asked(body.query, body.top_k, body.filters)
-    found = knowledge.retrieve(core, caller, [namespace], asked)
-    return wire.Retrieved(chunks=[wire.Chunk.of(passage, cited=body.include_citations) for passage in found])
+    request = Asked(body.query, body.top_k, body.filters)
+    passages = knowledge.retrieve(core, caller, [namespace], request)
+    return wire.Retrieved(
+        chunks=[wire.Chunk.of(passage, cited=body.include_citations) for passage in passages]
+    )
 
 
 @app.post(PREFIX + "/{namespace:path}/query")
 def query(caller: Asker, core: Core, namespace: Namespace, body: wire.Asking) -> wire.Answered:
-    asked = Asked(body.question, body.top_k, body.filters)
-    draft, found = knowledge.query(core, caller, namespace, asked)
-    chunks = [wire.Chunk.of(passage, cited=body.include_citations) for passage in found]
+    request = Asked(body.question, body.top_k, body.filters)
+    draft, passages = knowledge.query(core, caller, namespace, request)
+    chunks = [wire.Chunk.of(passage, cited=body.include_citations) for passage in passages]
     return wire.Answered.of(body.question, draft, chunks)
 
 

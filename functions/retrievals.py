@@ -20,11 +20,11 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ)]
 @app.post("/v1/retrievals")
 def retrieve(caller: Searcher, core: Core, body: wire.Request) -> wire.Response:
     collection = id_of(body.collection_id, "collection") if body.collection_id else None
-    found = pipeline.search(core, caller, body.to_request(collection))
-    if collection and not found.matches:
+    result = pipeline.search(core, caller, body.to_request(collection))
+    if collection and not result.matches:
         # Where nothing is, there may be no such collection either.
         collections.get(core.database, caller, collection)
-    return wire.Response.of(body, found, graph_context(found.graph or Graph()))
+    return wire.Response.of(body, result, graph_context(result.graph or Graph()))
 
 
 handler = lambda_handler(app)

@@ -47,7 +47,6 @@ class Functions:
     reference of all of them."""
 
     def __init__(self, slugs: Iterable[str]) -> None:
-        sys.setswitchinterval(SWITCH_SECONDS)
         self.apps: list[FastAPI] = [import_module(SLUGS[slug]).app for slug in slugs]
         self._lock = Lock()
         self._written: tuple[bytes, bytes] | None = None
@@ -82,9 +81,10 @@ class Functions:
     async def started(self) -> AsyncIterator[None]:
         """Every function started, and at the end stopped.
 
-        They share the process's one pipeline. Each closes it when it stops; by then none serves any more,
-        and what is closed already stays so.
+        They share the services of the process. Each function closes them when it stops; by then none serves
+        requests, and closing twice does nothing.
         """
+        sys.setswitchinterval(SWITCH_SECONDS)
         async with AsyncExitStack() as stack:
             for app in self.apps:
                 await stack.enter_async_context(app.router.lifespan_context(app))
@@ -93,12 +93,12 @@ class Functions:
 
 def select_slugs(names: Iterable[str]) -> list[str]:
     """The slugs to serve. Raises ConfigurationError on one that does not exist, or on none."""
-    wanted = set(names)
-    if wanted == {"all"}:
+    slug_set = set(names)
+    if slug_set == {"all"}:
         return list(SLUGS)
-    if not wanted or not wanted <= set(SLUGS):
+    if not slug_set or not slug_set <= set(SLUGS):
         raise ConfigurationError(f"RAG_FUNCTIONS: all, or some of {', '.join(SLUGS)}, with commas between")
-    return [slug for slug in SLUGS if slug in wanted | {ALWAYS}]
+    return [slug for slug in SLUGS if slug in slug_set | {ALWAYS}]
 
 
 def create() -> Starlette:

@@ -37,19 +37,21 @@ async def answer(
 ) -> Response:
     question = body.to_request(x_workspace_id)
     # (An empty key is none, as proxies send it.)
-    wanted = (
+    key = (
         IdempotencyKey(idempotency_key, body.fingerprint(), partial(wire.body, body))
         if idempotency_key
         else None
     )
-    happening = await answer_once(core, renewed, question, wanted)
-    if isinstance(happening, StoredResponse):
-        return wire.replay(happening, streams=body.stream)
+    outcome = await answer_once(core, renewed, question, key)
+    if isinstance(outcome, StoredResponse):
+        return wire.replay(outcome, streams=body.stream)
     if not body.stream:
-        return wire.response(body, await last_event(happening, AnswerDone))
+        return wire.response(body, await last_event(outcome, AnswerDone))
     async with AsyncExitStack() as until:
-        happened = await until.enter_async_context(aclosing(await peek_first(happening)))
-        return EventStream(events(happened, partial(wire.encode_event, body), wire.broken), until.pop_all())
+        answer_events = await until.enter_async_context(aclosing(await peek_first(outcome)))
+        return EventStream(
+            events(answer_events, partial(wire.encode_event, body), wire.broken), until.pop_all()
+        )
 
 
 handler = lambda_handler(app)

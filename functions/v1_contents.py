@@ -28,7 +28,7 @@ def contents(
     caller: Reader, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
 ) -> wire.Response:
     place = locate(core.database, caller, body.workspace(x_workspace_id), body.organization_id)
-    found = hydrate(
+    result = hydrate(
         core.database,
         caller,
         place,
@@ -39,7 +39,7 @@ def contents(
         whole_org=body.reach is not SearchScope.WORKSPACE,
         hops=body.hops,
     )
-    return wire.Response.of(body, found)
+    return wire.Response.of(body, result)
 
 
 handler = lambda_handler(app)

@@ -21,8 +21,8 @@ Searcher = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_REA
 def similar(
     caller: Searcher, core: Core, body: wire.Request, x_workspace_id: Annotated[str | None, Header()] = None
 ) -> wire.Response:
-    wanted = body.to_request(x_workspace_id)
-    return wire.Response.of(body, find_similar(core, caller, wanted, body.to_subject(), body.by))
+    request = body.to_request(x_workspace_id)
+    return wire.Response.of(body, find_similar(core, caller, request, body.to_subject(), body.by))
 
 
 handler = lambda_handler(app)

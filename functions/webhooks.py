@@ -34,11 +34,11 @@ DeliveryId = Annotated[str, Depends(_delivery_of_path)]
 @app.post("/api/v1/webhooks", status_code=201)
 @app.post("/v1/webhooks", status_code=201)
 def create(caller: Manager, core: Core, body: wire.NewWebhook) -> wire.CreatedWebhook:
-    wanted = body.model_dump(mode="json", exclude_none=True)
-    wanted["url"] = _admitted(core, body.url)
+    fields = body.model_dump(mode="json", exclude_none=True)
+    fields["url"] = _admitted(core, body.url)
     if body.collection_id is not None:
-        wanted["collection_id"] = id_of(body.collection_id, "collection")
-    made = webhooks.create(core.database, caller, wanted)
+        fields["collection_id"] = id_of(body.collection_id, "collection")
+    made = webhooks.create(core.database, caller, fields)
     return wire.CreatedWebhook(**made.row, secret=made.secret)
 
 

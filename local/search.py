@@ -44,21 +44,21 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
         show(pipeline.search(core, authorise(stack)(options.user), query), Console())
 
 
-def show(found: SearchResult, console: Console) -> None:
+def show(result: SearchResult, console: Console) -> None:
     """One line a match with what ordered it, and the beginning of its text."""
-    for rank, match in enumerate(found.matches, start=1):
+    for rank, match in enumerate(result.matches, start=1):
         similarity = "" if match.similarity is None else f", similarity {match.similarity:.3f}"
         dated = f", {match.occurred_at:%Y-%m-%d}" if match.occurred_at else ""
         console.print(f"[bold]{rank}. {escape(match.title)}[/] ({match.source_type}{dated})", highlight=False)
         console.print(f"   score {match.score:.3f}{similarity}", style="dim", highlight=False)
         console.print(f"   {escape(' '.join(snippet(match.text).split()))}\n", highlight=False)
-    how = f", {'all' if found.exact else 'the nearest'} {found.considered} compared by meaning"
-    if found.graph and (context := graph_context(found.graph)):
+    how = f", {'all' if result.exact else 'the nearest'} {result.considered} compared by meaning"
+    if result.graph and (context := graph_context(result.graph)):
         console.print(f"{escape(context)}\n", highlight=False)
-    order = f"; reranked by {found.reranked_by}" if found.reranked_by else ""
-    order = "; the reranker failed, the order is as found" if found.rerank_failed else order
+    order = f"; reranked by {result.reranked_by}" if result.reranked_by else ""
+    order = "; the reranker failed, the order is as found" if result.rerank_failed else order
     console.print(
-        f"{len(found.matches)} found in {found.milliseconds} ms{how if found.considered else ''}{order}",
+        f"{len(result.matches)} found in {result.milliseconds} ms{how if result.considered else ''}{order}",
         style="dim",
         highlight=False,
     )

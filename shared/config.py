@@ -46,8 +46,8 @@ def _bucket(value: str) -> str:
 
 
 def _store(value: str) -> str:
-    scheme, found, rest = value.partition("://")
-    if not found or not rest or "::" in value or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
+    scheme, values, rest = value.partition("://")
+    if not values or not rest or "::" in value or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
         raise ValueError("an address of fsspec's: s3://bucket/folder, or file:///folder")
     if scheme in ("file", "local", "memory") and _loses_files():
         raise ValueError("what is deployed here keeps no files: name a store that lasts, s3://bucket/folder")
@@ -332,9 +332,9 @@ def _variable(name: str) -> str | None:
 
 
 def _read(kind: type[Read], given: Mapping[str, Any]) -> Read:
-    found = {name: value for name in kind.model_fields if (value := _variable(name.upper()))}
+    values = {name: value for name in kind.model_fields if (value := _variable(name.upper()))}
     try:
-        return kind(**{**found, **given})
+        return kind(**{**values, **given})
     except ValidationError as invalid:
         faults = [
             f"{str(fault['loc'][0]).upper()}: {fault['msg'].removeprefix('Value error, ')}"

@@ -67,10 +67,10 @@ def answer(
     the caller may see of a match. Raises a RagError."""
     started = time.perf_counter()
     wider = replace(query, top_k=max(query.top_k, judged))
-    found = tuple(map(redact, search(services, caller, wider).matches))
+    candidates = tuple(map(redact, search(services, caller, wider).matches))
     with step("judge"):
-        judgement = judge_matches(services, found, query.text, judged)
-        matches = found[: query.top_k]
+        judgement = judge_matches(services, candidates, query.text, judged)
+        matches = candidates[: query.top_k]
         citations = cite(matches)
     draft = None
     if judgement.confidence is not Confidence.LOW:
@@ -175,11 +175,11 @@ def _search_result(page: MatchPage, ordered: Reranked, started: float) -> Search
     )
 
 
-def _with_exact_names(found: Sequence[Match], text: str) -> list[Match]:
+def _with_exact_names(candidates: Sequence[Match], text: str) -> list[Match]:
     """The matches; one without a similarity gets 1.0 when it has the identifier that the text is."""
     return [
         replace(match, similarity=1.0)
         if match.similarity is None and is_identifier(text) and holds(match, text)
         else match
-        for match in found
+        for match in candidates
     ]

@@ -46,17 +46,16 @@ $$;
 create function rag.best_by_impact(asked rag.question, scope rag.scope, allowed uuid[], wanted integer,
   read integer)
 returns rag.reference[]
-language plpgsql stable security invoker set search_path = '' set enable_seqscan = off
+language plpgsql stable security invoker set search_path = ''
+  set enable_seqscan = off
+  -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
+  set enable_sort = off
 as $$
 declare
   orgs constant integer := cardinality(scope.org_ids);
   each constant integer := greatest(wanted, read / greatest(1, orgs));
-  sorting constant text := current_setting('enable_sort');
-  found rag.reference[];
 begin
-  -- Row security makes the planner believe that hardly a posting is left: it would read them all and sort.
-  perform set_config('enable_sort', 'off', true);
-  with list as materialized (
+  return (with list as materialized (
     -- As arrays: windows over so many rows take longer than reading them.
     select org.id as org_id, sought.idf, taken.ids, taken.impacts, sought.idf * taken.rest as rest
     from (
@@ -84,7 +83,7 @@ begin
     where allowed is null or best.document_id in (select unnest(allowed))
     group by 1, 2
   )
-  select array_agg((ranked.org_id, ranked.document_id)::rag.reference) into found
+  select array_agg((ranked.org_id, ranked.document_id)::rag.reference)
   from (
     select scored.org_id, scored.document_id
     from scored
@@ -92,9 +91,7 @@ begin
       on orgs > 1 and whole.org_id = scored.org_id
     order by scored.score + coalesce(whole.rest, 0) desc, scored.document_id
     limit wanted
-  ) as ranked;
-  perform set_config('enable_sort', sorting, true);
-  return found;
+  ) as ranked);
 end;
 $$;
 

@@ -1,5 +1,8 @@
-"""What is said here, carried by somebody else and believed when it comes back: readable for everybody, made
-by nobody but who holds the key. A seal for one purpose is none for another, and none is a token."""
+"""Signed payloads: JSON that a client carries and returns.
+
+Anyone can read it; only the signing key can produce it. A payload signed for one purpose is rejected for any
+other, and is never accepted as an access token.
+"""
 
 import base64
 import binascii
@@ -11,18 +14,18 @@ from shared.access.token_signer import Signer
 
 
 class BadSignature(ValueError):
-    """Nobody here has made that."""
+    """The payload was not signed with this key for this purpose."""
 
 
-def dumps(signer: Signer, purpose: str, said: Any) -> str:
-    """What can be said in JSON, for an address or a body."""
-    payload = json.dumps(said, separators=(",", ":")).encode()
+def dumps(signer: Signer, purpose: str, value: Any) -> str:
+    """The signed payload of a JSON value, as text for a URL or a body."""
+    payload = json.dumps(value, separators=(",", ":")).encode()
     return f"{_encoded(payload)}.{_encoded(signer.seal(purpose, payload))}"
 
 
-def loads(signer: Signer, purpose: str, carried: str) -> Any:
-    """What was said. Raises BadSignature for what was not sealed here, for this purpose."""
-    payload, _, seal = carried.partition(".")
+def loads(signer: Signer, purpose: str, token: str) -> Any:
+    """The value. Raises BadSignature."""
+    payload, _, seal = token.partition(".")
     try:
         data = _decoded(payload)
         if not hmac.compare_digest(_decoded(seal), signer.seal(purpose, data)):

@@ -142,14 +142,14 @@ def delete(core: Services, caller: Principal, namespace: str, name: str) -> None
 
 
 def retrieve(
-    core: Services, caller: Principal, namespaces: Sequence[str], asked: Asked
+    core: Services, caller: Principal, namespaces: Sequence[str], request: Asked
 ) -> tuple[Passage, ...]:
     """The best passages of these namespaces, by word and by meaning; none where there are no such namespaces.
     Raises Forbidden for another user's own, or another RagError."""
     homes = _homes(core, caller, namespaces)
     matches: tuple[Match, ...] = ()
     if any(homes.values()):
-        found = pipeline.search(core, caller, _query(homes, asked, Mode.HYBRID))
+        found = pipeline.search(core, caller, _query(homes, request, Mode.HYBRID))
         matches = tuple(map(_redaction(_denied(core)), found.matches))
     counted = [Measure("gateway_knowledge_chunks_retrieved_total", len(matches))]
     if matches:
@@ -162,7 +162,7 @@ def retrieve(
 
 
 def query(
-    core: Services, caller: Principal, namespace: str, asked: Asked
+    core: Services, caller: Principal, namespace: str, request: Asked
 ) -> tuple[GeneratedText | None, tuple[Passage, ...]]:
     """An answer, None where confidence withholds it or there is nothing, and the passages that it is from.
     Raises AnswersOff, Forbidden for another user's own, or another RagError."""
@@ -174,7 +174,7 @@ def query(
     if any(homes.values()):
         # By meaning, in the order of the cosine: that is what confidence was measured on.
         # A namespace may hold one good passage among any others: that one suffices.
-        wanted = _query(homes, asked, Mode.SEMANTIC, rerank=False)
+        wanted = _query(homes, request, Mode.SEMANTIC, rerank=False)
         with _noted_if_it_fails(core, caller, "knowledge.query", namespace):
             answer = pipeline.answer(core, caller, wanted, judged=1, redact=_redaction(_denied(core)))
         draft, matches = answer.draft, answer.matches
@@ -244,10 +244,12 @@ def _homes(core: Services, caller: Principal, namespaces: Sequence[str]) -> dict
     return {name: home["id"] if home else None for name, home in found.items()}
 
 
-def _query(homes: Mapping[str, str | None], asked: Asked, mode: Mode, *, rerank: bool | None = None) -> Query:
+def _query(
+    homes: Mapping[str, str | None], request: Asked, mode: Mode, *, rerank: bool | None = None
+) -> Query:
     collections = tuple(home for home in homes.values() if home)
-    filters = Filters(collection_ids=collections, metadata=asked.metadata)
-    return Query(asked.text, asked.top_k, filters, mode, rerank)
+    filters = Filters(collection_ids=collections, metadata=request.metadata)
+    return Query(request.text, request.top_k, filters, mode, rerank)
 
 
 def _note(

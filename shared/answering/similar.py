@@ -16,13 +16,13 @@ SUBJECT_CHARACTERS = 8000
 
 
 def find_similar(
-    core: Services, caller: Principal, wanted: SearchRequest, subject: SimilarTo, result: Result
+    core: Services, caller: Principal, request: SearchRequest, subject: SimilarTo, result: Result
 ) -> RoutedResult:
     """The subject's id as its caller writes it. Raises NotFound for a subject, a workspace or an org that the
     caller does not see, or a RagError."""
     if subject.kind == "text":
-        return retrieve(core, caller, wanted, subject, result)
-    place = locate(core.database, caller, wanted.workspace, wanted.org)
+        return retrieve(core, caller, request, subject, result)
+    place = locate(core.database, caller, request.workspace, request.org)
     asked = [(subject.kind, subject.value)]
     # The subject may stand outside of where its like is looked for.
     found = hydrate(core.database, caller, place, asked, chunks=False, text=True, whole_org=True)
@@ -33,6 +33,6 @@ def find_similar(
     else:
         known, text = found.chunks[0].chunk_id, found.chunks[0].text or ""
     # Its meaning is known, and it asks for nothing that a router could read.
-    way = SearchMode.NEURAL if wanted.way in (SearchMode.AUTO, SearchMode.FAST) else wanted.way
-    plain = replace(wanted, text=text[:SUBJECT_CHARACTERS], way=way, expands=False)
+    way = SearchMode.NEURAL if request.way in (SearchMode.AUTO, SearchMode.FAST) else request.way
+    plain = replace(request, text=text[:SUBJECT_CHARACTERS], way=way, expands=False)
     return retrieve(core, caller, plain, SimilarTo(subject.kind, known), result, place)

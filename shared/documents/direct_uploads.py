@@ -56,25 +56,25 @@ class Uploads:
         self._storage = storage
         self._signer = signer
 
-    def begin(self, caller: Principal, wanted: UploadRequest) -> PendingUpload:
+    def begin(self, caller: Principal, upload: UploadRequest) -> PendingUpload:
         """Raises NotFound for a collection that is not the caller's, BodyTooLarge, UnsupportedFileType,
         Forbidden, StorageFailed."""
-        _require_size(wanted.size_bytes)
-        name = file_name(wanted.filename)
+        _require_size(upload.size_bytes)
+        name = file_name(upload.filename)
         require_readable(name)
         arguments = {
-            "collection_id": wanted.collection_id,
+            "collection_id": upload.collection_id,
             "name": safe_name(name),
-            "size_bytes": wanted.size_bytes,
+            "size_bytes": upload.size_bytes,
         }
-        with error_details(collection_id=wanted.collection_id):
+        with error_details(collection_id=upload.collection_id):
             (row,) = self._database.call(caller, "rag_begin_upload", arguments)
         expires = datetime.fromisoformat(row["expires_at"])
         link = self._storage.upload_link(caller, row["path"])
         said = {
-            **asdict(wanted),
+            **asdict(upload),
             "filename": name,
-            "content_type": clean_line(wanted.content_type or "") or None,
+            "content_type": clean_line(upload.content_type or "") or None,
         }
         ticket = [caller.user_id, row["path"], expires.timestamp(), said]
         return PendingUpload(link, dumps(self._signer, PURPOSE, ticket), expires)
@@ -89,7 +89,7 @@ class Uploads:
         Raises InvalidRequest for a ticket that is none or has expired, NotFound for another user's and for
         what is not there, BodyTooLarge for more than was allowed; else as documents.bring.
         """
-        path, expires, wanted = self._opened(caller, ticket)
+        path, expires, upload = self._opened(caller, ticket)
         if expires < time.time():
             raise InvalidRequest("The time to bring this upload is over.", code="upload_expired")
         try:
@@ -97,16 +97,16 @@ class Uploads:
         except NotFound:
             raise _not_found() from None
         _require_size(size)
-        brought = NewUpload(
+        document = NewUpload(
             b"",
-            wanted.title,
-            wanted.filename,
-            wanted.content_type,
-            wanted.external_id,
-            wanted.private,
-            wanted.metadata or {},
+            upload.title,
+            upload.filename,
+            upload.content_type,
+            upload.external_id,
+            upload.private,
+            upload.metadata or {},
         )
-        return add_from_storage(self._database, caller, wanted.collection_id, brought, path, size)
+        return add_from_storage(self._database, caller, upload.collection_id, document, path, size)
 
     def _opened(self, caller: Principal, ticket: str) -> tuple[str, float, UploadRequest]:
         try:

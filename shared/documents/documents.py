@@ -60,42 +60,42 @@ class UrlDocument:
     metadata: Row = field(default_factory=dict)
 
 
-def add(database: Database, caller: Principal, collection: str, brought: NewUpload) -> Row:
+def add(database: Database, caller: Principal, collection: str, upload: NewUpload) -> Row:
     """Take a document in, to be worked on: its row, its original and its job, all or none.
 
     Raises Conflict for bytes that the collection has already, RateLimited for one more than the org's tier
     allows, NotFound for a collection that is not the caller's, InvalidRequest.
     """
-    if len(brought.data) > MAX_BYTES:
+    if len(upload.data) > MAX_BYTES:
         raise BodyTooLarge(TOO_LARGE, code="file_too_large")
     original = {
-        "size_bytes": len(brought.data),
-        "bytes": base64.b64encode(brought.data).decode(),
+        "size_bytes": len(upload.data),
+        "bytes": base64.b64encode(upload.data).decode(),
     }
-    return _add(database, caller, collection, {**_row(brought), **original})
+    return _add(database, caller, collection, {**_row(upload), **original})
 
 
 def add_from_storage(
-    database: Database, caller: Principal, collection: str, brought: NewUpload, path: str, size: int
+    database: Database, caller: Principal, collection: str, upload: NewUpload, path: str, size: int
 ) -> Row:
     """The same for what the caller has uploaded to Storage; the worker reads it, and only then its content is
     known. Said again, it is the same document. Raises NotFound for an upload that nobody expects."""
     original = {"path": path, "size_bytes": size}
-    return _add(database, caller, collection, {**_row(brought), **original})
+    return _add(database, caller, collection, {**_row(upload), **original})
 
 
-def add_from_url(database: Database, caller: Principal, collection: str, brought: UrlDocument) -> Row:
+def add_from_url(database: Database, caller: Principal, collection: str, upload: UrlDocument) -> Row:
     """The same for what is at an address, which the worker fetches. One that the collection has already is
     fetched anew, and takes its own place."""
-    title = title_of(brought.title, brought.metadata)
+    title = title_of(upload.title, upload.metadata)
     document = {
-        **_fields({"url": brought.url, **brought.metadata}),
-        "external_id": external_id_of(brought.url),
-        "private": brought.private,
-        "title": _title(title or brought.url),
+        **_fields({"url": upload.url, **upload.metadata}),
+        "external_id": external_id_of(upload.url),
+        "private": upload.private,
+        "title": _title(title or upload.url),
         "has_title": title is not None,
-        "metadata": brought.metadata,
-        "url": brought.url,
+        "metadata": upload.metadata,
+        "url": upload.url,
     }
     return _add(database, caller, collection, document)
 
@@ -216,18 +216,18 @@ def _no_original() -> NotFound:
     return NotFound("There is no original of this document.", code="original_not_found")
 
 
-def _row(brought: NewUpload) -> Row:
+def _row(upload: NewUpload) -> Row:
     """What somebody says of a file or a text."""
-    title = title_of(brought.title, brought.metadata)
+    title = title_of(upload.title, upload.metadata)
     return {
-        **_fields(brought.metadata),
-        "external_id": brought.external_id,
-        "private": brought.private,
-        "title": _title(title or brought.filename or ""),
+        **_fields(upload.metadata),
+        "external_id": upload.external_id,
+        "private": upload.private,
+        "title": _title(title or upload.filename or ""),
         "has_title": title is not None,
-        "metadata": brought.metadata,
-        "filename": brought.filename,
-        "content_type": brought.content_type,
+        "metadata": upload.metadata,
+        "filename": upload.filename,
+        "content_type": upload.content_type,
     }
 
 

@@ -163,7 +163,7 @@ def _usable_cpus() -> int:
 
 def _session(weights: Path) -> InferenceSession:
     options = SessionOptions()
-    # Work runs in the caller's thread or in the pool, whose threads have a lower priority.
+    # A call runs in its caller's thread or in a thread of one of the pools, with the priority of that thread.
     options.intra_op_num_threads = 1
     # The optimiser would fuse Add and LayerNormalization to SkipLayerNormalization, which is up to six
     # times as slow.

@@ -52,10 +52,10 @@ class _Count:
     outcome: str = "failure"
 
 
-async def complete(core: Services, caller: Callable[[], Principal], asked: Conversation) -> Completed:
+async def complete(core: Services, caller: Callable[[], Principal], conversation: Conversation) -> Completed:
     """Raises a RagError."""
     async with _counted(core, caller) as count:
-        prepared = await run_in_threadpool(_prepare, core, caller(), asked)
+        prepared = await run_in_threadpool(_prepare, core, caller(), conversation)
         answer = prepared.answer
         if answer is None:
             with step("generate"):
@@ -65,39 +65,39 @@ async def complete(core: Services, caller: Callable[[], Principal], asked: Conve
         return Completed(answer, prepared.matches)
 
 
-async def stream(core: Services, caller: Callable[[], Principal], asked: Conversation) -> Streamed:
+async def stream(core: Services, caller: Callable[[], Principal], conversation: Conversation) -> Streamed:
     """Raises a RagError; so do the parts, later."""
     async with AsyncExitStack() as until:
         count = await until.enter_async_context(_counted(core, caller))
-        prepared = await run_in_threadpool(_prepare, core, caller(), asked)
+        prepared = await run_in_threadpool(_prepare, core, caller(), conversation)
         if prepared.answer is not None:
             said = _each(response.parts(prepared.answer))
         else:
             until.enter_context(step("generate"))
             opening = core.require_chat_gateway().stream(prepared.request)
             said = await until.enter_async_context(opening)
-        parts = await until.enter_async_context(aclosing(_told(said, asked, prepared, count)))
+        parts = await until.enter_async_context(aclosing(_told(said, conversation, prepared, count)))
         return Streamed(parts, prepared.matches, until.pop_all())
 
 
-def _prepare(core: Services, caller: Principal, asked: Conversation) -> _Prepared:
+def _prepare(core: Services, caller: Principal, conversation: Conversation) -> _Prepared:
     gateway = core.chat_gateway
-    if gateway and not asked.request.get("model"):
-        asked = replace(asked, request={**asked.request, "model": gateway.model})
-    if asked.bypasses:
+    if gateway and not conversation.request.get("model"):
+        conversation = replace(conversation, request={**conversation.request, "model": gateway.model})
+    if conversation.bypasses:
         core.require_chat_gateway()
-        return _Prepared(asked.request, None)
-    question = truncate_question(core.embedder, asked.question())
-    query = Query(question, asked.top_k, Filters(collection=asked.index), Mode.HYBRID)
+        return _Prepared(conversation.request, None)
+    question = truncate_question(core.embedder, conversation.question())
+    query = Query(question, conversation.top_k, Filters(collection=conversation.index), Mode.HYBRID)
     if gateway is None:
-        return _extracted(core, caller, asked, query)
+        return _extracted(core, caller, conversation, query)
     matches = pipeline.search(core, caller, query).matches
     settings = core.settings
-    request = with_context(asked, matches, settings.rag_context_tokens, settings.rag_history_tokens)
+    request = with_context(conversation, matches, settings.rag_context_tokens, settings.rag_history_tokens)
     return _Prepared(request, matches)
 
 
-def _extracted(core: Services, caller: Principal, asked: Conversation, query: Query) -> _Prepared:
+def _extracted(core: Services, caller: Principal, conversation: Conversation, query: Query) -> _Prepared:
     # As a query of the index (functions/index_query.py): one good passage suffices for an answer.
     answer = pipeline.answer(core, caller, query, judged=1)
     if answer.draft:
@@ -106,11 +106,11 @@ def _extracted(core: Services, caller: Principal, asked: Conversation, query: Qu
         text = insufficient(query.text)
         usage = Usage(count_tokens(query.text), count_tokens(text))
     said = response.completion(text, core.generator.model, usage)
-    return _Prepared(asked.request, answer.matches, said)
+    return _Prepared(conversation.request, answer.matches, said)
 
 
 async def _told(
-    said: AsyncGenerator[Body], asked: Conversation, prepared: _Prepared, count: _Count
+    said: AsyncGenerator[Body], conversation: Conversation, prepared: _Prepared, count: _Count
 ) -> AsyncGenerator[Body]:
     """The parts, with an end where the endpoint forgot it, and with their usage where that was asked for.
     Raises GenerationFailed where the endpoint ends and has said nothing."""
@@ -122,14 +122,14 @@ async def _told(
         ended = ended or response.ends(part)
         counted = counted or isinstance(part.get("usage"), dict)
         latest = part
-        if asked.wants_usage:
+        if conversation.wants_usage:
             texts += (response.content_of(choice.get("delta")) for choice in response.choices(part))
         yield part
     if not began:
         raise GenerationFailed
     if not ended:
         yield response.last_part(latest)
-    if asked.wants_usage and not counted:
+    if conversation.wants_usage and not counted:
         yield response.usage_part(latest, await run_in_threadpool(_usage, prepared, texts))
     count.outcome = "success"
 

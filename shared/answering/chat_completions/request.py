@@ -74,14 +74,14 @@ class Conversation:
     def question(self) -> str:
         """The user's messages since the last answer. Raises InvalidRequest where there is none."""
         _, tail = _turns(self.messages)
-        asked = "\n\n".join(
+        conversation = "\n\n".join(
             text_of(message["content"]) or "" for message in tail if message["role"] == "user"
         )
         # Postgres stores no NUL, and nobody half a character.
-        asked = asked.replace("\0", "").encode("utf-8", "replace").decode()
-        if not (asked := asked.strip()):
+        conversation = conversation.replace("\0", "").encode("utf-8", "replace").decode()
+        if not (conversation := conversation.strip()):
             raise InvalidRequest("There must be a user prompt since the latest assistant message.")
-        return asked
+        return conversation
 
 
 def truncate_question(embedder: Embedder, question: str) -> str:
@@ -110,21 +110,21 @@ def _texts(content: Any) -> list[str | None]:
 
 
 def with_context(
-    asked: Conversation, matches: Sequence[Match], context_tokens: int, history_tokens: int
+    conversation: Conversation, matches: Sequence[Match], context_tokens: int, history_tokens: int
 ) -> Body:
     """The request with the matches before its question, between markers that no document can forge. The
     caller's own orders stay, and of the older turns, the latest first, what fits."""
     nonce = secrets.token_hex(8)
-    head, tail = _turns(asked.messages)
+    head, tail = _turns(conversation.messages)
     context = render_context(matches, nonce, context_tokens) or NOTHING_FOUND
     last = next(message for message in reversed(tail) if message["role"] == "user")
     told = [
         {"role": "system", "content": SYSTEM.format(nonce=nonce)},
         *_remembered(head, history_tokens),
         *(message for message in tail if message["role"] in ORDERS),
-        {**last, "content": TURN.format(context=context, question=asked.question())},
+        {**last, "content": TURN.format(context=context, question=conversation.question())},
     ]
-    return {**asked.request, "messages": told}
+    return {**conversation.request, "messages": told}
 
 
 def _turns(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:

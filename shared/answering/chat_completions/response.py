@@ -22,10 +22,10 @@ def with_usage(answer: Body, request: Body) -> Body:
 
 def usage_in(answer: Body) -> Usage | None:
     """What an endpoint says that an answer, or a part of one, cost; None where it says nothing of use."""
-    said = answer.get("usage")
+    payload = answer.get("usage")
     return (
-        parse_usage(said.get("prompt_tokens"), said.get("completion_tokens"))
-        if isinstance(said, dict)
+        parse_usage(payload.get("prompt_tokens"), payload.get("completion_tokens"))
+        if isinstance(payload, dict)
         else None
     )
 

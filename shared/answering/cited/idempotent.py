@@ -30,42 +30,45 @@ class IdempotencyKey:
 
 
 async def answer_once(
-    core: Services, caller: Callable[[], Principal], question: AnswerRequest, wanted: IdempotencyKey | None
+    core: Services,
+    caller: Callable[[], Principal],
+    question: AnswerRequest,
+    idempotency: IdempotencyKey | None,
 ) -> StoredResponse | AsyncGenerator[Event]:
     """The answer as it comes about, or the one that was given before. Raises Conflict for a key that stands
     for another request, or for one that is still being answered; or another RagError."""
-    if wanted is None:
+    if idempotency is None:
         return answer(core, caller, question)
-    claim = await run_in_threadpool(_begin, core, caller, question, wanted)
+    claim = await run_in_threadpool(_begin, core, caller, question, idempotency)
     if isinstance(claim, StoredResponse):
         return claim
-    return _store_when_done(claim, answer(core, caller, question), wanted)
+    return _store_when_done(claim, answer(core, caller, question), idempotency)
 
 
 def _begin(
-    core: Services, caller: Callable[[], Principal], question: AnswerRequest, wanted: IdempotencyKey
+    core: Services, caller: Callable[[], Principal], question: AnswerRequest, idempotency: IdempotencyKey
 ) -> Reservation | StoredResponse:
     place = locate(core.database, caller(), question.wanted.workspace, question.wanted.org)
     # However the place was written.
-    said = f"v1-answer {place.org_id} {place.collection_id} {wanted.said}"
+    said = f"v1-answer {place.org_id} {place.collection_id} {idempotency.said}"
     # As long as a search and an answer may take, retries included.
     lease = round(core.settings.rag_stream_timeout_seconds) + 180
-    return begin(core.database, caller, place.org_id, wanted.key, said.encode(), lease)
+    return begin(core.database, caller, place.org_id, idempotency.key, said.encode(), lease)
 
 
 async def _store_when_done(
-    claim: Reservation, happening: AsyncGenerator[Event], wanted: IdempotencyKey
+    claim: Reservation, events: AsyncGenerator[Event], idempotency: IdempotencyKey
 ) -> AsyncGenerator[Event]:
     """What happens, kept when it is finished; where it never is, the next one may begin anew."""
     ended = False
     try:
-        async with aclosing(happening):
-            async for happened in happening:
-                if isinstance(happened, AnswerDone):
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, AnswerDone):
                     # From here on it ends by itself, whoever leaves meanwhile.
                     ended = True
-                    await run_in_threadpool(_keep, claim, wanted.render(happened), happened)
-                yield happened
+                    await run_in_threadpool(_keep, claim, idempotency.render(event), event)
+                yield event
     finally:
         if not ended:
             await run_in_threadpool(claim.release)

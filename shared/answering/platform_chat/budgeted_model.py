@@ -57,11 +57,11 @@ class BudgetedModel:
             log.warning("a model failed on the way to an answer: %s", type(failed).__name__)
             self._add(Usage(cost, 0))
             return None
-        said = "".join(response.content_of(choice.get("message")) for choice in response.choices(answer)[:1])
+        text = "".join(response.content_of(choice.get("message")) for choice in response.choices(answer)[:1])
         # Half a character is none.
-        said = said.encode("utf-8", "replace").decode()
-        self._add(response.usage_in(answer) or Usage(cost, count_tokens(said)))
-        return said
+        text = text.encode("utf-8", "replace").decode()
+        self._add(response.usage_in(answer) or Usage(cost, count_tokens(text)))
+        return text
 
     def _add(self, usage: Usage) -> None:
         self.usage = Usage(

@@ -25,20 +25,20 @@ async def written(work: TurnState) -> AsyncGenerator[str]:
         for text in await run_in_threadpool(_extracted, work):
             yield text
         return
-    asked, context = await run_in_threadpool(_request, work)
+    body, context = await run_in_threadpool(_request, work)
     counted: Usage | None = None
     pairs = SurrogateJoiner()
-    async with aclosing(_streamed(work, asked) if work.turn.streams else _complete(work, asked)) as parts:
-        async for part, said in parts:
+    async with aclosing(_streamed(work, body) if work.turn.streams else _complete(work, body)) as parts:
+        async for part, reply in parts:
             counted = response.usage_in(part) or counted
-            if text := pairs.joined(said):
+            if text := pairs.joined(reply):
                 yield text
     if not work.text.strip():
         raise GenerationFailed
     # Counted while nobody waits for it.
     work.retrieval_tokens = await run_in_threadpool(count_tokens, context)
     if counted is None:
-        counted = await run_in_threadpool(_counted, asked, work.text)
+        counted = await run_in_threadpool(_counted, body, work.text)
     work.usage = counted
 
 
@@ -62,17 +62,17 @@ def _request(work: TurnState) -> tuple[Body, str]:
     )
 
 
-async def _streamed(work: TurnState, asked: Body) -> AsyncGenerator[tuple[Body, str]]:
-    async with work.core.require_chat_gateway().stream({**asked, "stream": True}, counted=True) as parts:
+async def _streamed(work: TurnState, body: Body) -> AsyncGenerator[tuple[Body, str]]:
+    async with work.core.require_chat_gateway().stream({**body, "stream": True}, counted=True) as parts:
         async for part in parts:
             for choice in response.choices(part)[:1] or [{}]:
                 yield part, response.content_of(choice.get("delta"))
 
 
-async def _complete(work: TurnState, asked: Body) -> AsyncGenerator[tuple[Body, str]]:
-    said = await work.core.require_chat_gateway().complete(asked)
-    for choice in response.choices(said)[:1]:
-        yield said, response.content_of(choice.get("message"))
+async def _complete(work: TurnState, body: Body) -> AsyncGenerator[tuple[Body, str]]:
+    reply = await work.core.require_chat_gateway().complete(body)
+    for choice in response.choices(reply)[:1]:
+        yield reply, response.content_of(choice.get("message"))
 
 
 def _extracted(work: TurnState) -> list[str]:
@@ -85,6 +85,6 @@ def _extracted(work: TurnState) -> list[str]:
     return draft.text.splitlines(keepends=True)
 
 
-def _counted(asked: Body, written: str) -> Usage:
-    said = response.counted(asked, [written])
-    return Usage(said["prompt_tokens"], said["completion_tokens"])
+def _counted(body: Body, written: str) -> Usage:
+    reply = response.counted(body, [written])
+    return Usage(reply["prompt_tokens"], reply["completion_tokens"])

@@ -43,39 +43,43 @@ TIMELESS = frozenset({Family.DOCS, Family.CODE})
 
 
 def route(
-    asked: RouterInput,
+    request: RouterInput,
     now: datetime,
     half_life_days: float | None,
     expand: Callable[[str], Expanded] = expand,
 ) -> Route:
     """The question's route; `now` is aware. With a rewriter's `expand` it is as deterministic as that."""
     rules: list[Rule] = []
-    name = name_in(asked.text) if asked.way in (SearchMode.AUTO, SearchMode.FAST) else None
+    name = name_in(request.text) if request.way in (SearchMode.AUTO, SearchMode.FAST) else None
     named = name is not None
-    way, mode = _way(asked, named, rules)
-    reach, falls_back = _reach(asked, rules)
+    way, mode = _way(request, named, rules)
+    reach, falls_back = _reach(request, rules)
     fast = named or way is SearchMode.FAST
-    graph = _graph(asked, rules) if asked.way is SearchMode.AUTO and asked.questions and not named else False
-    may_infer = asked.way is SearchMode.AUTO and asked.questions and not fast
-    infers = may_infer and not asked.narrowed
-    if may_infer and asked.narrowed:
+    graph = (
+        _graph(request, rules)
+        if request.way is SearchMode.AUTO and request.questions and not named
+        else False
+    )
+    may_infer = request.way is SearchMode.AUTO and request.questions and not fast
+    infers = may_infer and not request.narrowed
+    if may_infer and request.narrowed:
         rules.append(Rule("narrowed", "The request has its own filters: kind and time are not inferred."))
-    family = _family(asked.text, rules) if infers else None
-    said = _time(asked.text, now, rules) if infers else None
-    decay = _decay(asked, family, said, half_life_days, rules) if infers else None
-    found = _expanded(asked.text, said, expand, rules) if asked.expands and not fast else None
+    family = _family(request.text, rules) if infers else None
+    said = _time(request.text, now, rules) if infers else None
+    decay = _decay(request, family, said, half_life_days, rules) if infers else None
+    found = _expanded(request.text, said, expand, rules) if request.expands and not fast else None
     return Route(
         way=way,
         mode=mode,
         reach=reach,
         falls_back=falls_back,
-        text=found.meaning if found else name or asked.text,
-        words=found.words if found else name or asked.text,
+        text=found.meaning if found else name or request.text,
+        words=found.words if found else name or request.text,
         family=family,
         prefer=KINDS[family] if family else (),
         time_range=said,
         half_life_days=decay,
-        rerank=False if fast else asked.reranks,
+        rerank=False if fast else request.reranks,
         rules=tuple(rules),
         expanded=found,
         graph=graph or way is SearchMode.GRAPH,
@@ -90,22 +94,22 @@ def name_in(text: str) -> str | None:
     return name if (joined or _VERSION.fullmatch(name)) and is_identifier(name) else None
 
 
-def _way(asked: RouterInput, named: bool, rules: list[Rule]) -> tuple[SearchMode, Mode]:
+def _way(request: RouterInput, named: bool, rules: list[Rule]) -> tuple[SearchMode, Mode]:
     if named:
         rules.append(Rule("identifier", "The question is one name: it is looked for by word, as it is."))
         return SearchMode.KEYWORD, Mode.KEYWORD
-    if asked.way is SearchMode.AUTO:
+    if request.way is SearchMode.AUTO:
         rules.append(Rule("hybrid", "The question is not a name: it is looked for by meaning and by word."))
         return SearchMode.HYBRID, Mode.HYBRID
-    rules.append(Rule("mode_given", f"The request asks for {asked.way}."))
-    return asked.way, MODES[asked.way]
+    rules.append(Rule("mode_given", f"The request asks for {request.way}."))
+    return request.way, MODES[request.way]
 
 
-def _graph(asked: RouterInput, rules: list[Rule]) -> bool:
+def _graph(request: RouterInput, rules: list[Rule]) -> bool:
     """Whether it is asked how things are connected. (Which of its words are names is the database's to say:
     it knows them, in whatever case.)"""
-    types = relations_asked(asked.text)
-    if not types and not connects(asked.text):
+    types = relations_asked(request.text)
+    if not types and not connects(request.text):
         return False
     which = f" ({', '.join(types)})" if types else ""
     because = f"The question asks how things are related{which}: what is known of its names counts as well."
@@ -113,21 +117,21 @@ def _graph(asked: RouterInput, rules: list[Rule]) -> bool:
     return True
 
 
-def _reach(asked: RouterInput, rules: list[Rule]) -> tuple[SearchScope, bool]:
-    if asked.reach is not SearchScope.AUTO:
-        rules.append(Rule("scope_given", f"The request asks for {asked.reach}."))
-        return asked.reach, False
-    if not asked.has_workspace:
+def _reach(request: RouterInput, rules: list[Rule]) -> tuple[SearchScope, bool]:
+    if request.reach is not SearchScope.AUTO:
+        rules.append(Rule("scope_given", f"The request asks for {request.reach}."))
+        return request.reach, False
+    if not request.has_workspace:
         rules.append(Rule("no_workspace", "The request names no workspace: the whole org is searched."))
         return SearchScope.ORG, False
-    if asked.way is SearchMode.FAST:
+    if request.way is SearchMode.FAST:
         rules.append(Rule("workspace", "The workspace is searched, and nothing else: fast looks once."))
         return SearchScope.WORKSPACE, False
-    if asked.narrowed:
+    if request.narrowed:
         # Filters say what is wanted: who gives them is not shown what lies beyond.
         rules.append(Rule("workspace", "The workspace is searched, and nothing else: the filters hold."))
         return SearchScope.WORKSPACE, False
-    if asked.questions and (of_org := org_level(asked.text)):
+    if request.questions and (of_org := org_level(request.text)):
         what, word = of_org
         rules.append(
             Rule("org_level", f"“{word}” asks about {what}, which is the org's: all of it is searched.")
@@ -154,7 +158,7 @@ def _time(text: str, now: datetime, rules: list[Rule]) -> TimeRange | None:
 
 
 def _decay(
-    asked: RouterInput,
+    request: RouterInput,
     family: Family | None,
     said: TimeRange | None,
     half_life_days: float | None,
@@ -162,11 +166,11 @@ def _decay(
 ) -> float | None:
     if half_life_days is None or said:
         return None
-    if asked.reranks:
+    if request.reranks:
         rules.append(Rule("no_decay", "A reranker makes the order, and knows no dates."))
         return None
-    newest = fresh(asked.text)
-    if not newest and (word := timeless(asked.text)):
+    newest = fresh(request.text)
+    if not newest and (word := timeless(request.text)):
         rules.append(Rule("no_decay", f"“{word}” asks for what does not age."))
         return None
     if not newest and family in TIMELESS:

@@ -1,11 +1,12 @@
 """The limit of one user's ingestions that run at the same time."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from shared.access.concurrency_limit import MAX_WAITING, IngestionLimit
-from shared.errors import ClientLeft, IngestionBusy
+from shared.errors import ClientLeft, IngestionBusy, RagError
 
 
 async def nothing() -> None:
@@ -30,17 +31,25 @@ def test_a_user_waits_for_a_slot_and_other_users_do_not():
     assert events.index("a2 begins") > min(events.index("a0 ends"), events.index("a1 ends"))
 
 
-def test_a_user_without_a_slot_is_refused_after_the_wait():
+def wait_in_vain(
+    seconds: float, require_client: Callable[[], Awaitable[None]], error: type[RagError]
+) -> None:
+    """A second request waits and ends with the error; the slot of the first one is free afterwards."""
+
     async def scenario() -> None:
         limit = IngestionLimit(1)
         async with limit.slot("a", 0, nothing):
-            with pytest.raises(IngestionBusy):
-                async with limit.slot("a", 0.2, nothing):
+            with pytest.raises(error):
+                async with limit.slot("a", seconds, require_client):
                     pass
         async with limit.slot("a", 0, nothing):
             pass
 
     asyncio.run(scenario())
+
+
+def test_a_user_without_a_slot_is_refused_after_the_wait():
+    wait_in_vain(0.2, nothing, IngestionBusy)
 
 
 def test_no_more_than_eight_requests_of_a_user_wait():
@@ -67,16 +76,7 @@ def test_a_waiting_client_that_leaves_takes_no_slot():
     async def leave() -> None:
         raise ClientLeft
 
-    async def scenario() -> None:
-        limit = IngestionLimit(1)
-        async with limit.slot("a", 0, nothing):
-            with pytest.raises(ClientLeft):
-                async with limit.slot("a", 5, leave):
-                    pass
-        async with limit.slot("a", 0, nothing):
-            pass
-
-    asyncio.run(scenario())
+    wait_in_vain(5, leave, ClientLeft)
 
 
 def test_an_ingestion_that_fails_returns_its_slot():
