@@ -1,4 +1,4 @@
-"""documents: uploads, texts and addresses; lists, originals, changes and deletion. ingest.py processes them."""
+"""documents: uploads, texts and addresses; lists, originals, changes, deletion. ingest.py processes them."""
 
 from datetime import UTC, datetime
 from typing import Annotated

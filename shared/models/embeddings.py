@@ -54,8 +54,8 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
-        """A vector a text, in order. `background`: the texts are passages of an ingestion, which a local model
-        embeds at a lower priority. Raises EmbeddingFailed."""
+        """A vector a text, in order. `background`: the texts are passages of an ingestion, which a local
+        model embeds at a lower priority. Raises EmbeddingFailed."""
         ...
 
     def count_tokens(self, text: str) -> int: ...
