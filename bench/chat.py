@@ -16,7 +16,7 @@ from bench.figures import Figure
 from bench.stage import ASKER, Server, Stage, serving
 from local.ingest import authorise
 from shared import pipeline
-from shared.answering.platform_chat.prompt import request
+from shared.answering.platform_chat.prompt import chat_request
 from shared.answering.platform_chat.types import Turn
 from shared.models.chat_gateway import ChatGateway
 from shared.types import Query
@@ -64,7 +64,7 @@ def prompt(stage: Stage) -> dict[str, Any]:
     principal = authorise(stage.stack)(ASKER)
     result = pipeline.search(stage.core, principal, Query(QUESTION, 5, neighbours=1))
     settings = stage.core.settings
-    asked, _ = request(
+    asked, _ = chat_request(
         Turn(QUESTION),
         "m",
         result.matches,

@@ -11,8 +11,8 @@ from starlette.applications import Starlette
 
 from functions.server import Functions
 from shared.api.dependencies import get_services
-from shared.generation.generators import DEFAULT_SAMPLING
-from shared.types import Citation, GeneratedText, Match, Query, Sampling
+from shared.generation.generators import Generation, GenerationRequest
+from shared.types import GeneratedText
 
 DIMENSIONS = 384
 
@@ -44,14 +44,8 @@ class Instant:
 
     model = "instant"
 
-    def write(
-        self,
-        query: Query,
-        matches: Sequence[Match],
-        citations: Sequence[Citation],
-        sampling: Sampling = DEFAULT_SAMPLING,
-    ) -> GeneratedText:
-        return GeneratedText("An answer.", self.model)
+    async def write(self, request: GenerationRequest) -> Generation:
+        yield GeneratedText("An answer.", self.model)
 
 
 functions = Functions(["indexes", "index-query"])

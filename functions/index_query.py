@@ -7,7 +7,7 @@ from shared.api.app import create_app, lambda_handler
 from shared.api.contracts.index import index as wire
 from shared.api.dependencies import Core, with_scope
 from shared.errors import InvalidRequest
-from shared.observability.usage_metrics import timed
+from shared.observability.usage_metrics import timed, timed_async
 from shared.types import Filters, Mode, Principal, Query, Scope
 
 app = create_app(wire, "index-query", errors=(400, 401, 403, 404, 413, 422, 429, 500, 503), malformed=422)
@@ -16,13 +16,12 @@ Asker = Annotated[Principal, with_scope(Scope.RETRIEVALS_READ, Scope.CHAT_READ, 
 
 
 @app.post("/query")
-def query(caller: Asker, core: Core, body: wire.Questioned) -> wire.Answered:
-    with timed(core.database, caller, "query"):
+async def query(caller: Asker, core: Core, body: wire.Questioned) -> wire.Answered:
+    async with timed_async(core.database, caller, "query"):
         search_query = Query(body.query, body.top_k, Filters(collection=body.index_name), Mode.HYBRID)
-        # An index may hold one good passage among any others: that one suffices for an answer.
-        return wire.Answered.of(
-            body.query, pipeline.answer(core, caller, search_query, body.sampling(), judged=1)
-        )
+        # One good passage of an index suffices for an answer.
+        answer = await pipeline.answer(core, caller, search_query, body.sampling(), judged=1)
+        return wire.Answered.of(body.query, answer)
 
 
 @app.post("/retrieve")

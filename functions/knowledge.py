@@ -98,9 +98,9 @@ def retrieve(caller: Retriever, core: Core, namespace: Namespace, body: wire.Ret
 
 
 @app.post(PREFIX + "/{namespace:path}/query")
-def query(caller: Asker, core: Core, namespace: Namespace, body: wire.Asking) -> wire.Answered:
+async def query(caller: Asker, core: Core, namespace: Namespace, body: wire.Asking) -> wire.Answered:
     request = Asked(body.question, body.top_k, body.filters)
-    draft, passages = knowledge.query(core, caller, namespace, request)
+    draft, passages = await knowledge.query(core, caller, namespace, request)
     chunks = [wire.Chunk.of(passage, cited=body.include_citations) for passage in passages]
     return wire.Answered.of(body.question, draft, chunks)
 

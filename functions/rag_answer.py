@@ -10,8 +10,8 @@ app = create_app(rag, "rag-answer", errors=(400, 401, 413, 429, 500, 503))
 
 @app.post("/api/rag/answer")
 @app.post("/functions/v1/rag-answer")
-def answer(caller: Caller, core: Core, body: rag.Request) -> rag.AnswerResponse:
-    return rag.AnswerResponse.of(body, pipeline.answer(core, caller, body.to_query()))
+async def answer(caller: Caller, core: Core, body: rag.Request) -> rag.AnswerResponse:
+    return rag.AnswerResponse.of(body, await pipeline.answer(core, caller, body.to_query()))
 
 
 handler = lambda_handler(app)

@@ -8,14 +8,24 @@ The first two steps are dependencies of every handler (api/dependencies.py). `se
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from shared.errors import InvalidRequest
+from starlette.concurrency import run_in_threadpool
+
+from shared.errors import GenerationFailed, GenerationRefused, InvalidRequest
 from shared.generation.confidence import CONFIDENCE_TOP_N, cite, judge, with_snippets
-from shared.generation.generators import DEFAULT_SAMPLING
+from shared.generation.generators import (
+    DEFAULT_SAMPLING,
+    Generation,
+    GenerationRequest,
+    Generator,
+    chat_request,
+    collect,
+)
 from shared.models.query_embedding_cache import embed_query
-from shared.models.reranking import Reranked, rerank
+from shared.models.reranking import rerank
 from shared.observability.tracing import milliseconds_since, step
 from shared.retrieval.match import holds, match, widen
 from shared.retrieval.match import similar as match_similar
@@ -26,7 +36,6 @@ from shared.types import (
     Confidence,
     Judgement,
     Match,
-    MatchPage,
     Mode,
     Principal,
     Query,
@@ -43,18 +52,14 @@ RERANK_CANDIDATES = 50
 def search(services: Services, caller: Principal, query: Query) -> SearchResult:
     """The caller's best matches. Raises a RagError."""
     started = time.perf_counter()
-    page = _match_identifier(services, caller, query)
-    if page is not None:
-        ordered = Reranked(page.matches, None, failed=False)
-    elif _is_reranked(services, query):
-        page, ordered = _match_and_rerank(services, caller, query)
-    else:
-        page = _match(services, caller, query)
-        ordered = Reranked(page.matches, None, failed=False)
-    return _search_result(page, ordered, started)
+    result = _match_identifier(services, caller, query)
+    if result is None:
+        is_reranked = _is_reranked(services, query)
+        result = (_match_and_rerank if is_reranked else _match)(services, caller, query)
+    return replace(result, milliseconds=milliseconds_since(started))
 
 
-def answer(
+async def answer(
     services: Services,
     caller: Principal,
     query: Query,
@@ -67,21 +72,47 @@ def answer(
     the caller may see of a match. Raises a RagError."""
     started = time.perf_counter()
     wider = replace(query, top_k=max(query.top_k, judged))
-    candidates = tuple(map(redact, search(services, caller, wider).matches))
-    with step("judge"):
-        judgement = judge_matches(services, candidates, query.text, judged)
-        matches = candidates[: query.top_k]
-        citations = cite(matches)
-    draft = None
-    if judgement.confidence is not Confidence.LOW:
-        with step("generate"):
-            draft = services.generator.write(query, matches, citations, sampling)
+    result = await run_in_threadpool(search, services, caller, wider)
+    candidates = tuple(map(redact, result.matches))
+    judgement = judge_matches(services, candidates, query.text, judged)
+    matches = candidates[: query.top_k]
+    citations = cite(matches)
+    generation = generate(
+        services.generator,
+        judgement,
+        GenerationRequest(
+            query.text,
+            matches,
+            citations,
+            lambda: chat_request(
+                query.text, matches, services.generator.model, services.settings.rag_context_tokens, sampling
+            ),
+            vector=result.vector,
+        ),
+    )
+    try:
+        draft = await collect(generation)
+    except GenerationRefused as refused:
+        # The caller chose neither the model nor the messages.
+        raise GenerationFailed from refused
+    if draft:
+        draft = replace(draft, text=draft.text.strip())
         citations = with_snippets(citations, draft.snippets)
     return Answer(matches, judgement, citations, draft, datetime.now(UTC), milliseconds_since(started))
 
 
+async def generate(generator: Generator, judgement: Judgement, request: GenerationRequest) -> Generation:
+    """The generator's text; nothing where confidence is low. Raises as Generator.write."""
+    if judgement.confidence is Confidence.LOW:
+        return
+    with step("generate"):
+        async with aclosing(generator.write(request)) as parts:
+            async for part in parts:
+                yield part
+
+
 def similar(
-    services: Services, caller: Principal, subject: SimilarTo, query: Query, result: Result
+    services: Services, caller: Principal, subject: SimilarTo, query: Query, kind: Result
 ) -> SearchResult:
     """The chunks most similar to the subject, whose text the query has, or documents by their best chunk.
     Raises a RagError, NotFound for a subject that the caller does not see."""
@@ -92,42 +123,43 @@ def similar(
     if subject.kind == "text" and query.mode is not Mode.KEYWORD:
         vector = _embed(services, caller, query.text)
     with step("match"):
-        page = match_similar(
-            services.database, caller, subject, vector, services.embedder.model, wider, result
+        result = match_similar(
+            services.database, caller, subject, vector, services.embedder.model, wider, kind
         )
-    ordered = Reranked(page.matches, None, failed=False)
     if is_reranked:
-        ordered = _rerank(services, query, page)
-    return _search_result(page, replace(ordered, matches=ordered.matches[: query.top_k]), started)
+        result = _rerank(services, query, result)
+    matches = result.matches[: query.top_k]
+    return replace(result, matches=matches, milliseconds=milliseconds_since(started))
 
 
 def judge_matches(
     services: Services, matches: Sequence[Match], text: str, judged: int = CONFIDENCE_TOP_N
 ) -> Judgement:
     """The confidence in the matches for that text, by the `judged` nearest."""
-    return judge(_with_exact_names(matches, text), services.thresholds, judged)
+    with step("judge"):
+        return judge(_with_exact_names(matches, text), services.thresholds, judged)
 
 
-def _match_identifier(services: Services, caller: Principal, query: Query) -> MatchPage | None:
+def _match_identifier(services: Services, caller: Principal, query: Query) -> SearchResult | None:
     """The matches that have the identifier that the query is: a keyword search, nothing is embedded. None
     when the query is no identifier, or no match has it."""
     if query.mode in (Mode.SEMANTIC, Mode.KEYWORD) or not is_identifier(query.text):
         return None
     by_word = replace(query, mode=Mode.KEYWORD, graph=query.asks_the_graph)
     with step("match"):
-        page = match(services.database, caller, None, services.embedder.model, by_word)
-    return page if page.matches and holds(page.matches[0], query.text) else None
+        result = match(services.database, caller, None, services.embedder.model, by_word)
+    return result if result.matches and holds(result.matches[0], query.text) else None
 
 
-def _match_and_rerank(services: Services, caller: Principal, query: Query) -> tuple[MatchPage, Reranked]:
+def _match_and_rerank(services: Services, caller: Principal, query: Query) -> SearchResult:
     # A reranker gets more matches than the caller asked for, and without their neighbours.
-    page = _match(services, caller, replace(query, top_k=max(query.top_k, RERANK_CANDIDATES), neighbours=0))
-    ordered = _rerank(services, query, page)
-    matches = ordered.matches[: query.top_k]
+    wider = replace(query, top_k=max(query.top_k, RERANK_CANDIDATES), neighbours=0)
+    result = _rerank(services, query, _match(services, caller, wider))
+    matches = result.matches[: query.top_k]
     if query.neighbours:
         with step("match"):
             matches = widen(services.database, caller, matches, query.neighbours)
-    return page, replace(ordered, matches=matches)
+    return replace(result, matches=matches)
 
 
 def _is_reranked(services: Services, query: Query) -> bool:
@@ -139,40 +171,26 @@ def _is_reranked(services: Services, query: Query) -> bool:
     return False
 
 
-def _rerank(services: Services, query: Query, page: MatchPage) -> Reranked:
+def _rerank(services: Services, query: Query, result: SearchResult) -> SearchResult:
     if services.reranker is None:
-        return Reranked(page.matches, None, failed=True)
+        return replace(result, rerank_failed=True)
     with step("rerank"):
-        return rerank(services.reranker, query.text, page.matches)
+        return rerank(services.reranker, query.text, result)
 
 
-def _match(services: Services, caller: Principal, query: Query) -> MatchPage:
+def _match(services: Services, caller: Principal, query: Query) -> SearchResult:
     vector = None
     if query.mode is not Mode.KEYWORD or (query.compares and not is_identifier(query.text)):
         vector = _embed(services, caller, query.text)
     with step("match"):
-        return match(services.database, caller, vector, services.embedder.model, query)
+        result = match(services.database, caller, vector, services.embedder.model, query)
+    return replace(result, vector=vector)
 
 
 def _embed(services: Services, caller: Principal, text: str) -> list[float]:
     with step("embed"):
         seconds = services.settings.rag_query_cache_seconds
         return embed_query(services.database, services.embedder, caller, text, seconds)
-
-
-def _search_result(page: MatchPage, ordered: Reranked, started: float) -> SearchResult:
-    return SearchResult(
-        ordered.matches,
-        page.exact,
-        page.considered,
-        milliseconds_since(started),
-        ordered.model,
-        ordered.failed,
-        vector_ms=page.vector_ms,
-        lexical_ms=page.lexical_ms,
-        graph_ms=page.graph_ms,
-        graph=page.graph,
-    )
 
 
 def _with_exact_names(candidates: Sequence[Match], text: str) -> list[Match]:

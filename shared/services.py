@@ -24,7 +24,7 @@ from shared.errors import (
     StorageOff,
 )
 from shared.generation.confidence import thresholds_for
-from shared.generation.generators import Generator, generator_for
+from shared.generation.generators import Extractive, Generator, ModelGenerator
 from shared.models.chat_gateway import ChatGateway, chat_gateway_for
 from shared.models.embeddings import Embedder, embedder_for
 from shared.models.moderation import Moderator, moderator_for
@@ -82,11 +82,16 @@ class Services:
 
     @cached_property
     def generator(self) -> Generator:
-        return generator_for(self.settings, self.embedder)
+        return ModelGenerator(self.chat_gateway) if self.chat_gateway else self.extractive
+
+    @cached_property
+    def extractive(self) -> Extractive:
+        return Extractive(self.embedder, self.settings.rag_context_tokens)
 
     @cached_property
     def chat_gateway(self) -> ChatGateway | None:
-        """The same model for conversations, where there is one."""
+        """The model that writes answers, if it is configured. Raises ConfigurationError for half a
+        configuration."""
         return chat_gateway_for(self.settings)
 
     @cached_property
@@ -240,7 +245,6 @@ class Services:
         # Those that were made, and hold connections: the local ones hold none.
         names = (
             "embedder",
-            "generator",
             "reranker",
             "rewriter",
             "graph_model",

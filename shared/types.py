@@ -260,43 +260,51 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtractedSentence:
+    """A sentence of citation `number`, verbatim: [start, end) of the match's document. `words`: its stems."""
+
+    text: str
+    number: int
+    match: Match = field(hash=False)
+    start: int
+    end: int
+    words: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class GeneratedText:
     """An answer, the generator that wrote it, and the tokens that it used. `snippets`: by the number of a
-    citation, the passage that its mark refers to, as far as the generator knows it."""
+    citation, the passage that its mark refers to; `sentences`: those of an extracted answer."""
 
     text: str
     model: str
     usage: Usage = Usage()
     snippets: Mapping[int, str] = field(default_factory=dict)
+    sentences: tuple[ExtractedSentence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class MatchPage:
-    """What the database found: matches, best first.
+class SearchResult:
+    """Matches, best first.
 
-    `exact`: whether the nearest were found by comparing everything that may be found, None where words alone
-    decided; `considered`: how many chunks were compared by their vectors; `vector_ms`, `lexical_ms`,
-    `graph_ms`: how long that took, looking for the words and ordering both, and asking the graph, 0 where
-    nobody did; `graph`: what that knows, None where it was not asked.
+    `exact`: whether the query was compared with every candidate, None for a search by words alone;
+    `considered`: how many chunks were compared by their vectors; `vector_ms`, `lexical_ms`, `graph_ms`: the
+    database's time for each part of the search, 0 where it had no part; `graph`: None where it had no part;
+    `reranked_by`: the model that made the order; `rerank_failed`: a reranker was to make the order and
+    failed; `vector`: the query's embedding, if it was embedded.
     """
 
     matches: tuple[Match, ...]
     exact: bool | None
     considered: int
-    vector_ms: float = field(default=0, kw_only=True)
-    lexical_ms: float = field(default=0, kw_only=True)
-    graph_ms: float = field(default=0, kw_only=True)
-    graph: Graph | None = field(default=None, kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult(MatchPage):
-    """The end of the first four steps. `reranked_by`: the model that made the order, None where none did;
-    `rerank_failed`: one was asked to and could not."""
-
-    milliseconds: int
+    milliseconds: int = 0
+    vector_ms: float = 0
+    lexical_ms: float = 0
+    graph_ms: float = 0
+    graph: Graph | None = None
     reranked_by: str | None = None
     rerank_failed: bool = False
+    vector: list[float] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

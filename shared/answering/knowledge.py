@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from starlette.concurrency import run_in_threadpool
+
 from shared import pipeline
 from shared.clients.row_validation import object_of, readable
 from shared.documents import by_name
@@ -161,29 +163,33 @@ def retrieve(
     return tuple(passage_of(match, _denied(core)) for match in matches)
 
 
-def query(
+async def query(
     core: Services, caller: Principal, namespace: str, request: Asked
 ) -> tuple[GeneratedText | None, tuple[Passage, ...]]:
     """An answer, None where confidence withholds it or there is nothing, and the passages that it is from.
     Raises AnswersOff, Forbidden for another user's own, or another RagError."""
     if not core.settings.rag_knowledge_query_enabled:
         raise AnswersOff
-    homes = _homes(core, caller, [namespace])
+    event, denied = "knowledge.query", _denied(core)
+    homes = await run_in_threadpool(_homes, core, caller, [namespace])
     draft: GeneratedText | None = None
     matches: tuple[Match, ...] = ()
     if any(homes.values()):
         # By meaning, in the order of the cosine: that is what confidence was measured on.
-        # A namespace may hold one good passage among any others: that one suffices.
-        wanted = _query(homes, request, Mode.SEMANTIC, rerank=False)
-        with _noted_if_it_fails(core, caller, "knowledge.query", namespace):
-            answer = pipeline.answer(core, caller, wanted, judged=1, redact=_redaction(_denied(core)))
+        # One good passage of a namespace suffices for an answer.
+        search_query = _query(homes, request, Mode.SEMANTIC, rerank=False)
+        try:
+            answer = await pipeline.answer(core, caller, search_query, judged=1, redact=_redaction(denied))
+        except RagError:
+            await run_in_threadpool(usage_metrics.record_event, core.database, caller, event, namespace)
+            raise
         draft, matches = answer.draft, answer.matches
-    counted: list[Measure] = []
+    measures: list[Measure] = []
     if draft:
         tokens = {"prompt": draft.usage.prompt_tokens, "completion": draft.usage.completion_tokens}
-        counted = [Measure("gateway_knowledge_query_tokens_total", n, kind) for kind, n in tokens.items()]
-    _note(core, caller, "knowledge.query", namespace, homes[namespace], matches, counted)
-    return draft, tuple(passage_of(match, _denied(core)) for match in matches)
+        measures = [Measure("gateway_knowledge_query_tokens_total", n, kind) for kind, n in tokens.items()]
+    await run_in_threadpool(_note, core, caller, event, namespace, homes[namespace], matches, measures)
+    return draft, tuple(passage_of(match, denied) for match in matches)
 
 
 def passage_of(match: Match, denied: frozenset[str]) -> Passage:

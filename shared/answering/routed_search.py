@@ -24,7 +24,7 @@ from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, S
 from shared.retrieval.types import NO_FILTERS, NO_GRAPH, Place, RoutedResult, SearchRequest
 from shared.retrieval.workspace import locate
 from shared.services import Services
-from shared.types import Filters, Graph, Match, MatchPage, Mode, Principal, Query, Result, SimilarTo
+from shared.types import Filters, Graph, Match, Mode, Principal, Query, Result, SearchResult, SimilarTo
 
 # Kinds of documents that are counted apart from plain chunks.
 OBSERVATIONS = frozenset({"observation", *KINDS[Family.INCIDENTS]})
@@ -50,7 +50,7 @@ class _Search:
     lexical_ms: float = 0.0
     graph_ms: float = 0.0
     embeds: bool = False
-    found: MatchPage = field(default_factory=lambda: MatchPage((), None, 0))
+    found: SearchResult = field(default_factory=lambda: SearchResult((), None, 0))
 
     def look(self) -> None:
         query = self.query()
@@ -232,6 +232,7 @@ def _retrieved(
         stages,
         milliseconds_since(started),
         graph or NO_GRAPH,
+        search.found.vector if asked == wanted.text else None,
     )
 
 

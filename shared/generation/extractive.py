@@ -9,13 +9,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from shared.generation.confidence import SNIPPET_CHARACTERS, snippet
 from shared.text.citations import paragraph
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
-from shared.types import Citation, GeneratedText, Match, Query
+from shared.types import Citation, ExtractedSentence, GeneratedText, Match
 
 MODEL = "extractive"
 MAX_SENTENCES = 5
@@ -38,24 +37,17 @@ _SPEAKER = re.compile(r"^[\w.' -]{2,40}: ")
 Embed = Callable[[Sequence[str]], list[list[float]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """A sentence of citation `number`, verbatim, of the match at `place`: [start, end) of its document."""
-
-    text: str
-    number: int
-    place: int
-    start: int
-    end: int
-    words: frozenset[str]
-
-
 def extract(
-    query: Query, matches: Sequence[Match], citations: Sequence[Citation], embed: Embed
+    question: str,
+    matches: Sequence[Match],
+    citations: Sequence[Citation],
+    embed: Embed,
+    vector: list[float] | None = None,
 ) -> GeneratedText:
     """An answer of one to five sentences from the matches of cited documents, a paragraph for each document,
-    n of its mark [n] counting the citations from 1. Raises what `embed` raises."""
-    chosen, is_direct = best_sentences(query.text, matches, citations, embed)
+    n of its mark [n] counting the citations from 1. `vector`: the question's embedding, where there is one.
+    Raises what `embed` raises."""
+    chosen, is_direct = _best_sentences(question, matches, citations, embed, vector)
     if not chosen:
         best = citations[0].match
         return GeneratedText(f"{INDIRECT}\n\n{_paragraph(best, [best.text.strip()], 1)}", MODEL)
@@ -65,20 +57,23 @@ def extract(
         own = [sentence for sentence in chosen if sentence.number == number]
         texts = [sentence.text for sentence in own]
         paragraphs.append(_paragraph(citations[number - 1].match, texts, number))
-        snippets[number] = _snippet(own[0], matches[own[0].place])
-    return GeneratedText("\n\n".join(paragraphs), MODEL, snippets=snippets)
+        snippets[number] = _snippet(own[0])
+    return GeneratedText("\n\n".join(paragraphs), MODEL, snippets=snippets, sentences=tuple(chosen))
 
 
-def best_sentences(
-    question: str, matches: Sequence[Match], citations: Sequence[Citation], embed: Embed
-) -> tuple[list[Extracted], bool]:
-    """One to five sentences from the matches of cited documents, the best one's document first, in each as
-    they stand there; none where no match has a whole one. And whether the best answers, or only comes
-    close. Raises what `embed` raises."""
+def _best_sentences(
+    question: str,
+    matches: Sequence[Match],
+    citations: Sequence[Citation],
+    embed: Embed,
+    vector: list[float] | None,
+) -> tuple[list[ExtractedSentence], bool]:
+    """One to five sentences, those of one document together and in its order, the best sentence's document
+    first; none where no match has a whole one. And whether the best answers, or only comes close."""
     candidates = _candidates(matches, citations)
     if not candidates:
         return [], False
-    worth = _worth(question, candidates, embed)
+    worth = _worth(question, candidates, embed, vector)
     chosen = _choose(candidates, worth)
     order = list(dict.fromkeys(sentence.number for sentence in chosen))
     chosen.sort(key=lambda sentence: (order.index(sentence.number), sentence.start))
@@ -89,17 +84,18 @@ def _paragraph(match: Match, texts: Sequence[str], number: int) -> str:
     return paragraph(match.title, match.occurred_at, texts, number)
 
 
-def _snippet(sentence: Extracted, match: Match) -> str:
+def _snippet(sentence: ExtractedSentence) -> str:
     """The beginning of the passage that the sentence is from, or as much from the sentence on."""
+    match = sentence.match
     start, end = sentence.start - match.span[0], sentence.end - match.span[0]
     return snippet(match.text if end <= SNIPPET_CHARACTERS else match.text[start:])
 
 
-def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list[Extracted]:
+def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list[ExtractedSentence]:
     """Every distinct statement of the cited documents' matches: no headings, questions or fragments."""
     numbers = {citation.match.document_id: number for number, citation in enumerate(citations, start=1)}
-    found: dict[tuple[int, int], Extracted] = {}
-    for place, match in enumerate(matches):
+    found: dict[tuple[int, int], ExtractedSentence] = {}
+    for match in matches:
         number = numbers.get(match.document_id)
         if number is None:
             continue
@@ -113,28 +109,34 @@ def _candidates(matches: Sequence[Match], citations: Sequence[Citation]) -> list
             start = match.span[0] + sentence.start + len(whole) - len(text)
             # Chunks overlap: the same place in a document counts once.
             end = start + len(text)
-            found.setdefault((number, start), Extracted(text, number, place, start, end, words))
+            found.setdefault((number, start), ExtractedSentence(text, number, match, start, end, words))
     return list(found.values())
 
 
-def _worth(question: str, candidates: Sequence[Extracted], embed: Embed) -> list[float]:
-    asked, *vectors = embed([question, *(candidate.text for candidate in candidates)])
+def _worth(
+    question: str, candidates: Sequence[ExtractedSentence], embed: Embed, vector: list[float] | None
+) -> list[float]:
+    texts = [candidate.text for candidate in candidates]
+    if vector is None:
+        vector, *vectors = embed([question, *texts])
+    else:
+        vectors = embed(texts)
     frequency = Counter(word for candidate in candidates for word in candidate.words)
     rarity = {word: math.log(1 + len(candidates) / (1 + frequency[word])) for word in content_words(question)}
     total = sum(rarity.values()) or 1.0
     return [
-        MEANING * sum(a * b for a, b in zip(asked, vector, strict=True))
+        MEANING * sum(a * b for a, b in zip(vector, other, strict=True))
         + WORDS * sum(weight for word, weight in rarity.items() if word in candidate.words) / total
-        for candidate, vector in zip(candidates, vectors, strict=True)
+        for candidate, other in zip(candidates, vectors, strict=True)
     ]
 
 
-def _choose(candidates: Sequence[Extracted], worth: Sequence[float]) -> list[Extracted]:
+def _choose(candidates: Sequence[ExtractedSentence], worth: Sequence[float]) -> list[ExtractedSentence]:
     """The best sentences, each with the one that follows it, without repetitions."""
     value = dict(zip(candidates, worth, strict=True))
     best = max(worth)
     follower = {(item.number, item.start): item for item in candidates}
-    chosen: list[Extracted] = []
+    chosen: list[ExtractedSentence] = []
     for candidate in sorted(candidates, key=lambda item: -value[item]):
         if chosen and value[candidate] < WORTHWHILE * best:
             break

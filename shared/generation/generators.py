@@ -5,23 +5,24 @@ document can close them and speak as instructions; the model gets no tools.
 """
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from shared.clients.http import deadline, gateway_client
-from shared.config import Settings
-from shared.errors import ConfigurationError, GenerationFailed, GenerationTimedOut
+from starlette.concurrency import run_in_threadpool
+
+from shared.errors import GenerationFailed
 from shared.generation.extractive import MODEL as EXTRACTIVE
 from shared.generation.extractive import extract
-from shared.models.chat_stream import busy_error, parse_usage
+from shared.models.chat_gateway import ChatGateway
+from shared.models.chat_reply import SurrogateJoiner, choices, content_of, usage_in
+from shared.models.chat_stream import Body
 from shared.models.embeddings import Embedder, embed
+from shared.text.chat_message import count_usage
 from shared.text.citations import excerpt
 from shared.text.token_count import count_tokens, fit_token_budget
-from shared.types import Citation, GeneratedText, Match, Query, Sampling, Usage
-
-if TYPE_CHECKING:
-    from openai import OpenAI
+from shared.types import Citation, GeneratedText, Match, Sampling, Usage
 
 # Answers that keep to the context, where the caller asks for nothing else.
 TEMPERATURE = 0.2
@@ -48,25 +49,38 @@ TURN = (
 NOTHING_FOUND = "(No document has anything on this.)"
 
 
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """`matches` in the order in which a generator reads them, best first; `citations`: their documents, which
+    the marks of an extracted answer count from 1. `chat_request` makes the body of a chat completion; a
+    thread calls it. `vector`: the question's embedding, where there is one."""
+
+    question: str
+    matches: Sequence[Match]
+    citations: Sequence[Citation]
+    chat_request: Callable[[], Body]
+    streams: bool = False
+    vector: list[float] | None = None
+
+
+# The parts of a text, and the whole of it as the last.
+Generation = AsyncGenerator[str | GeneratedText]
+
+
 class Generator(Protocol):
-    """Writes an answer from matches. Safe to use from many threads."""
+    """Writes an answer from matches. Safe to use from many threads and event loops."""
 
     @property
     def model(self) -> str: ...
 
-    def write(
-        self,
-        query: Query,
-        matches: Sequence[Match],
-        citations: Sequence[Citation],
-        sampling: Sampling = DEFAULT_SAMPLING,
-    ) -> GeneratedText:
-        """Raises GenerationFailed, GenerationTimedOut or GenerationBusy."""
+    def write(self, request: GenerationRequest) -> Generation:
+        """The text as it is written. Raises GenerationFailed, GenerationTimedOut, GenerationBusy or
+        GenerationRefused."""
         ...
 
 
 class Extractive:
-    """No model: the best sentences, labelled as such."""
+    """The documents' best sentences, without a model."""
 
     model = EXTRACTIVE
 
@@ -74,75 +88,88 @@ class Extractive:
         self._embedder = embedder
         self._context_tokens = context_tokens
 
-    def write(
-        self,
-        query: Query,
-        matches: Sequence[Match],
-        citations: Sequence[Citation],
-        sampling: Sampling = DEFAULT_SAMPLING,
-    ) -> GeneratedText:
-        """Sentences are as they are: no sampling changes them."""
-        context = fit_token_budget(matches, self._context_tokens, lambda match: count_tokens(match.text))
-        draft = extract(query, context, citations, lambda texts: embed(self._embedder, texts))
-        read = count_tokens(query.text) + sum(count_tokens(match.text) for match in context)
-        return replace(draft, usage=Usage(read, count_tokens(draft.text)))
+    async def write(self, request: GenerationRequest) -> Generation:
+        generated = await run_in_threadpool(self.extract, request)
+        for line in generated.text.splitlines(keepends=True):
+            yield line
+        yield generated
+
+    def extract(self, request: GenerationRequest) -> GeneratedText:
+        context = fit_token_budget(
+            request.matches, self._context_tokens, lambda match: count_tokens(match.text)
+        )
+        generated = extract(
+            request.question,
+            context,
+            request.citations,
+            lambda texts: embed(self._embedder, texts),
+            request.vector,
+        )
+        read = count_tokens(request.question) + sum(count_tokens(match.text) for match in context)
+        return replace(generated, usage=Usage(read, count_tokens(generated.text)))
 
 
-class Gateway:
+class ModelGenerator:
     """A chat model behind an OpenAI-compatible gateway."""
 
-    def __init__(self, client: "OpenAI", model: str, context_tokens: int, timeout_seconds: float) -> None:
-        self._client = client
-        self._seconds = timeout_seconds
-        self.model = model
-        self._context_tokens = context_tokens
+    def __init__(self, gateway: ChatGateway) -> None:
+        self._gateway = gateway
+        self.model = gateway.model
 
-    def write(
-        self,
-        query: Query,
-        matches: Sequence[Match],
-        citations: Sequence[Citation],
-        sampling: Sampling = DEFAULT_SAMPLING,
-    ) -> GeneratedText:
-        from openai import APITimeoutError, OpenAIError, RateLimitError
-
-        nonce = secrets.token_hex(8)
-        system = SYSTEM.format(nonce=nonce)
-        user = QUESTION.format(context=self.context(matches, nonce), question=query.text)
-        try:
-            # A caller waits for this: trying again is theirs to decide, and a 429 says when.
-            with deadline(self._seconds):
-                answer = self._client.chat.completions.create(
-                    model=self.model,
-                    messages=[
-                        {"role": "system", "content": system},
-                        {"role": "user", "content": user},
-                    ],
-                    **{"temperature": TEMPERATURE, **sampling.specified()},
-                )
-        except RateLimitError as limited:
-            raise busy_error(limited.response.headers.get("retry-after", "")) from None
-        except APITimeoutError:
-            raise GenerationTimedOut from None
-        except (OpenAIError, ValueError) as failed:
-            raise GenerationFailed from failed
-        try:
-            text = answer.choices[0].message.content
-        except (AttributeError, TypeError, IndexError) as malformed:
-            # The client hands on whatever came with a 200.
-            raise GenerationFailed from malformed
-        if not isinstance(text, str) or not text.strip():
+    async def write(self, request: GenerationRequest) -> Generation:
+        body = await run_in_threadpool(request.chat_request)
+        usage: Usage | None = None
+        text = ""
+        pairs = SurrogateJoiner()
+        async with aclosing(self._stream(body) if request.streams else self._complete(body)) as replies:
+            async for reply, content in replies:
+                usage = usage_in(reply) or usage
+                if part := pairs.joined(content):
+                    text += part
+                    yield part
+        if not text.strip():
             raise GenerationFailed
-        said = getattr(answer, "usage", None)
-        usage = parse_usage(getattr(said, "prompt_tokens", None), getattr(said, "completion_tokens", None))
-        counted = Usage(count_tokens(system) + count_tokens(user), count_tokens(text))
-        return GeneratedText(text.strip(), self.model, usage or counted)
+        if usage is None:
+            usage = await run_in_threadpool(count_usage, body["messages"], text)
+        yield GeneratedText(text, body["model"], usage)
 
-    def close(self) -> None:
-        self._client.close()
+    async def _stream(self, body: Body) -> AsyncGenerator[tuple[Body, str]]:
+        async with self._gateway.stream({**body, "stream": True}, counted=True) as parts:
+            async for part in parts:
+                # The part with the usage has no choice.
+                for choice in choices(part)[:1] or [{}]:
+                    yield part, content_of(choice.get("delta"))
 
-    def context(self, matches: Sequence[Match], nonce: str) -> str:
-        return render_context(matches, nonce, self._context_tokens)
+    async def _complete(self, body: Body) -> AsyncGenerator[tuple[Body, str]]:
+        reply = await self._gateway.complete(body)
+        for choice in choices(reply)[:1]:
+            yield reply, content_of(choice.get("message"))
+
+
+async def collect(generation: Generation) -> GeneratedText | None:
+    """The whole text; None where nothing was generated."""
+    whole = None
+    async with aclosing(generation):
+        async for part in generation:
+            if isinstance(part, GeneratedText):
+                whole = part
+    return whole
+
+
+def chat_request(
+    question: str, matches: Sequence[Match], model: str, context_tokens: int, sampling: Sampling
+) -> Body:
+    """The body of a completion that answers one question from the matches that fit the context."""
+    nonce = secrets.token_hex(8)
+    context = render_context(matches, nonce, context_tokens)
+    return {
+        "model": model,
+        "messages": [
+            {"role": "system", "content": SYSTEM.format(nonce=nonce)},
+            {"role": "user", "content": QUESTION.format(context=context, question=question)},
+        ],
+        **{"temperature": TEMPERATURE, **sampling.specified()},
+    }
 
 
 def render_context(matches: Sequence[Match], nonce: str, budget: int, *, numbered: bool = False) -> str:
@@ -164,18 +191,3 @@ def render_context(matches: Sequence[Match], nonce: str, budget: int, *, numbere
             cut = replace(cut, text=cut.text[: len(cut.text) * budget // price - 1])
         chosen = (cut,)
     return "".join(map(shown, chosen)).rstrip("\n")
-
-
-def generator_for(settings: Settings, embedder: Embedder) -> Generator:
-    """The generator that the settings select."""
-    if settings.rag_llm_api_key is None:
-        if settings.model_fields_set & {"rag_llm_url", "rag_llm_model"}:
-            raise ConfigurationError(
-                "RAG_LLM_API_KEY: not set, but RAG_LLM_URL or RAG_LLM_MODEL is; "
-                "a gateway that wants no key takes any"
-            )
-        return Extractive(embedder, settings.rag_context_tokens)
-    seconds = settings.rag_llm_timeout_seconds
-    key = settings.rag_llm_api_key.get_secret_value()
-    client = gateway_client(key, settings.rag_llm_url, seconds)
-    return Gateway(client, settings.rag_llm_model, settings.rag_context_tokens, seconds)

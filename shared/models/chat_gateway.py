@@ -16,7 +16,7 @@ import httpx
 
 from shared.clients.http import async_client, deadline, http_client
 from shared.config import Settings
-from shared.errors import GenerationFailed, GenerationRefused
+from shared.errors import ConfigurationError, GenerationFailed, GenerationRefused
 from shared.models.chat_stream import (
     MAX_ANSWER_BYTES,
     Body,
@@ -163,8 +163,13 @@ class ChatGateway:
 
 
 def chat_gateway_for(settings: Settings) -> ChatGateway | None:
-    """The endpoint that the settings name, None where they name none."""
+    """The gateway that the settings name, or None. Raises ConfigurationError for one without a key."""
     if settings.rag_llm_api_key is None:
+        if settings.model_fields_set & {"rag_llm_url", "rag_llm_model"}:
+            raise ConfigurationError(
+                "RAG_LLM_API_KEY: not set, but RAG_LLM_URL or RAG_LLM_MODEL is; "
+                "a gateway that wants no key takes any"
+            )
         return None
     return ChatGateway(
         settings.rag_llm_api_key.get_secret_value(),

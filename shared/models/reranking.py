@@ -7,7 +7,7 @@ cannot work at all (a wrong setting, a model that is not there) stops the start.
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +17,7 @@ from shared.config import Settings
 from shared.errors import ConfigurationError, RerankFailed
 from shared.models.embeddings import local_model
 from shared.models.hosted_rerankers import APIS, HostedReranker
-from shared.types import Match
+from shared.types import SearchResult
 
 log = logging.getLogger("rag")
 
@@ -42,19 +42,12 @@ class Reranker(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Reranked:
-    """Matches, best first, and the model that ordered them; where it failed, as they were, and None."""
-
-    matches: tuple[Match, ...]
-    model: str | None
-    failed: bool
-
-
-def rerank(reranker: Reranker, query_text: str, matches: Sequence[Match]) -> Reranked:
-    """The matches by relevance, which becomes their score; equal ones stay in order. Raises nothing."""
+def rerank(reranker: Reranker, query_text: str, result: SearchResult) -> SearchResult:
+    """The matches by relevance, which becomes their score; equal ones stay in order. Where the reranker
+    fails, the order stays. Raises nothing."""
+    matches = result.matches
     if not matches:
-        return Reranked((), reranker.model, failed=False)
+        return replace(result, reranked_by=reranker.model)
     try:
         # With its title, as passages are embedded: alone they often do not say what they are about.
         scores = reranker.score(query_text, [f"{match.title}\n{match.text}" for match in matches])
@@ -63,11 +56,11 @@ def rerank(reranker: Reranker, query_text: str, matches: Sequence[Match]) -> Rer
     except Exception as failed:  # a model's files may be wrong in more ways than can be named
         because = failed.because if isinstance(failed, RerankFailed) else type(failed).__name__
         log.warning("reranking failed (%s): the order stays as it was", because)
-        return Reranked(tuple(matches), None, failed=True)
+        return replace(result, rerank_failed=True)
     order = sorted(range(len(matches)), key=scores.__getitem__, reverse=True)
     # Clamped after ordering: a model may leave 0..1, and passages beyond must not become equal by that.
     ordered = tuple(replace(matches[place], score=min(1.0, max(0.0, scores[place]))) for place in order)
-    return Reranked(ordered, reranker.model, failed=False)
+    return replace(result, matches=ordered, reranked_by=reranker.model)
 
 
 def reranker_for(settings: Settings) -> Reranker | None:

@@ -3,9 +3,11 @@ prometheus.py shows the sums."""
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, field
+
+from starlette.concurrency import run_in_threadpool
 
 from shared.clients.postgrest import Database
 from shared.errors import RagError
@@ -57,21 +59,43 @@ def record_event(
         log.warning("an event was lost: %s: %s", event, error.because)
 
 
+@dataclass(slots=True)
+class RequestTimer:
+    """The measures of one request of the index API: its time, and whether it succeeded."""
+
+    database: Database
+    caller: PrincipalSource
+    operation: str
+    outcome: str = "failure"
+    started: float = field(default_factory=time.perf_counter)
+
+    def record(self) -> None:
+        seconds = time.perf_counter() - self.started
+        record(
+            self.database,
+            self.caller,
+            Measure(f"rag_{self.operation}_requests_total", 1, self.outcome),
+            Measure(f"rag_{self.operation}_latency_seconds", seconds, self.outcome),
+        )
+
+
 @contextmanager
 def timed(database: Database, caller: PrincipalSource, operation: str) -> Iterator[None]:
-    """Count and time what is done in here, and whether it raised."""
-    started = time.perf_counter()
-    outcome = "failure"
+    """Count and time a request of the index API, and whether it raised."""
+    timer = RequestTimer(database, caller, operation)
     try:
         yield
-        outcome = "success"
+        timer.outcome = "success"
     finally:
-        record(database, caller, *of_request(operation, outcome, time.perf_counter() - started))
+        timer.record()
 
 
-def of_request(operation: str, outcome: str, seconds: float) -> tuple[Measure, Measure]:
-    """What there is to say of every request of the index API."""
-    return (
-        Measure(f"rag_{operation}_requests_total", 1, outcome),
-        Measure(f"rag_{operation}_latency_seconds", seconds, outcome),
-    )
+@asynccontextmanager
+async def timed_async(database: Database, caller: PrincipalSource, operation: str) -> AsyncGenerator[None]:
+    """The same without blocking the event loop."""
+    timer = RequestTimer(database, caller, operation)
+    try:
+        yield
+        timer.outcome = "success"
+    finally:
+        await run_in_threadpool(timer.record)

@@ -11,12 +11,12 @@ from shared.clients.row_validation import object_of, readable
 from shared.errors import error_details
 from shared.graph.query_relations import relations_asked
 from shared.graph.query_result import graph_of
-from shared.types import Match, MatchPage, Mode, Principal, Query, Result, SimilarTo
+from shared.types import Match, Mode, Principal, Query, Result, SearchResult, SimilarTo
 
 
 def match(
     database: Database, caller: Principal, vector: list[float] | None, model: str, query: Query
-) -> MatchPage:
+) -> SearchResult:
     """The caller's top_k chunks of that embedding model, best first.
 
     `vector` has 1536 dimensions; None will do where words alone decide. Raises a RagError, NotFound for a
@@ -53,7 +53,7 @@ def similar(
     model: str,
     query: Query,
     result: Result = Result.CHUNKS,
-) -> MatchPage:
+) -> SearchResult:
     """What is most like the subject and not the subject, at most top_k, by meaning, by word or by both.
 
     A text needs its `vector`, unless words alone decide; chunks and documents are compared by their own, of
@@ -106,12 +106,12 @@ def _filters(query: Query) -> dict[str, Any]:
     }
 
 
-def _page(rows: Sequence[dict[str, Any]]) -> MatchPage:
+def _page(rows: Sequence[dict[str, Any]]) -> SearchResult:
     if not rows:
         # No row tells: then everything that might be found was looked at.
-        return MatchPage((), exact=True, considered=0)
+        return SearchResult((), exact=True, considered=0)
     first = rows[0]
-    return MatchPage(
+    return SearchResult(
         matches=readable(rows, _match),
         exact=first["exact"],
         considered=first["considered"],
@@ -120,7 +120,7 @@ def _page(rows: Sequence[dict[str, Any]]) -> MatchPage:
     )
 
 
-def _with_graph(found: dict[str, Any]) -> MatchPage:
+def _with_graph(found: dict[str, Any]) -> SearchResult:
     return replace(_page(found["matches"]), graph=graph_of(found), graph_ms=found["graph_ms"])
 
 

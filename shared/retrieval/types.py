@@ -1,6 +1,6 @@
 """The nouns of the search API: what is wanted and where, what is retrieved and read, what is answered."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -57,7 +57,8 @@ class RoutedResult:
     """What was found, and why that: `highlights` are the matches' own, none where nobody wants them; `reach`
     is where in the end, `time_range` what it was narrowed to because the question says so, `model` what
     embedded it, None where nothing did; `shares` is what kind of document how much of the score is of;
-    `stages` are milliseconds; `graph` is what had a part in it, nothing where none did."""
+    `stages` are milliseconds; `graph` is what had a part in it, nothing where none did; `vector` is the
+    embedding of the request's text, where that was embedded as it stands."""
 
     matches: tuple[Match, ...]
     highlights: tuple[Highlight | None, ...]
@@ -72,6 +73,7 @@ class RoutedResult:
     stages: dict[str, float]
     milliseconds: int
     graph: Graph = NO_GRAPH
+    vector: list[float] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Searching by word, by both, by name, and in a better order: the real database, the real local model, and
 real HTTP servers in place of paid embeddings and rerankers."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -268,7 +269,9 @@ def test_an_answer_is_written_as_the_caller_says(core: Services, people: People,
         )
         by = made(rag_llm_api_key=SecretStr("sk"), rag_llm_url=gateway.url)
         query = Query("How hot may the kiln become?")
-        answer = pipeline.answer(by, people.ann.principal, query, Sampling(temperature=0.9, max_tokens=64))
+        answer = asyncio.run(
+            pipeline.answer(by, people.ann.principal, query, Sampling(temperature=0.9, max_tokens=64))
+        )
         asked = gateway.requests[0].json
     assert answer.draft
     assert answer.draft.usage.completion_tokens > 0

@@ -1,38 +1,21 @@
-"""Answers in the words that chat models' endpoints give them in: what they say, what they cost; and those
-that no endpoint gave, whole and in parts."""
+"""Replies in OpenAI's format: the gateway's with their usage, and extracted ones, whole and as a stream."""
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 from uuid import uuid4
 
-from shared.answering.chat_completions.request import cost
-from shared.models.chat_stream import Body, parse_usage
-from shared.text.token_count import count_tokens
+from shared.models.chat_reply import choices, content_of, usage_in
+from shared.models.chat_stream import Body
+from shared.text.chat_message import count_usage
 from shared.types import Usage
 
 
 def with_usage(answer: Body, request: Body) -> Body:
-    """An endpoint's answer, with its usage counted here where it did not count."""
+    """The gateway's answer, with our count of its usage where the gateway states none."""
     if usage_in(answer):
         return answer
-    written = [choice.get("message") for choice in choices(answer)]
-    return {**answer, "usage": counted(request, [content_of(message) for message in written])}
-
-
-def usage_in(answer: Body) -> Usage | None:
-    """What an endpoint says that an answer, or a part of one, cost; None where it says nothing of use."""
-    payload = answer.get("usage")
-    return (
-        parse_usage(payload.get("prompt_tokens"), payload.get("completion_tokens"))
-        if isinstance(payload, dict)
-        else None
-    )
-
-
-def counted(request: Body, written: Sequence[str]) -> Body:
-    read = sum(map(cost, request["messages"]))
-    return usage_body(Usage(read, sum(map(count_tokens, written))))
+    texts = [content_of(choice.get("message")) for choice in choices(answer)]
+    return {**answer, "usage": usage_body(count_usage(request["messages"], *texts))}
 
 
 def usage_body(usage: Usage) -> Body:
@@ -43,24 +26,13 @@ def usage_body(usage: Usage) -> Body:
     }
 
 
-def choices(body: Body) -> list[Body]:
-    found = body.get("choices")
-    return [choice for choice in found if isinstance(choice, dict)] if isinstance(found, list) else []
-
-
-def content_of(message: Any) -> str:
-    """The text of a message, or of a part of one, whatever an endpoint made of it."""
-    content = message.get("content") if isinstance(message, dict) else None
-    return content if isinstance(content, str) else ""
-
-
 def ends(part: Body) -> bool:
-    """Whether this part of a stream says that an answer is complete."""
+    """Whether this part of a stream completes an answer."""
     return any(choice.get("finish_reason") for choice in choices(part))
 
 
 def completion(text: str, model: str, usage: Usage) -> Body:
-    """An answer that no endpoint gave, as one would give it."""
+    """An answer of ours as a completion."""
     message = {"role": "assistant", "content": text}
     return {
         "id": f"chatcmpl-{uuid4().hex}",
@@ -73,7 +45,7 @@ def completion(text: str, model: str, usage: Usage) -> Body:
 
 
 def parts(answer: Body) -> Iterator[Body]:
-    """The same answer as it would be streamed: who speaks, the text line by line, the end."""
+    """The parts of a completion's stream: the role, the text line by line, the end."""
     (choice,) = answer["choices"]
     texts = choice["message"]["content"].splitlines(keepends=True)
     for delta in ({"role": "assistant", "content": ""}, *({"content": text} for text in texts)):
@@ -90,20 +62,6 @@ def usage_part(like: Body, usage: Body) -> Body:
 
 
 def part(like: Body, own: list[Body]) -> Body:
-    """A part of the stream that this answer, or its other parts, belong to."""
+    """A part of the same stream as `like`, an answer or another part."""
     same = {name: like.get(name) for name in ("id", "created", "model")}
     return {**same, "object": "chat.completion.chunk", "choices": own}
-
-
-class SurrogateJoiner:
-    """The halves of characters that come apart, as two escapes of JSON in two parts of a stream, together."""
-
-    def __init__(self) -> None:
-        self._half = ""
-
-    def joined(self, text: str) -> str:
-        """The text, without a first half at its end, which waits for the second; a half alone is a mark."""
-        text = self._half + text
-        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        whole = text[: len(text) - len(self._half)]
-        return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

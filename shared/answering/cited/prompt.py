@@ -2,12 +2,12 @@
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
 
 from shared.generation.generators import SYSTEM, TEMPERATURE, render_context
+from shared.models.chat_stream import Body
 from shared.types import Match
 
-ASKED = (
+QUESTION = (
     "Context:\n{context}\n\nQuestion: {question}\n\n"
     "Instructions: Answer the question based ONLY on the context above, in short plain sentences. Keep to "
     "its words, names and numbers. End every sentence with the number of the excerpt that it is from, which "
@@ -16,17 +16,15 @@ ASKED = (
 )
 
 
-def request(
-    question: str, matches: Sequence[Match], budget: int, model: str, max_tokens: int
-) -> dict[str, Any]:
-    """A chat completion to ask for, over the matches that fit so many tokens, numbered by their places."""
+def chat_request(question: str, matches: Sequence[Match], budget: int, model: str, max_tokens: int) -> Body:
+    """The body of a chat completion over the matches that fit the budget of tokens, numbered by place."""
     nonce = secrets.token_hex(8)
     context = render_context(matches, nonce, budget, numbered=True)
     return {
         "model": model,
         "messages": [
             {"role": "system", "content": SYSTEM.format(nonce=nonce)},
-            {"role": "user", "content": ASKED.format(context=context, question=question)},
+            {"role": "user", "content": QUESTION.format(context=context, question=question)},
         ],
         "temperature": TEMPERATURE,
         "max_tokens": max_tokens,

@@ -5,9 +5,9 @@ import logging
 import math
 import secrets
 
-from shared.answering.chat_completions import response
 from shared.errors import RagError
 from shared.models.chat_gateway import ChatGateway
+from shared.models.chat_reply import choices, content_of, usage_in
 from shared.text.token_count import count_tokens
 from shared.types import Usage
 
@@ -57,10 +57,10 @@ class BudgetedModel:
             log.warning("a model failed on the way to an answer: %s", type(failed).__name__)
             self._add(Usage(cost, 0))
             return None
-        text = "".join(response.content_of(choice.get("message")) for choice in response.choices(answer)[:1])
+        text = "".join(content_of(choice.get("message")) for choice in choices(answer)[:1])
         # Half a character is none.
         text = text.encode("utf-8", "replace").decode()
-        self._add(response.usage_in(answer) or Usage(cost, count_tokens(text)))
+        self._add(usage_in(answer) or Usage(cost, count_tokens(text)))
         return text
 
     def _add(self, usage: Usage) -> None:

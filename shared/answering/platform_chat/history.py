@@ -1,26 +1,18 @@
-"""The past of a conversation as the next turn uses it: the messages that a model gets, and the earlier
-question that a follow-up question is joined with. Pure; without a model, by rules.
-"""
+"""Earlier messages of a conversation: those that a model gets, and the question that a follow-up joins."""
 
 from collections.abc import Sequence
+from itertools import dropwhile
 
-from shared.answering.chat_completions.request import FRAME_TOKENS
 from shared.answering.platform_chat.follow_ups.detection import is_follow_up
 from shared.answering.platform_chat.types import Message
-from shared.text.token_count import count_tokens
+from shared.text import chat_message
 
 
 def trim_history(messages: Sequence[Message], budget: int) -> tuple[Message, ...]:
-    """The latest of them that cost so many tokens at most, in order, from a question on."""
-    kept: list[Message] = []
-    for message in reversed(messages):
-        budget -= FRAME_TOKENS + count_tokens(message.content)
-        if budget < 0:
-            break
-        kept.append(message)
-    while kept and kept[-1].role != "user":
-        kept.pop()
-    return tuple(reversed(kept))
+    """The latest messages within so many tokens, in order, from a question on."""
+    bodies = [{"role": message.role, "content": message.content} for message in messages]
+    latest = messages[len(messages) - len(chat_message.trim_history(bodies, budget)) :]
+    return tuple(dropwhile(lambda message: message.role != "user", latest))
 
 
 def join_with_previous(question: str, messages: Sequence[Message]) -> str:

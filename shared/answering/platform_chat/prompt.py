@@ -1,8 +1,7 @@
-"""What the model is told for a turn: its manner, what was said before, what was found, and the question."""
+"""The model's request for a turn: instructions, earlier messages, passages, graph and question."""
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
 
 from shared.answering.platform_chat.history import trim_history
 from shared.answering.platform_chat.types import Message, Turn
@@ -14,7 +13,7 @@ from shared.types import Match
 CONNECTED = "How what the documents name is connected"
 
 
-def request(
+def chat_request(
     turn: Turn,
     model: str,
     matches: Sequence[Match],
@@ -23,22 +22,21 @@ def request(
     context_tokens: int,
     history_tokens: int,
 ) -> tuple[Body, str]:
-    """A chat completion to ask for, and what of it was retrieved. `connected` is the graph in words."""
+    """The body of a chat completion, and its part that was retrieved. `connected` is the graph in words."""
     nonce = secrets.token_hex(8)
     context = render_context(matches, nonce, context_tokens) or NOTHING_FOUND
     if connected:
         # Its names are the documents' own: as much data as they.
         context = "\n".join([context, excerpt(CONNECTED, connected, nonce).rstrip("\n")])
     system = "\n\n".join(filter(None, (SYSTEM.format(nonce=nonce), turn.manner)))
-    past = trim_history(earlier, history_tokens)
-    messages: list[Any] = [
+    messages = [
         _message("system", system),
         *(_message("system", order) for order in turn.orders),
-        *(_message(message.role, message.content) for message in past),
+        *(_message(message.role, message.content) for message in trim_history(earlier, history_tokens)),
         _message("user", TURN.format(context=context, question=turn.question)),
     ]
     return {"model": model, "messages": messages, **turn.sampling.specified()}, context
 
 
-def _message(role: str, content: str) -> dict[str, str]:
+def _message(role: str, content: str) -> Body:
     return {"role": role, "content": content}

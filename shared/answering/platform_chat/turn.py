@@ -1,7 +1,6 @@
-"""A turn of a conversation, from what was said before to what is kept of it. Retrieval waits in a thread; a
-model is waited for by none.
+"""A turn of a conversation. Retrieval is blocking and runs in threads; model calls are asynchronous.
 
-    open -> rewrite -> retrieve -> judge -> write -> keep
+open -> rewrite -> retrieve -> judge -> write -> keep
 """
 
 import logging
@@ -16,7 +15,7 @@ from shared.answering.platform_chat import sessions
 from shared.answering.platform_chat.budgeted_model import BudgetedModel
 from shared.answering.platform_chat.decomposition import Bounds, answer_in_steps
 from shared.answering.platform_chat.follow_ups.rewriter import rewritten
-from shared.answering.platform_chat.generate import written
+from shared.answering.platform_chat.generate import generate
 from shared.answering.platform_chat.turn_state import Caller, TurnState
 from shared.answering.platform_chat.types import Answered, Delta, Event, Message, Sources, Turn
 from shared.errors import RagError
@@ -28,14 +27,14 @@ from shared.text.ids import NIL
 from shared.types import Confidence, Judgement, Usage
 
 log = logging.getLogger("rag")
-# As for an answer (cited/answer.py): one good passage suffices.
+# As in cited/answer.py: one good passage suffices.
 JUDGED = 1
 # Rewriting a question costs this much at most.
 REWRITING_TOKENS = 4_000
 
 
 async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator[Event]:
-    """The turn as it comes about. Raises a RagError, before the first event where retrieval failed."""
+    """The events of the turn. Raises a RagError, before the first event if retrieval fails."""
     started = time.perf_counter()
     with step("locate"):
         session = await run_in_threadpool(
@@ -46,33 +45,28 @@ async def converse(core: Services, caller: Caller, turn: Turn) -> AsyncGenerator
         work.model = turn.model or core.chat_gateway.model
     with step("route"):
         seconds = core.settings.rag_follow_up_timeout_seconds
-        work.asked = await rewritten(
+        work.question = await rewritten(
             turn.question, work.earlier, work.thinking, seconds, marked_follow_up=turn.is_follow_up
         )
-    async with aclosing(_looked(work)) as looked:
-        async for happened in looked:
-            yield happened
+    async with aclosing(_retrieve(work)) as events:
+        async for event in events:
+            yield event
     if turn.deep:
-        # Of all parts together: what the answer's numbers count.
+        # Of all parts together: the marks of the answer count them.
         yield Sources(work.findings.by_score())
     retrieval_ms = milliseconds_since(started)
-    with step("judge"):
-        judgement = _judged(work)
+    judgement = _judge(work)
     writing = time.perf_counter()
-    withheld = judgement.confidence is Confidence.LOW
-    if withheld:
+    async with aclosing(generate(work, judgement)) as texts:
+        async for text in texts:
+            work.text += text
+            yield Delta(text)
+    if judgement.confidence is Confidence.LOW:
         work.text = insufficient(turn.question)
         yield Delta(work.text)
-    else:
-        with step("generate"):
-            async with aclosing(written(work)) as texts:
-                async for text in texts:
-                    work.text += text
-                    yield Delta(text)
-    answered = await run_in_threadpool(
+    yield await run_in_threadpool(
         _answered, work, judgement, started, retrieval_ms, milliseconds_since(writing)
     )
-    yield answered
 
 
 def _thinking(core: Services, turn: Turn) -> BudgetedModel | None:
@@ -87,26 +81,27 @@ def _thinking(core: Services, turn: Turn) -> BudgetedModel | None:
     return BudgetedModel(core.chat_gateway, model, REWRITING_TOKENS, settings.rag_follow_up_timeout_seconds)
 
 
-def _judged(work: TurnState) -> Judgement:
-    """How sure what was found makes. Of several parts at least half must: one that a model thought of is
-    easily found, and answers nothing by itself."""
-    found = work.findings.by_query.items()
-    judged = [pipeline.judge_matches(work.core, each.matches, query, JUDGED) for query, each in found]
+def _judge(work: TurnState) -> Judgement:
+    """The median confidence of the parts: a part that a model invented is easily found, and answers nothing
+    by itself."""
+    judged = [
+        pipeline.judge_matches(work.core, result.matches, query, JUDGED)
+        for query, result in work.findings.by_query.items()
+    ]
     return sorted(judged, key=lambda judgement: judgement.mean_similarity)[len(judged) // 2]
 
 
-async def _looked(work: TurnState) -> AsyncGenerator[Event]:
+async def _retrieve(work: TurnState) -> AsyncGenerator[Event]:
     if not work.turn.deep:
-        found = work.findings.by_query[work.asked] = await work.look(work.asked)
-        yield Sources(found.matches)
+        result = work.findings.by_query[work.question] = await work.search(work.question)
+        yield Sources(result.matches)
         return
     settings = work.core.settings
     bounds = Bounds(settings.rag_multi_step_max_queries, settings.rag_multi_step_max_seconds)
-    async with aclosing(
-        answer_in_steps(work.asked, work.look, work.thinking, bounds, work.findings)
-    ) as reasoning:
-        async for happened in reasoning:
-            yield happened
+    steps = answer_in_steps(work.question, work.search, work.thinking, bounds, work.findings)
+    async with aclosing(steps) as events:
+        async for event in events:
+            yield event
 
 
 def _answered(
@@ -123,7 +118,7 @@ def _answered(
     kept = _save(work, usage)
     return Answered(
         turn=work.turn,
-        asked=work.asked,
+        asked=work.question,
         sub_questions=tuple(work.findings.by_query) if work.turn.deep else (),
         matches=work.findings.by_score(),
         judgement=judgement,
@@ -142,20 +137,21 @@ def _answered(
 
 
 def _save(work: TurnState, usage: Usage) -> str | None:
-    """The session that has the turn by now; None where it could not be kept: what was said is said."""
-    found = best_of_documents(work.findings.by_score())
+    """Save the turn; returns the session's id, or None if saving failed. A failure does not fail the request,
+    whose answer is already sent."""
+    best = best_of_documents(work.findings.by_score())
     details = {
-        "sources": [sessions.source(match) for match in found[: sessions.MAX_SOURCES]],
+        "sources": [sessions.source(match) for match in best[: sessions.MAX_SOURCES]],
         "usage": {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens},
         "model": work.model,
     }
-    said = [
+    messages = [
         *(() if work.session.messages else work.turn.earlier),
         Message("user", work.turn.question),
         Message("assistant", work.text, details),
     ]
     try:
-        return sessions.keep_turn(work.core.database, work.caller, work.session, said)
+        return sessions.keep_turn(work.core.database, work.caller, work.session, messages)
     except RagError as error:
         log.warning("a turn could not be kept: %s", error.because)
         return None

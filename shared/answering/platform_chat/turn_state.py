@@ -1,4 +1,4 @@
-"""A turn in progress: what it is about by now, and how it looks for something."""
+"""A turn in progress: its question, its search results, its text."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,14 +19,15 @@ Caller = Callable[[], Principal]
 
 @dataclass(slots=True)
 class TurnState:
-    """`asked` is the question as it is looked for; `earlier` what was said before; `model` who writes."""
+    """`question` is the question that is searched for; `earlier` the messages before it; `model` the
+    generator's name."""
 
     core: Services
     caller: Caller
     turn: Turn
     session: Session
     thinking: BudgetedModel | None
-    asked: str = ""
+    question: str = ""
     findings: SubQueryResults = field(default_factory=SubQueryResults)
     model: str = EXTRACTIVE
     text: str = ""
@@ -37,10 +38,10 @@ class TurnState:
     def earlier(self) -> tuple[Message, ...]:
         return self.session.messages or self.turn.earlier
 
-    async def look(self, text: str) -> SearchResult:
-        return await run_in_threadpool(self._found, text)
+    async def search(self, text: str) -> SearchResult:
+        return await run_in_threadpool(self._search, text)
 
-    def _found(self, text: str) -> SearchResult:
+    def _search(self, text: str) -> SearchResult:
         looking = self.turn.looking
         query = Query(
             truncate_question(self.core.embedder, text),

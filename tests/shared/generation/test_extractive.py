@@ -17,7 +17,7 @@ from shared.models.embeddings import Embedder, embed
 from shared.text.normalize import clean
 from shared.text.sentences import sentences
 from shared.text.stemming import content_words
-from shared.types import GeneratedText, Match, Query
+from shared.types import GeneratedText, Match
 from tests.shared.examples import match
 
 QUESTIONS = [
@@ -26,7 +26,7 @@ QUESTIONS = [
 
 
 def answer(embedder: Embedder, question: str, *matches: Match) -> GeneratedText:
-    return extract(Query(question), matches, cite(matches), lambda texts: embed(embedder, texts))
+    return extract(question, matches, cite(matches), lambda texts: embed(embedder, texts))
 
 
 def told(draft: GeneratedText, matches: Sequence[Match]) -> list[tuple[int, str]]:

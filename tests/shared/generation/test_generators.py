@@ -1,22 +1,36 @@
 """Answers by a model: what it is told, what it may cost, how its faults leave; and answers without one."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from shared.errors import GenerationBusy, GenerationFailed, GenerationTimedOut, RagError
+from shared.config import Settings
+from shared.errors import GenerationBusy, GenerationFailed, GenerationRefused, GenerationTimedOut, RagError
 from shared.generation.confidence import cite
-from shared.generation.generators import Extractive, Gateway, Generator, generator_for
-from shared.models.embeddings import Embedder, local_embedder
+from shared.generation.generators import (
+    DEFAULT_SAMPLING,
+    Extractive,
+    GenerationRequest,
+    ModelGenerator,
+    chat_request,
+    collect,
+    render_context,
+)
+from shared.models.chat_gateway import REFUSED, chat_gateway_for
+from shared.models.chat_stream import Body
+from shared.models.embeddings import Embedder
+from shared.services import Services
+from shared.text.chat_message import count_usage
 from shared.text.token_count import count_tokens
-from shared.types import GeneratedText, Match, Query, Sampling, Usage
-from tests.shared.examples import match, opened, settings
+from shared.types import GeneratedText, Match, Sampling, Usage
+from tests.shared.examples import match, settings
 from tests.stand_in import Reply, Request, StandIn
 
 SECRET = "sk-secret-7f3x"
-QUESTION = Query("When does the kettle switch off?")
+QUESTION = "When does the kettle switch off?"
 KETTLE = match("The kettle switches off at 100 degrees.", "Kettle manual")
 TOASTER = match("The toaster browns bread in two minutes.", "Toaster manual")
 # The contract's words.
@@ -33,9 +47,8 @@ def api() -> Iterator[StandIn]:
         yield server
 
 
-def gateway(api: StandIn, **fields: Any) -> Generator:
-    chosen = settings(**{"rag_llm_api_key": SECRET, "rag_llm_url": f"{api.url}/v1", **fields})
-    return opened(generator_for(chosen, local_embedder()))
+def with_gateway(api: StandIn, **fields: Any) -> Settings:
+    return settings(**{"rag_llm_api_key": SECRET, "rag_llm_url": f"{api.url}/v1", **fields})
 
 
 def says(text: Any) -> Reply:
@@ -45,8 +58,32 @@ def says(text: Any) -> Reply:
     )
 
 
-def write(api: StandIn, *matches: Match, query: Query = QUESTION, **fields: Any) -> GeneratedText:
-    return gateway(api, **fields).write(query, matches, cite(matches))
+def write(
+    api: StandIn,
+    *matches: Match,
+    question: str = QUESTION,
+    sampling: Sampling = DEFAULT_SAMPLING,
+    streams: bool = False,
+    **fields: Any,
+) -> GeneratedText:
+    chosen = with_gateway(api, **fields)
+    gateway = chat_gateway_for(chosen)
+    assert gateway
+
+    def body() -> Body:
+        return chat_request(question, matches, gateway.model, chosen.rag_context_tokens, sampling)
+
+    request = GenerationRequest(question, matches, cite(matches), body, streams)
+    generated = asyncio.run(collect(ModelGenerator(gateway).write(request)))
+    assert generated
+    return generated
+
+
+def extracted(writer: Extractive, *matches: Match) -> GeneratedText:
+    request = GenerationRequest(QUESTION, matches, cite(matches), dict)
+    generated = asyncio.run(collect(writer.write(request)))
+    assert generated
+    return generated
 
 
 def asked(api: StandIn, *matches: Match, **fields: Any) -> Request:
@@ -88,7 +125,7 @@ def test_the_request_holds_the_model_the_key_and_the_contract_s_instructions(api
     assert not request.json.get("tools")
     _, user = contents(request)
     assert user.startswith("Context:\n")
-    assert user.endswith(f"\n\nQuestion: {QUESTION.text}\n\n{INSTRUCTIONS}")
+    assert user.endswith(f"\n\nQuestion: {QUESTION}\n\n{INSTRUCTIONS}")
 
 
 def test_another_model_can_be_chosen(api: StandIn):
@@ -98,19 +135,17 @@ def test_another_model_can_be_chosen(api: StandIn):
     assert api.requests[0].json["model"] == "openai/gpt-5-mini"
 
 
-def test_the_model_s_words_are_the_answer_without_the_white_space_around_them(api: StandIn):
-    api.replies(says("\n At 100 degrees,\n\nsays the Kettle manual. \n"))
+def test_the_model_s_text_is_the_answer(api: StandIn):
+    text = "At 100 degrees,\n\nsays the Kettle manual."
+    api.replies(says(text))
     draft = write(api, KETTLE)
-    assert (draft.text, draft.model) == (
-        "At 100 degrees,\n\nsays the Kettle manual.",
-        "google/gemini-2.5-flash",
-    )
+    assert (draft.text, draft.model) == (text, "google/gemini-2.5-flash")
 
 
 def test_the_model_writes_as_the_caller_says_and_otherwise_close_to_the_context(api: StandIn):
     assert asked(api, KETTLE).json["temperature"] == 0.2
     said = Sampling(temperature=0.7, max_tokens=2048, stop=("END",), seed=7, presence_penalty=0.5)
-    gateway(api).write(QUESTION, [KETTLE], cite([KETTLE]), said)
+    write(api, KETTLE, sampling=said)
     request = api.requests[-1].json
     assert {name: request[name] for name in set(request) - {"model", "messages"}} == {
         "temperature": 0.7,
@@ -134,7 +169,7 @@ def test_usage_is_counted_here_where_the_gateway_says_none(subtests: pytest.Subt
             api.replies(Reply(json={**says("Yes.").json, "usage": usage}))
             draft = write(api, KETTLE)
             system, user = contents(api.requests[-1])
-            assert draft.usage == Usage(count_tokens(system) + count_tokens(user), count_tokens("Yes."))
+            assert draft.usage == count_usage([{"content": system}, {"content": user}], "Yes.")
 
 
 def test_chunks_stand_between_markers_in_order_with_their_titles(api: StandIn):
@@ -184,19 +219,17 @@ def test_a_title_is_quoted_too_and_cannot_leave_its_line(subtests: pytest.Subtes
 def test_a_question_stays_the_question(subtests: pytest.Subtests):
     for attack in ATTACKS:
         with subtests.test(attack=attack), StandIn() as api:
-            request = asked(api, KETTLE, query=Query(attack))
+            request = asked(api, KETTLE, question=attack)
             assert excerpts(request) == [KETTLE.text]
             assert contents(request)[1].endswith(f"\n\nQuestion: {attack}\n\n{INSTRUCTIONS}")
 
 
 @pytest.mark.parametrize("budget", [100, 500, 3000])
-def test_the_context_stays_within_the_token_budget(api: StandIn, budget: int):
+def test_the_context_stays_within_the_token_budget(budget: int):
     """Whatever the nonce is: letters and digits in turn are the dearest."""
-    writer = gateway(api, rag_context_tokens=budget)
-    assert isinstance(writer, Gateway)
     matches = [match(f"Part {number} is short.", f"Document {number}") for number in range(200)]
     for nonce in ("a1b2c3d4e5f6a7b8", "aaaaaaaaaaaaaaaa", "1234567890123456"):
-        context = writer.context(matches, nonce)
+        context = render_context(matches, nonce, budget)
         assert 0 < count_tokens(context) <= budget
 
 
@@ -254,8 +287,8 @@ def test_another_refusal_is_a_failure(subtests: pytest.Subtests):
     for status in (400, 401, 402, 403, 404, 413, 422, 500, 502, 503, 529):
         with subtests.test(status=status), StandIn() as api:
             error = failure(api, refused(status))
-            assert type(error) is GenerationFailed
-            assert error.status == 500
+            expected = GenerationRefused if status in REFUSED else GenerationFailed
+            assert type(error) is expected
 
 
 def test_a_dropped_connection_is_a_failure(api: StandIn):
@@ -301,13 +334,13 @@ def test_an_answer_that_is_no_answer_is_a_failure(subtests: pytest.Subtests):
             assert type(failure(api, reply)) is GenerationFailed
 
 
-def test_without_a_key_answers_are_extracted_and_labelled_so(embedder: Embedder):
-    writer = generator_for(settings(), embedder)
+def test_without_a_key_answers_are_extracted_and_labelled_so():
+    writer = Services(settings()).generator
     assert isinstance(writer, Extractive)
     assert writer.model == "extractive"
-    draft = writer.write(QUESTION, [KETTLE, TOASTER], cite([KETTLE, TOASTER]))
+    draft = extracted(writer, KETTLE, TOASTER)
     assert draft.model == "extractive"
-    read = sum(map(count_tokens, (QUESTION.text, KETTLE.text, TOASTER.text)))
+    read = sum(map(count_tokens, (QUESTION, KETTLE.text, TOASTER.text)))
     assert draft.usage == Usage(read, count_tokens(draft.text))
     assert draft.text.startswith('According to "Kettle manual": The kettle switches off at 100 degrees. [1]')
 
@@ -315,6 +348,6 @@ def test_without_a_key_answers_are_extracted_and_labelled_so(embedder: Embedder)
 def test_extraction_reads_no_more_than_the_context_window_holds(embedder: Embedder):
     long = match("The kettle switches off at 100 degrees. " * 40, "Long")
     matches = (long, match("The kettle switches off at 90 degrees, it is said.", "Short"))
-    draft = Extractive(embedder, 100).write(QUESTION, matches, cite(matches))
+    draft = extracted(Extractive(embedder, 100), *matches)
     assert "90 degrees" in draft.text
     assert "100 degrees" not in draft.text

@@ -11,6 +11,7 @@ import pytest
 from shared.errors import RerankFailed
 from shared.models.hosted_rerankers import APIS, PAUSES
 from shared.models.reranking import Reranker, rerank, reranker_for
+from shared.types import SearchResult
 from tests.shared.examples import match, opened, settings
 from tests.stand_in import Reply, StandIn
 
@@ -128,10 +129,12 @@ def test_relevance_comes_back_in_the_order_of_the_passages(api: StandIn, provide
 def test_a_reranked_search_is_ordered_by_the_provider_and_names_its_model(api: StandIn, provider: str):
     api.replies(results(provider, (2, 0.9), (0, 0.4), (1, 0.4)))
     found = [match(text, document=text) for text in PASSAGES]
-    done = rerank(hosted(api, provider, rag_rerank_model="mine"), "a question", found)
+    done = rerank(
+        hosted(api, provider, rag_rerank_model="mine"), "a question", SearchResult(tuple(found), None, 0)
+    )
     assert [item.text for item in done.matches] == ["third", "first", "second"]
     assert [item.score for item in done.matches] == [0.9, 0.4, 0.4]
-    assert (done.model, done.failed) == ("mine", False)
+    assert (done.reranked_by, done.rerank_failed) == ("mine", False)
 
 
 # Faults are handled by the client that all providers share, so one provider stands for all of them.
@@ -265,8 +268,8 @@ def test_a_malformed_reply_is_a_failure(subtests: pytest.Subtests):
 def test_a_failure_of_any_kind_leaves_the_order(api: StandIn):
     api.replies(Reply(status=401))
     found = tuple(match(text, document=text) for text in PASSAGES)
-    done = rerank(hosted(api), "a question", found)
-    assert (done.matches, done.model, done.failed) == (found, None, True)
+    done = rerank(hosted(api), "a question", SearchResult(tuple(found), None, 0))
+    assert (done.matches, done.reranked_by, done.rerank_failed) == (found, None, True)
 
 
 @pytest.mark.parametrize("key", ["schlüssel-7f3x", "line\nbreak-7f3x"])

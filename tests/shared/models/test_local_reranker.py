@@ -10,6 +10,7 @@ from shared.errors import RerankFailed
 from shared.models.embeddings import local_model
 from shared.models.local_reranker import FIRST_WORD, LocalReranker, _shared_words
 from shared.models.reranking import rerank
+from shared.types import SearchResult
 from tests.shared.examples import match
 
 QUESTION = "What does error code E-42 mean?"
@@ -28,9 +29,9 @@ def reranker() -> LocalReranker:
 
 def test_what_answers_the_question_comes_first_and_what_is_about_something_else_last(reranker: LocalReranker):
     found = [match(text.split("\n")[1], title=text.split("\n")[0], document=text) for text in PASSAGES]
-    done = rerank(reranker, QUESTION, found)
+    done = rerank(reranker, QUESTION, SearchResult(tuple(found), None, 0))
     assert [item.document_id for item in done.matches][:2] == [PASSAGES[2], PASSAGES[1]]
-    assert (done.model, done.failed) == ("all-MiniLM-L6-v2-late-interaction", False)
+    assert (done.reranked_by, done.rerank_failed) == ("all-MiniLM-L6-v2-late-interaction", False)
 
 
 def test_relevance_lies_between_0_and_1_and_the_question_itself_is_most_relevant(reranker: LocalReranker):

@@ -1,6 +1,7 @@
 """Questions embedded before, with the real database and a stand-in for the paid embeddings: who saves the
 call, who does not, and that no search fails by it."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 
@@ -163,7 +164,7 @@ def test_a_search_and_then_an_answer_embed_once_and_find_the_same(
     second = pipeline.search(remote, people.ann.principal, Query(QUESTION)).matches
     assert len(first) == 8
     assert first == second
-    assert pipeline.answer(remote, people.ann.principal, Query(QUESTION)).matches == first
+    assert asyncio.run(pipeline.answer(remote, people.ann.principal, Query(QUESTION))).matches == first
     assert len(service.requests) == 1
 
 

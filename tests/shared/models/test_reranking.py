@@ -13,6 +13,7 @@ from shared.models.embeddings import local_model
 from shared.models.hosted_rerankers import APIS, HostedReranker
 from shared.models.local_reranker import LocalReranker
 from shared.models.reranking import Reranker, described, rerank, reranker_for
+from shared.types import SearchResult
 from tests.shared.examples import match, opened, settings
 
 HOSTED = sorted(APIS)
@@ -48,14 +49,14 @@ FOUND = tuple(match(text, document=text, similarity=0.9 - place / 10) for place,
 
 
 def test_matches_come_back_by_relevance_and_carry_it_as_their_score():
-    done = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", FOUND)
+    done = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(FOUND, None, 0))
     assert [found.text for found in done.matches] == ["b", "d", "a", "c"]
     assert [found.score for found in done.matches] == [0.9, 0.5, 0.2, 0.1]
-    assert (done.model, done.failed) == ("table", False)
+    assert (done.reranked_by, done.rerank_failed) == ("table", False)
 
 
 def test_similarity_and_everything_else_of_a_match_stay():
-    done = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", FOUND)
+    done = rerank(Table(a=0.2, b=0.9, c=0.1, d=0.5), "a question", SearchResult(FOUND, None, 0))
     assert {found.text: found.similarity for found in done.matches} == {
         found.text: found.similarity for found in FOUND
     }
@@ -63,26 +64,26 @@ def test_similarity_and_everything_else_of_a_match_stay():
 
 
 def test_matches_of_equal_relevance_stay_in_order():
-    done = rerank(Table(a=0.5, b=0.5, c=0.7, d=0.5), "a question", FOUND)
+    done = rerank(Table(a=0.5, b=0.5, c=0.7, d=0.5), "a question", SearchResult(FOUND, None, 0))
     assert [found.text for found in done.matches] == ["c", "a", "b", "d"]
 
 
 def test_the_reranker_reads_the_question_and_each_passage_with_its_title():
     reranker = Table(text=0.5)
-    rerank(reranker, "a question", [match("text", title="The title")])
+    rerank(reranker, "a question", SearchResult((match("text", title="The title"),), None, 0))
     assert reranker.asked == [("a question", ["The title\ntext"])]
 
 
 def test_scores_stay_within_0_and_1_and_what_lies_beyond_is_still_in_order():
-    done = rerank(Table(a=-3.0, b=-1.0, c=2.0, d=7.0), "a question", FOUND)
+    done = rerank(Table(a=-3.0, b=-1.0, c=2.0, d=7.0), "a question", SearchResult(FOUND, None, 0))
     assert [found.text for found in done.matches] == ["d", "c", "b", "a"]
     assert [found.score for found in done.matches] == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_no_matches_ask_nobody():
     reranker = Table()
-    done = rerank(reranker, "a question", ())
-    assert (done.matches, done.model, done.failed) == ((), "table", False)
+    done = rerank(reranker, "a question", SearchResult((), None, 0))
+    assert (done.matches, done.reranked_by, done.rerank_failed) == ((), "table", False)
     assert reranker.asked == []
 
 
@@ -95,9 +96,9 @@ def test_a_reranker_that_fails_leaves_the_order_and_says_so(
     reranker: Reranker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(logging.getLogger("rag"), "propagate", True)
-    done = rerank(reranker, "a question", FOUND)
+    done = rerank(reranker, "a question", SearchResult(FOUND, None, 0))
     assert done.matches == FOUND
-    assert (done.model, done.failed) == (None, True)
+    assert (done.reranked_by, done.rerank_failed) == (None, True)
     assert "reranking failed" in caplog.text
     assert "a question" not in caplog.text
 

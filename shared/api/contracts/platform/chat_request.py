@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from shared.answering.chat_completions.request import text_of
 from shared.answering.platform_chat.presets import PRESETS
 from shared.answering.platform_chat.types import Message, RetrievalOptions, Turn
 from shared.api.contracts.platform.common import ErrorBody, NullIsUnsaid, WithoutNul, error_body, small
 from shared.errors import InvalidRequest
+from shared.text.chat_message import text_of
 from shared.types import Mode, Sampling
 
 __all__ = ["ErrorBody", "error_body"]

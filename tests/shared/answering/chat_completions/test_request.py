@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from shared.answering.chat_completions import request as chat
 from shared.answering.chat_completions import response
-from shared.answering.chat_completions.request import Conversation, text_of, with_context
+from shared.answering.chat_completions.request import Conversation, with_context
 from shared.errors import InvalidRequest
+from shared.text.chat_message import FRAME_TOKENS, message_tokens, text_of
 from shared.text.token_count import count_tokens
 from shared.types import Usage
 from tests.shared.examples import match
@@ -91,7 +91,7 @@ def test_orders_given_since_the_last_answer_stay():
 def test_older_turns_are_left_out_before_newer_ones_and_orders_never():
     old, new = "old " * 200, "new " * 200
     turns = [SYSTEM, user(old), assistant(old), user(new), assistant(new), user("Now?")]
-    room = 2 * (count_tokens(new) + chat.FRAME_TOKENS)
+    room = 2 * (count_tokens(new) + FRAME_TOKENS)
     for budget, kept in ((4 * room, turns[1:5]), (room, turns[3:5]), (room // 2, []), (0, [])):
         request = with_context(asked(*turns), [KETTLE], 3000, budget)
         assert request["messages"][1:-1] == [SYSTEM, *kept], budget
@@ -101,7 +101,7 @@ def test_the_history_that_is_kept_is_within_its_budget_whatever_was_said():
     turns = [message for number in range(50) for message in (user(f"{number} " * 9), assistant("yes " * 30))]
     for budget in range(0, 3000, 250):
         kept = with_context(asked(*turns, user("Now?")), [], 3000, budget)["messages"][1:-1]
-        assert sum(map(chat.cost, kept)) <= budget
+        assert sum(map(message_tokens, kept)) <= budget
         assert kept == turns[len(turns) - len(kept) :]
         assert not kept or kept[0]["role"] == "user"
 
@@ -121,7 +121,7 @@ def test_usage_is_counted_where_it_is_not_said(subtests: pytest.Subtests):
         with subtests.test(said=said):
             answer = {"choices": [{"message": assistant("Yes.")}], "usage": said}
             usage = response.with_usage(answer, {"messages": [user("Hello")]})["usage"]
-            read = chat.FRAME_TOKENS + count_tokens("Hello")
+            read = FRAME_TOKENS + count_tokens("Hello")
             assert usage == response.usage_body(Usage(read, count_tokens("Yes.")))
 
 
