@@ -24,6 +24,7 @@ from shared.models.chat_stream import (
     busy_error,
     parts,
     read,
+    read_completion,
     translate_http_errors,
 )
 
@@ -94,10 +95,7 @@ class ChatGateway:
                 content = bytearray()
                 async for data in bounded(answer):
                     content += data
-        body = read(bytes(content))
-        if not isinstance(body.get("choices"), list) or not body["choices"]:
-            raise GenerationFailed
-        return body
+        return read_completion(bytes(content))
 
     @asynccontextmanager
     async def stream(self, request: Body, *, counted: bool = False) -> AsyncIterator[AsyncGenerator[Body]]:

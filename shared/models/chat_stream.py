@@ -115,6 +115,42 @@ def read(data: bytes) -> Body:
     return found
 
 
+def read_completion(data: bytes) -> Body:
+    """A whole answer. Raises GenerationFailed for one without a choice."""
+    body = read(data)
+    if not isinstance(body.get("choices"), list) or not body["choices"]:
+        raise GenerationFailed(because="no completion")
+    return body
+
+
+def choices(body: Body) -> list[Body]:
+    """Of an answer, or of a part of one."""
+    found = body.get("choices")
+    return [choice for choice in found if isinstance(choice, dict)] if isinstance(found, list) else []
+
+
+def content_of(message: Any) -> str:
+    """The text of a message, or of a part of one, whatever an endpoint made of it."""
+    content = message.get("content") if isinstance(message, dict) else None
+    return content if isinstance(content, str) else ""
+
+
+def completion_text(body: Body) -> str:
+    """The text of an answer's first choice."""
+    return "".join(content_of(choice.get("message")) for choice in choices(body)[:1])
+
+
+def usage_in(body: Body) -> Usage | None:
+    """The tokens that an endpoint counted for an answer, or a part of one; None where it counted none."""
+    payload = body.get("usage")
+    if not isinstance(payload, dict):
+        return None
+    read, written = payload.get("prompt_tokens"), payload.get("completion_tokens")
+    if not (type(read) is type(written) is int and read >= 0 and written >= 0):
+        return None
+    return Usage(read, written)
+
+
 def _finite(text: str) -> float:
     if not math.isfinite(number := float(text)):
         raise ValueError
@@ -128,10 +164,3 @@ def busy_error(retry_after: str) -> GenerationBusy:
     """What a gateway's 429 is to callers, with its wait, as far as that is a number of seconds."""
     known = retry_after.isascii() and retry_after.isdigit()
     return GenerationBusy(headers={"Retry-After": retry_after if known else DEFAULT_RETRY_AFTER})
-
-
-def parse_usage(read: Any, written: Any) -> Usage | None:
-    """What a gateway says that it counted; None where it says nothing of use."""
-    if not (type(read) is type(written) is int and read >= 0 and written >= 0):
-        return None
-    return Usage(read, written)

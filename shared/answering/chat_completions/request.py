@@ -1,15 +1,15 @@
 """A conversation, in the words that chat models' endpoints are spoken to: whether documents are asked about
 it, and what; and what the model is told then."""
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import InvalidRequest
-from shared.generation.generators import NOTHING_FOUND, SYSTEM, TURN, render_context
+from shared.generation.generators import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.models.chat_stream import Body
 from shared.models.embeddings import Embedder
+from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
 from shared.types import Match
 
@@ -112,14 +112,14 @@ def _texts(content: Any) -> list[str | None]:
 def with_context(
     conversation: Conversation, matches: Sequence[Match], context_tokens: int, history_tokens: int
 ) -> Body:
-    """The request with the matches before its question, between markers that no document can forge. The
-    caller's own orders stay, and of the older turns, the latest first, what fits."""
-    nonce = secrets.token_hex(8)
+    """The request with the matches before its question, inside a fence. The caller's own orders stay, and of
+    the older turns, the latest first, what fits."""
+    fence = Fence()
     head, tail = _turns(conversation.messages)
-    context = render_context(matches, nonce, context_tokens) or NOTHING_FOUND
+    context = render_context(matches, fence, context_tokens) or NOTHING_FOUND
     last = next(message for message in reversed(tail) if message["role"] == "user")
     told = [
-        {"role": "system", "content": SYSTEM.format(nonce=nonce)},
+        {"role": "system", "content": system_prompt(fence)},
         *_remembered(head, history_tokens),
         *(message for message in tail if message["role"] in ORDERS),
         {**last, "content": TURN.format(context=context, question=conversation.question())},

@@ -3,13 +3,15 @@ that no endpoint gave, whole and in parts."""
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 from uuid import uuid4
 
 from shared.answering.chat_completions.request import cost
-from shared.models.chat_stream import Body, parse_usage
+from shared.models.chat_stream import Body, choices, content_of, usage_in
 from shared.text.token_count import count_tokens
 from shared.types import Usage
+
+# The readers of chat_stream.py are used through this module, too.
+__all__ = ["choices", "content_of", "usage_in"]
 
 
 def with_usage(answer: Body, request: Body) -> Body:
@@ -18,16 +20,6 @@ def with_usage(answer: Body, request: Body) -> Body:
         return answer
     written = [choice.get("message") for choice in choices(answer)]
     return {**answer, "usage": counted(request, [content_of(message) for message in written])}
-
-
-def usage_in(answer: Body) -> Usage | None:
-    """What an endpoint says that an answer, or a part of one, cost; None where it says nothing of use."""
-    payload = answer.get("usage")
-    return (
-        parse_usage(payload.get("prompt_tokens"), payload.get("completion_tokens"))
-        if isinstance(payload, dict)
-        else None
-    )
 
 
 def counted(request: Body, written: Sequence[str]) -> Body:
@@ -41,17 +33,6 @@ def usage_body(usage: Usage) -> Body:
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
     }
-
-
-def choices(body: Body) -> list[Body]:
-    found = body.get("choices")
-    return [choice for choice in found if isinstance(choice, dict)] if isinstance(found, list) else []
-
-
-def content_of(message: Any) -> str:
-    """The text of a message, or of a part of one, whatever an endpoint made of it."""
-    content = message.get("content") if isinstance(message, dict) else None
-    return content if isinstance(content, str) else ""
 
 
 def ends(part: Body) -> bool:

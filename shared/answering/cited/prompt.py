@@ -1,10 +1,10 @@
 """The request to a model that answers sentence by sentence, each with the numbers of its excerpts."""
 
-import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from shared.generation.generators import SYSTEM, TEMPERATURE, render_context
+from shared.generation.generators import TEMPERATURE, render_context, system_prompt
+from shared.text.prompt_fence import Fence
 from shared.types import Match
 
 ASKED = (
@@ -20,12 +20,12 @@ def request(
     question: str, matches: Sequence[Match], budget: int, model: str, max_tokens: int
 ) -> dict[str, Any]:
     """A chat completion to ask for, over the matches that fit so many tokens, numbered by their places."""
-    nonce = secrets.token_hex(8)
-    context = render_context(matches, nonce, budget, numbered=True)
+    fence = Fence()
+    context = render_context(matches, fence, budget, numbered=True)
     return {
         "model": model,
         "messages": [
-            {"role": "system", "content": SYSTEM.format(nonce=nonce)},
+            {"role": "system", "content": system_prompt(fence)},
             {"role": "user", "content": ASKED.format(context=context, question=question)},
         ],
         "temperature": TEMPERATURE,

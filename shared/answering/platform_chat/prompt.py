@@ -1,14 +1,14 @@
 """What the model is told for a turn: its manner, what was said before, what was found, and the question."""
 
-import secrets
 from collections.abc import Sequence
 from typing import Any
 
 from shared.answering.platform_chat.history import trim_history
 from shared.answering.platform_chat.types import Message, Turn
-from shared.generation.generators import NOTHING_FOUND, SYSTEM, TURN, render_context
+from shared.generation.generators import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.models.chat_stream import Body
 from shared.text.citations import excerpt
+from shared.text.prompt_fence import Fence
 from shared.types import Match
 
 CONNECTED = "How what the documents name is connected"
@@ -24,12 +24,12 @@ def request(
     history_tokens: int,
 ) -> tuple[Body, str]:
     """A chat completion to ask for, and what of it was retrieved. `connected` is the graph in words."""
-    nonce = secrets.token_hex(8)
-    context = render_context(matches, nonce, context_tokens) or NOTHING_FOUND
+    fence = Fence()
+    context = render_context(matches, fence, context_tokens) or NOTHING_FOUND
     if connected:
         # Its names are the documents' own: as much data as they.
-        context = "\n".join([context, excerpt(CONNECTED, connected, nonce).rstrip("\n")])
-    system = "\n\n".join(filter(None, (SYSTEM.format(nonce=nonce), turn.manner)))
+        context = "\n".join([context, excerpt(CONNECTED, connected, fence).rstrip("\n")])
+    system = "\n\n".join(filter(None, (system_prompt(fence), turn.manner)))
     past = trim_history(earlier, history_tokens)
     messages: list[Any] = [
         _message("system", system),
