@@ -1,15 +1,15 @@
-"""A chat model's endpoint, spoken to in its own words: what is asked goes there as it is, and what comes back
-stays as it was, whole or as a stream.
+"""Client of the model gateway for event loops: requests and answers pass unchanged, whole or as a stream.
 
-A connection belongs to one of many event loops, and a stream's ends when nobody reads. A server keeps those
-of its loop for the calls to come; elsewhere each call has its own.
+It bounds the bytes of an answer and of each event, for which the openai package, the client for threads
+(openai_model.py), has no option. A connection belongs to one event loop. A server keeps the connections of
+its loop for later calls; elsewhere each call opens its own.
 """
 
 import asyncio
 import json
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import httpx
@@ -24,23 +24,24 @@ from shared.models.chat_stream import (
     busy_error,
     parts,
     read,
+    read_completion,
     translate_http_errors,
 )
 
-# What a caller chose and the endpoint does not take: the model's name, a parameter, a message.
+# Statuses for a fault of the request: the model's name, a parameter, a message.
 REFUSED = frozenset({400, 404, 413, 422})
-# How long the endpoint's own list of models is waited for.
+# Time limit of the request for the list of models.
 LIST_SECONDS = 5.0
 
 
 class ChatGateway:
     """Raises GenerationBusy, GenerationRefused, GenerationTimedOut or GenerationFailed, before a stream and
-    within it; what the endpoint said of it stays here."""
+    within it; the endpoint's own error messages go no further."""
 
     def __init__(self, key: str, address: str, model: str, seconds: float, stream_seconds: float) -> None:
         self._address = f"{address}/chat/completions"
         self._list_address = f"{address}/models"
-        # Uncompressed: what is bounded is what comes.
+        # Uncompressed, so that the bound on bytes is also a bound on the text.
         self._headers = {
             "Authorization": f"Bearer {key}",
             "Accept-Encoding": "identity",
@@ -49,26 +50,26 @@ class ChatGateway:
         self.model = model
         self._seconds = seconds
         self._stream_seconds = stream_seconds
-        # Whether it takes `stream_options`; older endpoints refuse what they do not know.
+        # Whether it takes `stream_options`; older endpoints refuse unknown options.
         self._counts = True
-        self._kept: dict[AbstractEventLoop, httpx.AsyncClient] = {}
+        self._clients: dict[AbstractEventLoop, httpx.AsyncClient] = {}
 
     @asynccontextmanager
     async def keeping_connections(self) -> AsyncIterator[None]:
-        """In this event loop, until it is left."""
+        """In this event loop, until the context ends."""
         loop = asyncio.get_running_loop()
-        if loop in self._kept:
+        if loop in self._clients:
             yield
             return
         async with async_client(self._seconds) as client:
-            self._kept[loop] = client
+            self._clients[loop] = client
             try:
                 yield
             finally:
-                del self._kept[loop]
+                del self._clients[loop]
 
     def models(self) -> list[Any]:
-        """The endpoint's own list of its models, as it came. Raises GenerationFailed, GenerationTimedOut."""
+        """The endpoint's list of its models, unchanged. Raises GenerationFailed, GenerationTimedOut."""
         content = bytearray()
         with (
             translate_http_errors(),
@@ -88,49 +89,45 @@ class ChatGateway:
         return models
 
     async def complete(self, request: Body) -> Body:
-        """The answer, as it came."""
+        """The answer, unchanged."""
         with translate_http_errors():
-            async with asyncio.timeout(self._seconds), self._asked(request) as answer:
+            async with asyncio.timeout(self._seconds), self._post(request) as answer:
                 content = bytearray()
                 async for data in bounded(answer):
                     content += data
-        body = read(bytes(content))
-        if not isinstance(body.get("choices"), list) or not body["choices"]:
-            raise GenerationFailed
-        return body
+        return read_completion(bytes(content))
 
     @asynccontextmanager
     async def stream(self, request: Body, *, counted: bool = False) -> AsyncIterator[AsyncGenerator[Body]]:
-        """The answer's parts, as they come, until the endpoint says that it is done; `counted` with its usage
-        as one of them, from an endpoint that knows how to say that. It has taken the request when this is
-        entered, and is left alone when this is left."""
+        """The answer's parts, as they come, until the endpoint ends them; `counted` asks for the usage as one
+        of them, where the endpoint supports that. The endpoint has accepted the request when the context
+        begins; the end of the context ends the stream."""
         deadline = asyncio.get_running_loop().time() + self._stream_seconds
         async with AsyncExitStack() as until:
             with translate_http_errors():
                 async with asyncio.timeout(self._seconds):
-                    answer = await self._begun(request, counted, until)
+                    answer = await self._open(request, counted, until)
             kind = answer.headers.get("content-type", "")
             if kind.partition(";")[0].strip().lower() != "text/event-stream":
                 raise GenerationFailed(because="the answer is no stream")
             yield await until.enter_async_context(aclosing(parts(answer, deadline)))
 
-    async def _begun(self, request: Body, counted: bool, until: AsyncExitStack) -> httpx.Response:
+    async def _open(self, request: Body, counted: bool, until: AsyncExitStack) -> httpx.Response:
         if counted and self._counts:
-            try:
-                asking = {**request, "stream_options": {"include_usage": True}}
-                return await until.enter_async_context(self._asked(asking))
-            except GenerationRefused:
-                answer = await until.enter_async_context(self._asked(request))
-                # So that was it; it will not be asked for again.
-                self._counts = False
-                return answer
-        return await until.enter_async_context(self._asked(request))
+            with suppress(GenerationRefused):
+                with_usage = {**request, "stream_options": {"include_usage": True}}
+                return await until.enter_async_context(self._post(with_usage))
+        answer = await until.enter_async_context(self._post(request))
+        if counted:
+            # The option was refused, and nothing else: later requests leave it out.
+            self._counts = False
+        return answer
 
     @asynccontextmanager
-    async def _asked(self, request: Body) -> AsyncIterator[httpx.Response]:
+    async def _post(self, request: Body) -> AsyncIterator[httpx.Response]:
         async with AsyncExitStack() as until:
-            # (Its own rendering of JSON does not take half characters.)
-            answer = await self._sent(json.dumps(request).encode(), until)
+            # (httpx's own JSON encoder refuses half a surrogate pair.)
+            answer = await self._send(json.dumps(request).encode(), until)
             if answer.status_code == 429:
                 raise busy_error(answer.headers.get("retry-after", ""))
             if answer.status_code in REFUSED:
@@ -139,7 +136,7 @@ class ChatGateway:
                 raise GenerationFailed(because=f"the gateway said {answer.status_code}")
             yield answer
 
-    async def _sent(self, content: bytes, until: AsyncExitStack) -> httpx.Response:
+    async def _send(self, content: bytes, until: AsyncExitStack) -> httpx.Response:
         is_new = False
 
         async def trace(event: str, _: object) -> None:
@@ -150,12 +147,12 @@ class ChatGateway:
             options: Any = {"content": content, "headers": self._headers, "extensions": {"trace": trace}}
             return client.stream("POST", self._address, **options)
 
-        kept = self._kept.get(asyncio.get_running_loop())
-        if kept:
+        client = self._clients.get(asyncio.get_running_loop())
+        if client:
             try:
-                return await until.enter_async_context(sending(kept))
+                return await until.enter_async_context(sending(client))
             except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
-                # A kept one may end just as it is used again; over a new one the model may have worked.
+                # An idle connection may end just as it is used again; over a new one the model may have run.
                 if is_new:
                     raise
         own = await until.enter_async_context(async_client(self._seconds))

@@ -1,4 +1,4 @@
-"""What a chat model's endpoint sends, read within bounds: JSON, and streams of it."""
+"""Answers of a chat model's endpoint, read within bounds: whole, and as streams of events."""
 
 import asyncio
 import json
@@ -18,11 +18,11 @@ from shared.errors import (
 from shared.types import Usage
 
 Body = dict[str, Any]
-# Of one event, and of a whole answer: no model says more, and memory is shared.
+# No model writes a longer event or answer, and memory is shared.
 MAX_EVENT_BYTES = 1024 * 1024
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 DONE = b"[DONE]"
-# What follows that.
+# Time limit of the rest of the response, after DONE.
 SECONDS_TO_END = 0.05
 
 
@@ -37,11 +37,11 @@ def translate_http_errors() -> Iterator[None]:
 
 
 async def parts(answer: httpx.Response, deadline: float) -> AsyncGenerator[Body]:
-    """What is said until DONE. Raises GenerationFailed where that never comes."""
+    """The events until DONE. Raises GenerationFailed where DONE never comes."""
     async with aclosing(_events(_lines(answer, deadline))) as events:
         async for data in events:
             if data.strip() == DONE:
-                await _ended(events)
+                await _drain(events)
                 return
             part = read(data)
             if part.get("error"):
@@ -50,8 +50,8 @@ async def parts(answer: httpx.Response, deadline: float) -> AsyncGenerator[Body]
     raise GenerationFailed(because="the stream ended early")
 
 
-async def _ended(events: AsyncGenerator[bytes]) -> None:
-    """Read on: where the answer ends at once, as it should, its connection serves again."""
+async def _drain(events: AsyncGenerator[bytes]) -> None:
+    """Read the rest: where the response ends at once, as it should, its connection is used again."""
     with suppress(TimeoutError, RagError):
         async with asyncio.timeout(SECONDS_TO_END):
             async for _ in events:
@@ -59,22 +59,22 @@ async def _ended(events: AsyncGenerator[bytes]) -> None:
 
 
 async def _events(lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """The data of each event; comments and other fields are passed over."""
-    said: list[bytes] = []
+    """The data of each event; comments and other fields are ignored."""
+    data: list[bytes] = []
     size = 0
     async with aclosing(lines):
         async for line in lines:
             if line.startswith(b"data:"):
-                said.append(line[5:].removeprefix(b" "))
+                data.append(line[5:].removeprefix(b" "))
                 size += len(line)
                 if size > MAX_EVENT_BYTES:
                     raise GenerationFailed(because="an event is too long")
-            elif not line and said:
-                yield b"\n".join(said)
-                said, size = [], 0
+            elif not line and data:
+                yield b"\n".join(data)
+                data, size = [], 0
     # The last event may end with the stream.
-    if said:
-        yield b"\n".join(said)
+    if data:
+        yield b"\n".join(data)
 
 
 async def _lines(answer: httpx.Response, deadline: float) -> AsyncGenerator[bytes]:
@@ -115,6 +115,57 @@ def read(data: bytes) -> Body:
     return found
 
 
+def read_completion(data: bytes) -> Body:
+    """A whole answer. Raises GenerationFailed for one without a choice."""
+    body = read(data)
+    if not isinstance(body.get("choices"), list) or not body["choices"]:
+        raise GenerationFailed(because="no completion")
+    return body
+
+
+def choices(body: Body) -> list[Body]:
+    """Of an answer, or of a part of one."""
+    found = body.get("choices")
+    return [choice for choice in found if isinstance(choice, dict)] if isinstance(found, list) else []
+
+
+def content_of(message: Any) -> str:
+    """The text of a message, or of a part of one, whatever an endpoint made of it."""
+    content = message.get("content") if isinstance(message, dict) else None
+    return content if isinstance(content, str) else ""
+
+
+def completion_text(body: Body) -> str:
+    """The text of an answer's first choice."""
+    return "".join(content_of(choice.get("message")) for choice in choices(body)[:1])
+
+
+def usage_in(body: Body) -> Usage | None:
+    """The tokens that an endpoint counted for an answer, or a part of one; None where it counted none."""
+    payload = body.get("usage")
+    if not isinstance(payload, dict):
+        return None
+    read, written = payload.get("prompt_tokens"), payload.get("completion_tokens")
+    if not (type(read) is type(written) is int and read >= 0 and written >= 0):
+        return None
+    return Usage(read, written)
+
+
+class SurrogateJoiner:
+    """Surrogate pairs that a stream's JSON escapes have split over two parts, joined."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def joined(self, text: str) -> str:
+        """The text without a high surrogate at its end, which waits for the next part; one that stays alone
+        becomes U+FFFD."""
+        text = self._half + text
+        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        whole = text[: len(text) - len(self._half)]
+        return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _finite(text: str) -> float:
     if not math.isfinite(number := float(text)):
         raise ValueError
@@ -125,13 +176,6 @@ DEFAULT_RETRY_AFTER = "30"
 
 
 def busy_error(retry_after: str) -> GenerationBusy:
-    """What a gateway's 429 is to callers, with its wait, as far as that is a number of seconds."""
+    """The error for a gateway's 429, with its wait, where that is a number of seconds."""
     known = retry_after.isascii() and retry_after.isdigit()
     return GenerationBusy(headers={"Retry-After": retry_after if known else DEFAULT_RETRY_AFTER})
-
-
-def parse_usage(read: Any, written: Any) -> Usage | None:
-    """What a gateway says that it counted; None where it says nothing of use."""
-    if not (type(read) is type(written) is int and read >= 0 and written >= 0):
-        return None
-    return Usage(read, written)

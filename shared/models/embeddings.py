@@ -13,10 +13,10 @@ from shared.clients.http import deadline, openai_client, sleep_before_retry
 from shared.config import LOCAL_MODEL, Settings
 from shared.errors import ConfigurationError, EmbeddingFailed
 from shared.models.chunk_limits import MINILM, OPENAI, EmbedderLimits
+from shared.models.openai_model import OpenAIModel
 from shared.text.token_count import count_tokens
 
 if TYPE_CHECKING:
-    from openai import OpenAI
     from openai.types import CreateEmbeddingResponse
 
     from shared.models.minilm import MiniLM
@@ -61,7 +61,7 @@ class Embedder(Protocol):
     def count_tokens(self, text: str) -> int: ...
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(OpenAIModel):
     """Any OpenAI-compatible embeddings endpoint."""
 
     remote = True
@@ -69,16 +69,11 @@ class OpenAIEmbedder:
     passage_tokens = OPENAI.passage_tokens
     batch = 128
 
-    def __init__(self, client: "OpenAI", model: str, timeout_seconds: float) -> None:
-        self._client = client
-        self._seconds = timeout_seconds
-        self.model = model
-
     def embed(self, texts: Sequence[str], *, background: bool = False) -> list[list[float]]:
         """Batches of 128, each within the time-out of the settings, further tries included."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self.batch):
-            with deadline(self._seconds):
+            with deadline(self.seconds):
                 vectors += self._batch(list(texts[start : start + self.batch]))
         return vectors
 
@@ -126,9 +121,6 @@ class OpenAIEmbedder:
 
     def count_tokens(self, text: str) -> int:
         return count_tokens(text)
-
-    def close(self) -> None:
-        self._client.close()
 
 
 @cache

@@ -1,32 +1,23 @@
 """Speech to text, by the OpenAI-compatible endpoint that is configured; without one, no sound is read."""
 
-from typing import TYPE_CHECKING
-
 from shared.clients.http import deadline, openai_client
 from shared.config import Settings
 from shared.errors import TranscriptionFailed, UnreadableDocument
-
-if TYPE_CHECKING:
-    from openai import OpenAI
+from shared.models.openai_model import OpenAIModel
 
 
-class Transcriber:
-    """Writes down what is said. Safe to use from many threads."""
-
-    def __init__(self, client: "OpenAI", model: str, timeout_seconds: float) -> None:
-        self._client = client
-        self._seconds = timeout_seconds
-        self.model = model
+class Transcriber(OpenAIModel):
+    """A speech-to-text model."""
 
     def text(self, data: bytes, filename: str) -> str:
-        """What is said in it; the name's end tells the endpoint its format.
+        """The speech of a recording; the file name's ending tells the endpoint its format.
 
         Raises UnreadableDocument for what the endpoint refuses, TranscriptionFailed when it fails.
         """
         from openai import APIStatusError, OpenAIError
 
         try:
-            with deadline(self._seconds):
+            with deadline(self.seconds):
                 answer = self._client.audio.transcriptions.create(model=self.model, file=(filename, data))
                 return str(answer.text)
         except APIStatusError as refused:
@@ -36,17 +27,12 @@ class Transcriber:
         except (OpenAIError, ValueError, AttributeError) as failed:
             raise TranscriptionFailed from failed
 
-    def close(self) -> None:
-        self._client.close()
-
 
 def transcriber_for(settings: Settings) -> Transcriber | None:
     """The one that the settings name; None without a key."""
     if settings.rag_transcription_key is None:
         return None
-    key, seconds = (
-        settings.rag_transcription_key.get_secret_value(),
-        settings.rag_transcription_timeout_seconds,
-    )
+    key = settings.rag_transcription_key.get_secret_value()
+    seconds = settings.rag_transcription_timeout_seconds
     client = openai_client(key, settings.rag_transcription_url, seconds)
     return Transcriber(client, settings.rag_transcription_model, seconds)

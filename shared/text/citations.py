@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from shared.text.prompt_fence import Fence
+
 _QUOTES = '"“”„‟«»＂〝〞〟❝❞″'
 # Anything that a reader or a client may take for a mark, in brackets of whatever kind: [3], [1, 2], [4-6],
 # [3.]. Linear in its text.
@@ -66,21 +68,21 @@ def marked(text: str, numbers: Sequence[int]) -> tuple[str, str]:
     return text, f" {marks}"
 
 
-def excerpt(title: str, text: str, nonce: str, number: int | None = None) -> str:
-    """A passage for a model, between lines that no document can forge; so its number stands on such a line,
-    and its text, which may be code, stays as it is."""
-    label = f" {mark(number)}" if number else ""
-    return f"<<source-{nonce}>>{label}\nTitle: {one_line(title)}\n{text}\n<<end-{nonce}>>\n"
+def excerpt(title: str, text: str, fence: Fence, number: int | None = None) -> str:
+    """A passage for a model. Its number stands on a line of the fence, which no document can write, so its
+    text, which may be code, stays as it is."""
+    note = f" {mark(number)}" if number else ""
+    return fence.wrap("source", f"Title: {one_line(title)}\n{text}", note) + "\n"
 
 
-def tool_passage(source: str | None, text: str, score: float, nonce: str, number: int | None) -> str:
+def tool_passage(source: str | None, text: str, score: float, fence: Fence, number: int | None) -> str:
     """A passage as a tool returns it to an agent's model; with a number, by which the model cites it, nothing
     in the passage looks like a mark."""
     body = "\n".join([*([f"Source: {one_line(source)}"] if source else []), text])
     label = ""
     if number is not None:
         body, label = escape_marks(body), f"{mark(number)} "
-    return f"\n{label}score {score:.2f}\n<<passage-{nonce}>>\n{body}\n<<end-{nonce}>>"
+    return f"\n{label}score {score:.2f}\n{fence.wrap('passage', body)}"
 
 
 def under_heading(title: str, uri: str | None, text: str) -> str:

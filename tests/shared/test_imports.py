@@ -13,11 +13,10 @@ LAZY = {
     "openai": {
         "clients.http",
         "generation.generators",
-        "graph.llm_extractor",
         "models.embeddings",
         "models.moderation",
+        "models.openai_model",
         "models.transcription",
-        "retrieval.query.llm_rewriter",
     },
     "mangum": {"api.app"},
     "supabase": set[str](),

@@ -11,8 +11,7 @@ from shared.answering.chat_completions import response
 from shared.answering.chat_completions.request import Conversation, truncate_question, with_context
 from shared.errors import GenerationFailed
 from shared.generation.refusals import insufficient
-from shared.models.chat_reply import choices, content_of
-from shared.models.chat_stream import Body
+from shared.models.chat_stream import Body, choices, content_of
 from shared.observability.tracing import step
 from shared.observability.usage_metrics import RequestTimer, timed_async
 from shared.services import Services

@@ -1,15 +1,15 @@
 """Conversations in OpenAI's format: whether documents answer them, their question, the model's request."""
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shared.errors import InvalidRequest
-from shared.generation.generators import NOTHING_FOUND, SYSTEM, TURN, render_context
+from shared.generation.generators import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.models.chat_stream import Body
 from shared.models.embeddings import Embedder
 from shared.text.chat_message import INSTRUCTIONS, text_of, trim_history
+from shared.text.prompt_fence import Fence
 from shared.types import Match
 
 Message = dict[str, Any]
@@ -93,12 +93,12 @@ def with_context(
 ) -> Body:
     """The request with the matches before its question, the client's instructions, and the latest of the
     earlier messages within their budget."""
-    nonce = secrets.token_hex(8)
+    fence = Fence()
     head, tail = _turns(conversation.messages)
-    context = render_context(matches, nonce, context_tokens) or NOTHING_FOUND
+    context = render_context(matches, fence, context_tokens) or NOTHING_FOUND
     last = next(message for message in reversed(tail) if message["role"] == "user")
     messages = [
-        {"role": "system", "content": SYSTEM.format(nonce=nonce)},
+        {"role": "system", "content": system_prompt(fence)},
         *trim_history(head, history_tokens),
         *(message for message in tail if message["role"] in INSTRUCTIONS),
         {**last, "content": TURN.format(context=context, question=conversation.question())},

@@ -4,8 +4,7 @@ import time
 from collections.abc import Iterator
 from uuid import uuid4
 
-from shared.models.chat_reply import choices, content_of, usage_in
-from shared.models.chat_stream import Body
+from shared.models.chat_stream import Body, choices, content_of, usage_in
 from shared.text.chat_message import count_usage
 from shared.types import Usage
 

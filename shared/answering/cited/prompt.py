@@ -1,10 +1,10 @@
 """The request to a model that answers sentence by sentence, each with the numbers of its excerpts."""
 
-import secrets
 from collections.abc import Sequence
 
-from shared.generation.generators import SYSTEM, TEMPERATURE, render_context
+from shared.generation.generators import TEMPERATURE, render_context, system_prompt
 from shared.models.chat_stream import Body
+from shared.text.prompt_fence import Fence
 from shared.types import Match
 
 QUESTION = (
@@ -18,12 +18,12 @@ QUESTION = (
 
 def chat_request(question: str, matches: Sequence[Match], budget: int, model: str, max_tokens: int) -> Body:
     """The body of a chat completion over the matches that fit the budget of tokens, numbered by place."""
-    nonce = secrets.token_hex(8)
-    context = render_context(matches, nonce, budget, numbered=True)
+    fence = Fence()
+    context = render_context(matches, fence, budget, numbered=True)
     return {
         "model": model,
         "messages": [
-            {"role": "system", "content": SYSTEM.format(nonce=nonce)},
+            {"role": "system", "content": system_prompt(fence)},
             {"role": "user", "content": QUESTION.format(context=context, question=question)},
         ],
         "temperature": TEMPERATURE,

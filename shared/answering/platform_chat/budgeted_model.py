@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import math
-import secrets
 
 from shared.errors import RagError
 from shared.models.chat_gateway import ChatGateway
-from shared.models.chat_reply import choices, content_of, usage_in
+from shared.models.chat_stream import completion_text, usage_in
+from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
 from shared.types import Usage
 
@@ -32,12 +32,11 @@ class BudgetedModel:
     async def ask(
         self, task: str, material: str, max_tokens: int, seconds: float = math.inf, **words: object
     ) -> str | None:
-        """What the model says to a task over material, which is data; None where it fails, takes longer than
-        so many seconds, or nothing is left to spend. The task may say {nonce}, which stands in the markers
-        around the material, and the words."""
-        nonce = secrets.token_hex(8)
-        system = task.format(nonce=nonce, **words)
-        user = f"<<material-{nonce}>>\n{material}\n<<end-{nonce}>>"
+        """The model's reply to a task over material, which is data; None where it fails, takes longer than so
+        many seconds, or nothing is left to spend. `words` fill the task's placeholders."""
+        fence = Fence()
+        system = fence.system_prompt(task.format(**words), "material")
+        user = fence.wrap("material", material)
         cost = count_tokens(system) + count_tokens(user)
         used = self.usage.prompt_tokens + self.usage.completion_tokens
         if self.is_spent or used + cost > self._tokens:
@@ -57,9 +56,8 @@ class BudgetedModel:
             log.warning("a model failed on the way to an answer: %s", type(failed).__name__)
             self._add(Usage(cost, 0))
             return None
-        text = "".join(content_of(choice.get("message")) for choice in choices(answer)[:1])
         # Half a character is none.
-        text = text.encode("utf-8", "replace").decode()
+        text = completion_text(answer).encode("utf-8", "replace").decode()
         self._add(usage_in(answer) or Usage(cost, count_tokens(text)))
         return text
 

@@ -1,13 +1,13 @@
 """The model's request for a turn: instructions, earlier messages, passages, graph and question."""
 
-import secrets
 from collections.abc import Sequence
 
 from shared.answering.platform_chat.history import trim_history
 from shared.answering.platform_chat.types import Message, Turn
-from shared.generation.generators import NOTHING_FOUND, SYSTEM, TURN, render_context
+from shared.generation.generators import NOTHING_FOUND, TURN, render_context, system_prompt
 from shared.models.chat_stream import Body
 from shared.text.citations import excerpt
+from shared.text.prompt_fence import Fence
 from shared.types import Match
 
 CONNECTED = "How what the documents name is connected"
@@ -23,12 +23,12 @@ def chat_request(
     history_tokens: int,
 ) -> tuple[Body, str]:
     """The body of a chat completion, and its part that was retrieved. `connected` is the graph in words."""
-    nonce = secrets.token_hex(8)
-    context = render_context(matches, nonce, context_tokens) or NOTHING_FOUND
+    fence = Fence()
+    context = render_context(matches, fence, context_tokens) or NOTHING_FOUND
     if connected:
         # Its names are the documents' own: as much data as they.
-        context = "\n".join([context, excerpt(CONNECTED, connected, nonce).rstrip("\n")])
-    system = "\n\n".join(filter(None, (SYSTEM.format(nonce=nonce), turn.manner)))
+        context = "\n".join([context, excerpt(CONNECTED, connected, fence).rstrip("\n")])
+    system = "\n\n".join(filter(None, (system_prompt(fence), turn.manner)))
     messages = [
         _message("system", system),
         *(_message("system", order) for order in turn.orders),

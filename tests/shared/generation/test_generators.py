@@ -24,6 +24,7 @@ from shared.models.chat_stream import Body
 from shared.models.embeddings import Embedder
 from shared.services import Services
 from shared.text.chat_message import count_usage
+from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
 from shared.types import GeneratedText, Match, Sampling, Usage
 from tests.shared.examples import match, settings
@@ -229,7 +230,7 @@ def test_the_context_stays_within_the_token_budget(budget: int):
     """Whatever the nonce is: letters and digits in turn are the dearest."""
     matches = [match(f"Part {number} is short.", f"Document {number}") for number in range(200)]
     for nonce in ("a1b2c3d4e5f6a7b8", "aaaaaaaaaaaaaaaa", "1234567890123456"):
-        context = render_context(matches, nonce, budget)
+        context = render_context(matches, Fence(nonce), budget)
         assert 0 < count_tokens(context) <= budget
 
 
