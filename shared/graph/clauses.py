@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from shared.graph.mentions import Mention
 from shared.text.sentences import Sentence, sentences
+from shared.text.word_lists import word_sets
 
 FIRST = 0xE000
 # More things than this are no sentence.
@@ -35,13 +36,10 @@ _KINDS = {
 
 
 _MEANING = _SUBJECTS | _POSSESSIVES | _KINDS.keys()
-_ARTICLES = frozenset(
-    """
-    the a an our der die das le la les l el los las un une una ein eine
-    """.split()  # noqa: SIM905
-)
-_OPENING = _ARTICLES | frozenset('" * # - “ _ > ` dr mr mrs ms'.split())  # noqa: SIM905
-_PREPOSITIONS = frozenset("of by for in on at to from with and or de du des del von".split())  # noqa: SIM905
+_WORDS = word_sets(__file__)
+_ARTICLES = _WORDS["articles"]
+_PREPOSITIONS = _WORDS["prepositions"]
+_OPENING = _ARTICLES | {'"', "*", "#", "-", "“", "_", ">", "`", "dr", "mr", "mrs", "ms"}
 
 
 @dataclass(slots=True)
@@ -75,7 +73,11 @@ class Clause:
             place += 1
         # The service Frostline; nothing else may stand there.
         for _ in range(2 if self.token(place - 1) in _ARTICLES else 0):
-            if self.named(place) or not self.token(place).isalpha() or self.token(place) in _PREPOSITIONS:
+            if (
+                self.named(place)
+                or not self.token(place).isalpha()
+                or self.token(place) in _WORDS["prepositions"]
+            ):
                 break
             place += 1
         return place if self.named(place) else None

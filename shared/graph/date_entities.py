@@ -5,16 +5,9 @@ from collections.abc import Iterator
 from datetime import date
 
 from shared.graph.mentions import Mention
+from shared.text.languages import MONTH_NAMES, MONTHS
 
-_SPELLED = (
-    "january jan januar jänner janvier enero", "february feb februar février febrero",
-    "march mar märz mars marzo", "april apr avril abril", "may mai mayo", "june jun juni juin junio",
-    "july jul juli juillet julio", "august aug août agosto", "september sept sep septembre septiembre",
-    "october oct oktober okt octobre octubre", "november nov novembre noviembre",
-    "december dec dezember dez décembre diciembre",
-)  # fmt: skip
-MONTHS = {name: number for number, names in enumerate(_SPELLED, 1) for name in names.split()}
-_MONTH = rf"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\.?"
+_MONTH = rf"(?P<month>{MONTH_NAMES})\.?"
 _YEAR = r"(?P<year>1\d{3}|20\d\d)"
 # With a month spelled out and a day, it may be before the year 1000.
 _ANY_YEAR = r"(?P<year>1\d{3}|20\d\d|[3-9]\d\d)"

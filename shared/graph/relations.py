@@ -12,8 +12,15 @@ from shared.graph.function_words import COPULAS, LAST, LISTING, OF
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.relation_arguments import End, Ends
-from shared.graph.relation_patterns import PHRASES, TRIGGERS, Phrase, Role, phrase_at, role_at
-from shared.graph.role_nouns import ENDS, SYMMETRIC
+from shared.graph.relation_patterns import (
+    PHRASES,
+    RELATIONS,
+    TRIGGERS,
+    Phrase,
+    Role,
+    phrase_at,
+    role_at,
+)
 from shared.graph.types import Relation
 
 
@@ -185,7 +192,7 @@ def _refined(relation: Relation, kinds: dict[str, str]) -> Relation:
         type_ = "REPORTS_TO"
     elif type_ == "CAUSED_BY" and other == "person":
         return Relation(first, type_, second, relation.confidence * 0.7)
-    if type_ in SYMMETRIC and fold(second) < fold(first):
+    if RELATIONS[type_].get("symmetric") and fold(second) < fold(first):
         first, second = second, first
     return Relation(first, type_, second, relation.confidence)
 
@@ -194,7 +201,7 @@ def _kinds(relations: Iterable[Relation]) -> Iterator[tuple[str, str]]:
     for relation in relations:
         if relation.confidence < 0.5:
             continue
-        subject, other = ENDS.get(relation.type, (None, None))
+        subject, other = RELATIONS[relation.type].get("ends", ("", ""))
         if subject:
             yield fold(relation.subject), subject
         if other:

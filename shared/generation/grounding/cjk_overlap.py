@@ -3,10 +3,11 @@ which many are in any text by chance."""
 
 import re
 
+from shared.text.languages import UNSPACED_SCRIPTS
 from shared.text.stemming import pairs
 
 ENOUGH = 0.9
-_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
+_RUN = re.compile(rf"[{UNSPACED_SCRIPTS}]+")
 # What bears meaning by the letter; Hiragana mostly inflects.
 _BEARS = re.compile(r"[\u30a1-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 

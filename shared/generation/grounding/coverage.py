@@ -7,12 +7,13 @@ from itertools import combinations
 
 from shared.generation.grounding.cjk_overlap import joined_words_held
 from shared.generation.grounding.evidence_windows import Passage, Passages, Window, spans
-from shared.generation.grounding.facts import MONTHS, facts_of
+from shared.generation.grounding.facts import facts_of
 from shared.generation.grounding.negation import Denials, conflict, denials_of, only_permits
 from shared.generation.grounding.numbers import COUNTED, Fact
 from shared.generation.grounding.proper_names import names_of
 from shared.generation.grounding.role_order import swapped
 from shared.generation.grounding.terms import content, words_of
+from shared.text.languages import MONTHS
 
 # What a word is worth that stands in the passage, but not in these sentences of it.
 ELSEWHERE = 0.5

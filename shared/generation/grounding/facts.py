@@ -5,24 +5,16 @@ from collections.abc import Iterable
 from datetime import date
 
 from shared.generation.grounding.numbers import NUMBER, Fact, number
+from shared.text.languages import MONTH_NAMES, MONTHS
 
-_MONTHS = (
-    "january jan januar jänner janvier enero", "february feb februar février febrero",
-    "march mar märz mars marzo", "april apr avril abril", "may mai mayo", "june jun juni juin junio",
-    "july jul juli juillet julio", "august aug août agosto", "september sept sep septembre septiembre",
-    "october oct oktober okt octobre octubre", "november nov novembre noviembre",
-    "december dec dezember dez décembre diciembre",
-)  # fmt: skip
-MONTHS = {name: place for place, names in enumerate(_MONTHS, start=1) for name in names.split()}
-_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _DAY = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th|er|\.)?"
 _YEAR = r"(?P<{}>[12]\d{{3}})"
 _DATES = re.compile(
     rf"(?<![\w.]){_YEAR.format('y1')}-(?P<m1>\d{{2}})-(?P<d1>\d{{2}})(?:T[\d:.]+(?:Z|[+-][\d:]+)?)?(?!\w)"
     rf"|(?<![\w.])(?P<d2>\d{{1,2}})(?P<join>[./])(?P<m2>\d{{1,2}})(?P=join)(?P<y2>\d{{4}}|\d{{2}})(?![\w/])"
-    rf"|(?<![\w.]){_DAY.format('d3')}\s+(?:of\s+|de\s+)?(?P<n3>{_MONTH})\b\.?(?:,?\s+(?:de\s+)?{_YEAR.format('y3')}\b)?"
-    rf"|\b(?P<n4>{_MONTH})\b\.?\s+{_DAY.format('d4')}(?!\w)(?:,?\s+{_YEAR.format('y4')}\b)?"
-    rf"|\b(?P<n5>{_MONTH})\b\.?,?\s+(?:de\s+)?{_YEAR.format('y5')}\b",
+    rf"|(?<![\w.]){_DAY.format('d3')}\s+(?:of\s+|de\s+)?(?P<n3>{MONTH_NAMES})\b\.?(?:,?\s+(?:de\s+)?{_YEAR.format('y3')}\b)?"
+    rf"|\b(?P<n4>{MONTH_NAMES})\b\.?\s+{_DAY.format('d4')}(?!\w)(?:,?\s+{_YEAR.format('y4')}\b)?"
+    rf"|\b(?P<n5>{MONTH_NAMES})\b\.?,?\s+(?:de\s+)?{_YEAR.format('y5')}\b",
     re.IGNORECASE,
 )
 _REST = r"[^\s<>\"”»)\]]"
@@ -37,7 +29,7 @@ _CODE = re.compile(
     r"(?<![\w-])--[a-z][\w-]*|[a-z_][\w.]*\(\)|(?<![\w/.<])(?:(?:~|\.{1,2})/[\w.-]+|/[a-z_.][\w.-]*(?=/\w))(?:/[\w.*-]+)*",
     re.IGNORECASE,
 )
-# Scripts without spaces join a number to what it counts.
+# These scripts join a number to the word that it counts: Korean too, which has spaces between words.
 _CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]"
 _JOINED = re.compile(rf"(?<=\d)(?={_CJK})|(?<={_CJK})(?=\d)")
 _SCHEME = re.compile(r"(?:https?:)?//|(?=www\.)")

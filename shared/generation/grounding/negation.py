@@ -11,18 +11,10 @@ from dataclasses import dataclass
 
 from shared.generation.grounding.terms import says_nothing, stem
 from shared.text.stemming import pairs, unspaced
+from shared.text.word_lists import word_sets
 
 NEAR = 5
-_NEGATORS = frozenset(
-    """
-    not no never none neither nor without cannot nobody nothing nowhere
-    nicht kein keine keinen keinem keiner keines nie niemals ohne weder niemand nichts
-    pas jamais sans aucun aucune ningún ninguna nunca jamás sin niet geen
-    unable impossible unavailable unmöglich verboten untersagt interdit interdite imposible prohibido
-    ban bans banned banning deny denies denied denying lack lacks lacked
-    не нет ни нельзя لا لم ليس לא אין אל नह मत
-    """.split()  # noqa: SIM905  # a list of strings would be a page long
-)
+_WORDS = word_sets(__file__)
 _DENYING = re.compile(
     r"forb[ia]d|prohibit|disallow|disabl|exclud|refus|reject|verbiet|verbot|interdi[st]|prohib"
 )
@@ -63,15 +55,6 @@ _NO_NEGATION = re.compile(
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*|[,;:.!?。！？、，；]")
-_TURN = frozenset(
-    """
-    but however although whereas while if unless when because since which who where until without except
-    aber sondern jedoch wenn weil falls ohne mais si sans pero sin except
-    """.split()  # noqa: SIM905
-)
-_SUBJECT = frozenset(
-    "it they he she we you i this these that which who es er sie wir il elle ils".split()  # noqa: SIM905
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +159,10 @@ def _words(text: str) -> list[_Word]:
     clause, aside = 0, False
     for place, said in enumerate(heard):
         after = heard[place + 1] if place + 1 < len(heard) else ""
-        listed = said in ",，、" and (after in _SUBJECT or _negates(after))
-        if said in ";:.!?。！？；" or said in _TURN or listed or (said in ",，、" and aside):
+        listed = said in ",，、" and (after in _WORDS["subjects"] or _negates(after))
+        if said in ";:.!?。！？；" or said in _WORDS["turns"] or listed or (said in ",，、" and aside):
             # What such a word opens at a sentence's beginning ends with a comma: without approval, ...
-            clause, aside = clause + 1, said in _TURN
+            clause, aside = clause + 1, said in _WORDS["turns"]
         if unspaced(said):
             words += [_Word(pair, clause, False, True, pair) for pair in pairs(said)]
             words += [_Word("", clause, True, False, "") for _ in _JOINED.findall(said)]
@@ -190,7 +173,7 @@ def _words(text: str) -> list[_Word]:
 
 def _negates(said: str) -> bool:
     return (
-        said in _NEGATORS
+        said in _WORDS["negators"]
         or said.endswith("n't")
         or said.startswith("n'")
         or _DENYING.match(said) is not None

@@ -2,21 +2,16 @@
 
 import re
 
-from shared.generation.grounding.facts import MONTHS
 from shared.generation.grounding.terms import says_nothing
+from shared.text.languages import MONTHS
+from shared.text.word_lists import word_sets
 
 _WORD = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*")
 _POSSESSIVE = re.compile(r"[’'](?:s|S)?$")
 # Behind these, any word may have a capital.
 _OPENING = re.compile(r"(?:^|[.!?:;“”„\"«»(\[—–*#|/]|\s['‘‚-])\s*[\W_]*$")
 _INNER = re.compile(r"[^\W\d_A-ZÄÖÜÀ-Þ][A-ZÄÖÜÀ-Þ]")
-# Where nouns have capitals, a capital tells nothing.
-_GERMAN = frozenset(
-    """
-    der die das und ist nicht ein eine mit von zu den dem des im sich wird werden keine nur für auf dazu
-    leider sind enthalten
-    """.split()  # noqa: SIM905  # a list of strings would be a page long
-)
+_GERMAN = word_sets(__file__)["german"]
 
 
 def names_of(text: str) -> list[str]:
