@@ -4,6 +4,7 @@ import re
 from itertools import pairwise
 
 from shared.generation.grounding.terms import content, says_nothing, words_of
+from shared.text.identifiers import whole
 
 _CAPITAL = r"[A-ZÄÖÜÀ-Þ][^\W\d_]*"
 # An article or a preposition that begins the sentence is none of the name.
@@ -42,7 +43,7 @@ def _turned(said: str, first: str, last: str, source: str) -> bool:
 
 
 def _places(text: str, name: str) -> list[tuple[int, int]]:
-    return [found.span() for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    return [found.span() for found in re.finditer(whole(name), text)]
 
 
 def _between(text: str, one: str, other: str) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.abbreviations import ABBREVIATIONS, NAMES
 from shared.retrieval.query.filler_phrases import unframed
+from shared.text.identifiers import whole
 
 RULES = "rules"
 # What has more names in it is a text rather than a question.
@@ -76,5 +77,4 @@ def parts_of(name: str) -> str | None:
 
 
 def _has(text: str, form: str) -> bool:
-    pattern = rf"(?<!\w){re.escape(form)}(?!\w)"
-    return form.lower() in text.lower() and re.search(pattern, text, re.IGNORECASE) is not None
+    return form.lower() in text.lower() and re.search(whole(form), text, re.IGNORECASE) is not None

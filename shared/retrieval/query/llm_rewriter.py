@@ -13,6 +13,7 @@ from shared.clients.http import deadline, gateway_client
 from shared.config import Settings
 from shared.errors import ConfigurationError
 from shared.retrieval.query.expansion import Expanded, expand
+from shared.text.identifiers import JOINED_WORD
 from shared.text.normalize import has_invisible
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def is_query(line: str) -> bool:
 
 def _words(text: str) -> list[str]:
     """In lower case; names keep what joins their parts."""
-    return re.findall(r"\w(?:[\w./:@#&+-]*[\w+#])?", text.lower())
+    return re.findall(rf"{JOINED_WORD}|\w", text.lower())
 
 
 def rewriter_for(settings: Settings) -> Rewriter | None:

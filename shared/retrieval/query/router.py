@@ -4,7 +4,6 @@ Pure and deterministic: the same question at the same moment takes the same rout
 say stands in it, in the order in which they were asked.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +16,7 @@ from shared.retrieval.query.document_kinds import KINDS, Family, family_of
 from shared.retrieval.query.expansion import RULES, Expanded, expand
 from shared.retrieval.query.intents import fresh, org_level, timeless
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
-from shared.text.identifiers import is_identifier
+from shared.text.identifiers import identifier_in
 from shared.types import Match, Mode
 
 __all__ = ["Route", "RouterInput", "Rule", "SearchMode", "SearchScope", "low_recall", "route"]
@@ -30,14 +29,6 @@ MODES = {
     SearchMode.NEURAL: Mode.SEMANTIC,
     SearchMode.FAST: Mode.KEYWORD,
 }
-# What is around a name that is asked for.
-_AROUND = " \t\r\n\"'`“”„‘’«»‹›"
-_BEHIND = "?.!" + _AROUND
-_JOINT = re.compile(r"[./:@#_-]")
-_LETTER = re.compile(r"[^\W\d_]")
-# Numbers with more than one joint: a version, an address.
-_VERSION = re.compile(r"\d+(?:\.\d+){2,}")
-_PERIOD = re.compile(r"(?:(?:19|20)\d\d[-/])?[QH][1-4](?:[-/](?:19|20)\d\d)?", re.IGNORECASE)
 # What is written in them holds until it is written anew, however long ago that was.
 TIMELESS = frozenset({Family.DOCS, Family.CODE})
 
@@ -50,7 +41,7 @@ def route(
 ) -> Route:
     """The question's route; `now` is aware. With a rewriter's `expand` it is as deterministic as that."""
     rules: list[Rule] = []
-    name = name_in(request.text) if request.way in (SearchMode.AUTO, SearchMode.FAST) else None
+    name = identifier_in(request.text) if request.way in (SearchMode.AUTO, SearchMode.FAST) else None
     named = name is not None
     way, mode = _way(request, named, rules)
     reach, falls_back = _reach(request, rules)
@@ -84,14 +75,6 @@ def route(
         expanded=found,
         graph=graph or way is SearchMode.GRAPH,
     )
-
-
-def name_in(text: str) -> str | None:
-    """The one name that the text is, without quotation marks and an end around it; None where it is none, or
-    one that may be a word or a number: 401k, 24/7, Q3."""
-    name = text.strip(_AROUND).rstrip(_BEHIND).strip(_AROUND)
-    joined = _JOINT.search(name) and _LETTER.search(name) and not _PERIOD.fullmatch(name)
-    return name if (joined or _VERSION.fullmatch(name)) and is_identifier(name) else None
 
 
 def _way(request: RouterInput, named: bool, rules: list[Rule]) -> tuple[SearchMode, Mode]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from shared.retrieval.query.dates.calendar import Period, Unit, containing, day, latest, latest_weekday, part
+from shared.text.languages import MONTHS, WEEKDAYS
 
 Resolve = Callable[[re.Match[str], datetime], Period]
 
@@ -21,15 +22,14 @@ class Form:
     resolve: Resolve
 
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4}
 
 WEEKDAY = rf"(?P<weekday>{'|'.join(WEEKDAYS)})"
-_MONTH = (
-    r"(?P<month>(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b)\.?"
+MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
+_MONTH = rf"(?P<month>{MONTH}\b)\.?"
 # Months whose names, alone and with a number, are verbs, or Sundays' and octal's neighbours.
 _SURE_MONTH = _MONTH.replace("mar(?:ch)?|", "").replace("may|", "").replace("dec(?:ember)?", "december")
 _DAY = r"(?P<day>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
@@ -68,7 +68,7 @@ def _of(found: re.Match[str], now: datetime, of_year: Callable[[int], Period]) -
 
 
 def month_number(name: str) -> int:
-    return _MONTHS.index(name[:3].lower()) + 1
+    return MONTHS[name[:3].lower()]
 
 
 def _month(found: re.Match[str], now: datetime) -> Period:

@@ -8,12 +8,12 @@ here, since what a range leaves out nobody sees; what lies ahead (tomorrow, next
 import re
 from datetime import datetime, timedelta
 
-from shared.retrieval.query.dates.absolute import WEEKDAYS
 from shared.retrieval.query.dates.calendar import Period, TimeRange, Unit, moved
 from shared.retrieval.query.dates.exclusions import doubtful
 from shared.retrieval.query.dates.prepositions import COMMA, LINK, ONWARD, POSSESSIVE, Side, before
 from shared.retrieval.query.dates.relative import COUNT
 from shared.retrieval.query.dates.resolve import WHEN, ends, period
+from shared.text.languages import WEEKDAYS
 
 # As many times as somebody lists.
 MOST_LISTED = 12

@@ -7,16 +7,13 @@ What a range leaves out nobody sees, so that a doubt is enough.
 import re
 from datetime import datetime
 
+from shared.retrieval.query.dates.absolute import MONTH
 from shared.retrieval.query.dates.calendar import TimeRange, Unit, containing
 
 _FLAGS = re.IGNORECASE
 # As far as is read what stands around a time.
 _NEAR = 60
-_MONTHS = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
-)
-_NAMED = re.compile(rf"(?<!\w)(?:{_MONTHS}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)(?!\w)", _FLAGS)
+_NAMED = re.compile(rf"(?<!\w)(?:{MONTH}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)(?!\w)", _FLAGS)
 _NUMBERED = re.compile(r"(?<!\w)[QH][1-4](?!\w)", _FLAGS)
 # What says which of them is meant.
 _WHICH = re.compile(r"(?:19|20)\d\d|['’]\d\d|(?<!\w)(?:last|previous|this|past)(?!\w)", _FLAGS)
@@ -72,7 +69,7 @@ _QUESTIONS = re.compile(
 # May Chen and Jan's; nobody is called February. Whose mail it is: Ann's, or April's.
 _PERSON = re.compile(
     r"(?<!\w)(?:Jan|April|Apr|May|June|July|August|March|Mar)"
-    rf"(?:['’]s(?!\w)|\s+(?!(?i:{_MONTHS})(?!\w))[A-Z][a-z]+)"
+    rf"(?:['’]s(?!\w)|\s+(?!(?i:{MONTH})(?!\w))[A-Z][a-z]+)"
 )
 _WRITER = re.compile(r"(?i:message|mail|reply|note|letter|dm)s?\s+from\s+(?:Jan|April|May|June|August)$")
 

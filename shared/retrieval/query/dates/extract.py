@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.dates.calendar import TimeRange
 from shared.retrieval.query.dates.english import english_range
-from shared.retrieval.query.dates.languages import TONGUES, Tongue
+from shared.retrieval.query.dates.languages import DATE_LANGUAGES, DateLanguage
 
 __all__ = ["TimeRange", "time_range", "without"]
 
@@ -18,7 +18,7 @@ MOST_RUNS = 50
 _WORD = re.compile(r"(?<![\w./:@#&+$%=-])\w")
 _AFTER = 40
 _SPACE = re.compile(r"\s+")
-_ROWS = [(tongue, tongue.rows()) for tongue in TONGUES]
+_ROWS = [(language, language.rows()) for language in DATE_LANGUAGES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ def without(text: str, said: TimeRange) -> str:
 
 
 def _foreign(text: str, now: datetime) -> Iterator[TimeRange | None]:
-    for tongue, rows in _ROWS:
-        runs = (run for run in _runs(text, tongue, rows) if any(piece.own for piece in run))
+    for language, rows in _ROWS:
+        runs = (run for run in _runs(text, language, rows) if any(piece.own for piece in run))
         for run in islice(runs, MOST_RUNS):
             said = _in_english(text, run, now)
             if said:
@@ -55,7 +55,9 @@ def _foreign(text: str, now: datetime) -> Iterator[TimeRange | None]:
                 break
 
 
-def _runs(text: str, tongue: Tongue, rows: list[tuple[re.Pattern[str], str]]) -> Iterator[list[_Piece]]:
+def _runs(
+    text: str, language: DateLanguage, rows: list[tuple[re.Pattern[str], str]]
+) -> Iterator[list[_Piece]]:
     """Words of the language's table that stand together."""
     run: list[_Piece] = []
     place = 0
@@ -71,7 +73,7 @@ def _runs(text: str, tongue: Tongue, rows: list[tuple[re.Pattern[str], str]]) ->
         if found:
             match, english = found
             words = {name: value or "" for name, value in match.groupdict().items()}
-            english = tongue.english(english, words).strip()
+            english = language.english(english, words).strip()
             own = english.casefold() != match.group().casefold()
             run.append(_Piece(match.start(), match.end(), english, own))
             place = match.end()

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from shared.retrieval.query.dates.absolute import WEEKDAY, WEEKDAYS, Form, month_number
+from shared.retrieval.query.dates.absolute import WEEKDAY, Form, month_number
 from shared.retrieval.query.dates.calendar import (
     Period,
     Unit,
@@ -14,6 +14,7 @@ from shared.retrieval.query.dates.calendar import (
     moved,
     part,
 )
+from shared.text.languages import ENGLISH_MONTHS, WEEKDAYS
 
 # A few are taken to be many rather than none: what a filter leaves out nobody sees.
 _NUMBERS = {
@@ -145,8 +146,7 @@ RELATIVE = (
     Form(rf"this\s+{WEEKDAY}", _weekday_of),
     Form(r"(?P<which>last|past|previous|this)\s+weekend", _weekend),
     Form(
-        r"(?P<which>last|this)\s+(?P<month>january|february|march|april|may|june|july|august|september|october"
-        r"|november|december)(?!\s+be\b)",
+        rf"(?P<which>last|this)\s+(?P<month>{'|'.join(ENGLISH_MONTHS)})(?!\s+be\b)",
         _last_month_named,
     ),
     Form(rf"(?:last|past)\s+(?P<unit>hour){_NOT_ANOTHER}", _past),
