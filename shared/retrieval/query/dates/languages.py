@@ -1,6 +1,6 @@
 """Patterns of the commonest times in German, French and Spanish, and their English: data for extract.py.
 
-The longer row comes first. In a row, {month}, {weekday} and {unit} are words of the language, {n} is a number.
+The longer row comes first. In a row, {month}, {weekday}, {unit} are words of the language, {n} is a number.
 Months are patterns of what people type (maerz), so shared/text/languages.py has no use for them. A word that
 another language has too stands in a phrase: the French "hier" is German for here.
 """
