@@ -68,10 +68,10 @@ class CapitalizedNames:
             if token.capital or (_NUMBER.fullmatch(token.text) and behind == " "):
                 end += 1
                 continue
-            joined = self._joined(end)
-            if joined is None or not self._joins(place, end):
+            behind_name = self._joined(end)
+            if behind_name is None or not self._joins(place, end):
                 break
-            end = joined
+            end = behind_name
         return end
 
     @staticmethod
@@ -226,7 +226,7 @@ class CapitalizedNames:
         if first >= end:
             return None
         start, stop = self._tokens[first].start, self._tokens[end - 1].end
-        said = POSSESSIVE.sub("", self._text[start:stop])
-        if not 1 < len(said) <= MOST_LETTERS:
+        name = POSSESSIVE.sub("", self._text[start:stop])
+        if not 1 < len(name) <= MOST_LETTERS:
             return None
-        return Mention(start, start + len(said), said, kind or kind_of(said), nested)
+        return Mention(start, start + len(name), name, kind or kind_of(name), nested)

@@ -56,15 +56,15 @@ def unspaced_of(text: str) -> Iterator[Mention]:
         return
     for match in _PATTERN.finditer(text):
         group = str(match.lastgroup)
-        said = match[group]
+        name = match[group]
         match group:
             case "katakana":
-                if "・" in said or (len(said.strip("ー")) >= 3 and said not in _LOANWORDS):
-                    yield spot_of(match, "person" if "・" in said else "name", group)
+                if "・" in name or (len(name.strip("ー")) >= 3 and name not in _LOANWORDS):
+                    yield spot_of(match, "person" if "・" in name else "name", group)
             case "person" | "korean":
                 yield spot_of(match, "person", group)
             case "company":
                 yield spot_of(match, "organization", group)
             case _:
-                if said not in _LOANWORDS:
+                if name not in _LOANWORDS:
                     yield spot_of(match, group[2:], group)

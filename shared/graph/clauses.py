@@ -144,23 +144,25 @@ def _words(clause: Clause, text: str, before: Mention | None, subject: Mention |
             continue
         opens = not clause.tokens or (len(clause.tokens) < 12 and clause.tokens[-1] == ",")
         if word in _SUBJECTS and opens and not clause.names:
-            meant = _meant(word, before, subject)
+            referent = _referent(word, before, subject)
         elif word in _POSSESSIVES:
             head = clause.head()
-            meant = clause.names[clause.tokens[head]] if head is not None else _meant(word, before, subject)
+            referent = (
+                clause.names[clause.tokens[head]] if head is not None else _referent(word, before, subject)
+            )
         elif word in _KINDS and clause.token(len(clause.tokens) - 1) in {"the", "this"}:
-            meant = subject if subject is not None and subject.kind in _KINDS[word] else None
+            referent = subject if subject is not None and subject.kind in _KINDS[word] else None
         else:
-            meant = None
-        if meant is None or len(clause.names) > _MOST:
+            referent = None
+        if referent is None or len(clause.names) > _MOST:
             clause.tokens.append(word)
             continue
-        clause.add(meant, implied=True)
+        clause.add(referent, implied=True)
         if word in _POSSESSIVES:
             clause.tokens.append("'s")
 
 
-def _meant(word: str, before: Mention | None, subject: Mention | None) -> Mention | None:
+def _referent(word: str, before: Mention | None, subject: Mention | None) -> Mention | None:
     for spot in (before, subject):
         if spot is None:
             continue

@@ -50,9 +50,9 @@ def kind_of(name: str) -> str:
     return "name"
 
 
-def kind_of_identifier(said: str) -> str:
+def kind_of_identifier(identifier: str) -> str:
     """A service or a team where its last part says so: billing-service, payments_api."""
-    last = re.split(r"[-_]", said.lower())[-1].removesuffix("s")
+    last = re.split(r"[-_]", identifier.lower())[-1].removesuffix("s")
     if last in TEAMS:
         return "team"
     return "service" if last in SERVICES | {"db", "bot", "job", "store", "lambda"} else "identifier"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from shared.clients.http import deadline, gateway_client
 from shared.config import Settings
 from shared.errors import ConfigurationError, ReadingBusy, ReadingFailed
-from shared.graph.llm_reply import kept, parsed
+from shared.graph.llm_reply import check_reply, parse_reply
 from shared.graph.types import KINDS, Extraction
 from shared.models.chat_stream import parse_usage
 from shared.text.token_count import count_tokens
@@ -97,9 +97,9 @@ class GraphModel:
         Raises ReadingFailed, ReadingBusy.
         """
         for _ in range(TRIES):
-            reply = parsed(self._ask(title, text, spent))
+            reply = parse_reply(self._ask(title, text, spent))
             if reply is not None:
-                return kept(reply, title, text, known)
+                return check_reply(reply, title, text, known)
             log.warning("the model that reads documents replied something else than it was asked for")
         return None
 
@@ -128,11 +128,11 @@ class GraphModel:
         except (OpenAIError, ValueError) as failed:
             raise ReadingFailed(because=type(failed).__name__) from failed
         try:
-            said = answer.choices[0].message.content
+            content = answer.choices[0].message.content
         except (AttributeError, TypeError, IndexError) as malformed:
             # The client hands on whatever came with a 200.
             raise ReadingFailed(because="no completion") from malformed
-        reply = said if isinstance(said, str) else ""
+        reply = content if isinstance(content, str) else ""
         counted = getattr(answer, "usage", None)
         usage = parse_usage(
             getattr(counted, "prompt_tokens", None), getattr(counted, "completion_tokens", None)

@@ -25,15 +25,15 @@ def relations_asked(question: str) -> tuple[str, ...]:
     """The types of relation that the question asks about, in the order of its words."""
     words = [word.casefold() for word in _WORDS.findall(question[:MOST_LETTERS].replace("’", "'"))]
     lexicon = _lexicon()
-    found: dict[str, None] = {}
+    types: dict[str, None] = {}
     for place, word in enumerate(words):
         two = "-".join(words[place : place + 2])
         three = "-".join(words[place : place + 3])
-        for said in (three, two, word):
-            found |= dict.fromkeys(lexicon.get(said, ()))
+        for phrase in (three, two, word):
+            types |= dict.fromkeys(lexicon.get(phrase, ()))
         if word in _LISTS["children"]:
-            found["CHILD_OF"] = None
-    return tuple(found)
+            types["CHILD_OF"] = None
+    return tuple(types)
 
 
 @lru_cache(1)

@@ -32,8 +32,8 @@ def spelled(key: str) -> str:
 
 
 @lru_cache(4096)
-def key_of(said: str) -> Key | None:
-    key = spelled(said)
+def key_of(text: str) -> Key | None:
+    key = spelled(text)
     if key in _MORE:
         return Key(_MORE[key], forward=_MORE[key] != "ALIAS_OF" or key == "duplicate of")
     words = key.split()

@@ -44,43 +44,43 @@ _TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
 
 def facts_of(text: str) -> list[Fact]:
     """Every fact of the text; each character counts for one at most, the most particular."""
-    found: list[Fact] = []
+    all_facts: list[Fact] = []
 
     def address(match: re.Match[str]) -> str:
-        found.append(_address(match[0]))
+        all_facts.append(_address(match[0]))
         return " ; "
 
     def code(match: re.Match[str]) -> str:
-        found.append(_fact(match[0].rstrip(".").casefold()))
+        all_facts.append(_fact(match[0].rstrip(".").casefold()))
         return " ; "
 
     def clock(match: re.Match[str]) -> str:
         hour, half = int(match["hour"]), (match["half"] or "").casefold()
         if half:
             hour = hour % 12 + (12 if half == "p" else 0)
-        found.append(_fact(f"{hour}:{match['minute'] or '00'}"))
+        all_facts.append(_fact(f"{hour}:{match['minute'] or '00'}"))
         return " ; "
 
     def dated(match: re.Match[str]) -> str:
         facts = _date(match)
-        found.extend(facts)
+        all_facts.extend(facts)
         return " ; " if facts else match[0]
 
     def token(match: re.Match[str]) -> str:
         fact = _identifier(match[0])
         if fact is None:
             return match[0]
-        found.append(fact)
+        all_facts.append(fact)
         return " ; "
 
     text = _JOINED.sub(" ", text)
     rest = _TOKEN.sub(
         token, _DATES.sub(dated, _CLOCK.sub(clock, _CODE.sub(code, _ADDRESS.sub(address, text))))
     )
-    return found + [number(match) for match in NUMBER.finditer(rest)]
+    return all_facts + [number(match) for match in NUMBER.finditer(rest)]
 
 
-def known(facts: Iterable[Fact]) -> frozenset[str]:
+def forms_of(facts: Iterable[Fact]) -> frozenset[str]:
     """What a text that states these facts is known to hold."""
     return frozenset(form for fact in facts for form in fact.forms)
 
@@ -94,9 +94,9 @@ def _fact(*forms: str) -> Fact:
     return Fact(frozenset(forms), frozenset(forms))
 
 
-def _address(said: str) -> Fact:
+def _address(address: str) -> Fact:
     """With or without its scheme; a source that has a page has its host."""
-    plain = _SCHEME.sub("", said.rstrip(".,;:!?'’").casefold().rstrip("/"), count=1).removeprefix("www.")
+    plain = _SCHEME.sub("", address.rstrip(".,;:!?'’").casefold().rstrip("/"), count=1).removeprefix("www.")
     host = re.split(r"[/?#]", plain, maxsplit=1)[0]
     return Fact(frozenset([plain, host]), frozenset([plain]))
 

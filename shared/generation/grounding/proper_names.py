@@ -18,8 +18,8 @@ def names_of(text: str) -> list[str]:
     """The words with a capital that no rule of spelling gives them, case-folded; none in German."""
     words = list(_WORD.finditer(text))
     # No rule gives a word a capital inside: those are somebody's names for something.
-    joined = [word.group().casefold() for word in words if _INNER.search(word.group())]
-    return list(dict.fromkeys([*joined, *_capitalised(text, words)]))
+    inner_capitals = [word.group().casefold() for word in words if _INNER.search(word.group())]
+    return list(dict.fromkeys([*inner_capitals, *_capitalised(text, words)]))
 
 
 def _capitalised(text: str, words: list[re.Match[str]]) -> list[str]:
@@ -29,7 +29,7 @@ def _capitalised(text: str, words: list[re.Match[str]]) -> list[str]:
     if len(words) > 3 and sum(capitals) > 0.8 * len(words):
         # A title, or shouting.
         return []
-    found: list[str] = []
+    names: list[str] = []
     for place, word in enumerate(words):
         name = _POSSESSIVE.sub("", word.group())
         opens = _OPENING.search(text, 0, word.start()) is not None
@@ -41,5 +41,5 @@ def _capitalised(text: str, words: list[re.Match[str]]) -> list[str]:
             continue
         folded = name.casefold()
         if len(name) > 1 and folded not in MONTHS and not says_nothing(folded):
-            found.append(folded)
-    return found
+            names.append(folded)
+    return names

@@ -41,11 +41,11 @@ _SKIPPED = STOPWORDS.union(*word_sets(__file__).values())
 
 def words_of(text: str) -> list[str]:
     """Every word in order, case-folded, whole: function words too."""
-    found: list[str] = []
+    words: list[str] = []
     for word in _WORD.findall(text):
         folded = _DENIED.sub("", _POSSESSIVE.sub("", word)).casefold()
-        found += pairs(folded) if unspaced(folded) else [folded]
-    return [word for word in found if word]
+        words += pairs(folded) if unspaced(folded) else [folded]
+    return [word for word in words if word]
 
 
 def says_nothing(word: str) -> bool:
@@ -61,8 +61,8 @@ def content(words: Iterable[str]) -> frozenset[str]:
 def stem(word: str) -> str:
     """Cut, without an ending either: valve and valves, study and studies, sharing and share."""
     word = _IRREGULAR.get(word, word)
-    for ending, kept in _ENDINGS:
+    for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= (3 if len(word) <= LETTERS else 4):
-            word = word[: len(word) - len(ending)] + kept
+            word = word[: len(word) - len(ending)] + replacement
             break
     return word[:LETTERS]

@@ -58,14 +58,14 @@ def expand(question: str, lang: str | None = None) -> Expanded:
 
 def _other_forms(text: str, english: bool) -> Iterator[str]:
     """In the text's order; those of names first."""
-    for found in _WORD.finditer(text):
-        if parts := parts_of(found.group()):
+    for match in _WORD.finditer(text):
+        if parts := parts_of(match.group()):
             yield parts
     if english:
-        for found in _KNOWN.finditer(text):
-            known = " ".join(re.split(r"[\s-]+", found.group().lower()))
-            if known not in _CAPITALS or found.group().isupper():
-                yield _OTHERS[known]
+        for match in _KNOWN.finditer(text):
+            form = " ".join(re.split(r"[\s-]+", match.group().lower()))
+            if form not in _CAPITALS or match.group().isupper():
+                yield _OTHERS[form]
 
 
 def parts_of(name: str) -> str | None:

@@ -60,23 +60,23 @@ class Rewriter:
         from openai import OpenAIError
 
         nonce = secrets.token_hex(8)
-        asked = f"<<question-{nonce}>>\n{question}\n<<end-{nonce}>>"
+        material = f"<<question-{nonce}>>\n{question}\n<<end-{nonce}>>"
         try:
             with deadline(self._seconds):
                 answer = self._client.chat.completions.create(
                     model=self.model,
                     messages=[
                         {"role": "system", "content": SYSTEM.format(nonce=nonce)},
-                        {"role": "user", "content": asked},
+                        {"role": "user", "content": material},
                     ],
                     temperature=0,
                 )
-            said = answer.choices[0].message.content
+            content = answer.choices[0].message.content
         except (OpenAIError, ValueError, AttributeError, TypeError, IndexError) as failed:
             # A search does not fail for want of better words.
             log.warning("the model that rewrites questions failed: %s", type(failed).__name__)
             return None
-        line = said.strip() if isinstance(said, str) else ""
+        line = content.strip() if isinstance(content, str) else ""
         if is_query(line) and nonce not in line:
             return line
         log.warning("the model that rewrites questions wrote no query")

@@ -35,17 +35,17 @@ class DateLanguage:
             "{unit}": rf"(?P<unit>{'|'.join(self.units)})",
             "{n}": rf"(?P<n>\d{{1,4}}|{'|'.join(self.numbers)})",
         }
-        found = []
+        patterns = []
         for phrase, english in (*self.phrases, *_EVERYWHERE):
             pattern = phrase.replace(" ", r"\s+")
             for name, part in parts.items():
                 pattern = pattern.replace(name, part)
-            found.append((re.compile(rf"(?:{pattern})(?![\w-])", re.IGNORECASE), english))
-        return found
+            patterns.append((re.compile(rf"(?:{pattern})(?![\w-])", re.IGNORECASE), english))
+        return patterns
 
-    def english(self, english: str, found: Mapping[str, str]) -> str:
+    def english(self, english: str, groups: Mapping[str, str]) -> str:
         """The row's English with the words that were found for it."""
-        words = dict(found)
+        words = dict(groups)
         if month := words.get("month"):
             words["month"] = ENGLISH_MONTHS[_index(self.months, month)].capitalize()
         if weekday := words.get("weekday"):
@@ -59,7 +59,7 @@ class DateLanguage:
 
 def _index(patterns: Sequence[str], word: str) -> int:
     matching = (re.fullmatch(pattern, word, re.IGNORECASE) for pattern in patterns)
-    return next(index for index, found in enumerate(matching) if found)
+    return next(index for index, match in enumerate(matching) if match)
 
 
 _GERMAN = DateLanguage(
