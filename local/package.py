@@ -74,8 +74,8 @@ def _compile(folder: Path) -> None:
 
 
 def _copy(package: str, folder: Path, leaving_out: str = "") -> None:
-    for path in (ROOT / package).rglob("*.py"):
-        if path.name != leaving_out:
+    for path in (ROOT / package).rglob("*"):
+        if path.suffix in {".py", ".toml"} and path.name != leaving_out:
             target = folder / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)

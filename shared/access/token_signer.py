@@ -5,12 +5,13 @@ an ES256 or RS256 key that was imported into the project (supabase gen signing-k
 still trusts it, the HS256 secret.
 """
 
-import hmac
 import json
 import time
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from itsdangerous import URLSafeSerializer
 from jose import jwk, jwt
 from jose.exceptions import JOSEError
 
@@ -43,11 +44,11 @@ class Signer:
         payload = {**self._claims, "iat": now, "exp": now + int(seconds), **claims}
         return str(jwt.encode(payload, self._key, self.algorithm, self._headers))
 
-    def seal(self, purpose: str, data: bytes) -> bytes:
-        """What only who holds the key can make of the data: HMAC-SHA256, under a key of its own for each
-        purpose, so that no seal is a token's signature."""
-        key = hmac.digest(self._secret, f"seal: {purpose}".encode(), "sha256")
-        return hmac.digest(key, data, "sha256")
+    def serializer(self, purpose: str) -> URLSafeSerializer:
+        """Signs JSON by HMAC-SHA256 under a key that is derived for the purpose, so that no signature of it
+        is a token's, or one for another purpose."""
+        options = {"key_derivation": "hmac", "digest_method": sha256}
+        return URLSafeSerializer(self._secret, salt=f"payload: {purpose}", signer_kwargs=options)
 
 
 def anonymous_principal(signer: Signer, org: UUID, user: UUID) -> Principal:

@@ -188,7 +188,7 @@ def _look_at_any_time(search: _Search) -> None:
     if said is None or search.found.matches:
         return
     search.time_range = None
-    search.because("time_range_dropped", f"Nothing is from the time of “{said.said}”: looked at any time.")
+    search.because("time_range_dropped", f"Nothing is from the time of “{said.text}”: looked at any time.")
     search.look()
 
 

@@ -1,7 +1,7 @@
 """Files that are too large for a request: told where to go, uploaded there by whoever has them, then brought.
 
 Between the two calls nothing is kept but that an upload is expected there (sql/29_removals.sql). What was
-said of the file goes with the client, sealed: no other user, collection or place can be made of it.
+said of the file goes with the client, signed: no other user, collection or place can be made of it.
 """
 
 import re

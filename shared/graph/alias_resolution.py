@@ -73,7 +73,7 @@ class AliasMap:
         if spot.kind in _PLACES:
             return same
         longer = {
-            name: found for name, found in self._longer.get(folded, {}).items()
+            name: mention for name, mention in self._longer.get(folded, {}).items()
             if name != folded and self._first[name] < self._first.get(folded, 0)
         }  # fmt: skip
         if self._subject in longer:

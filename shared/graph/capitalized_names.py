@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from shared.graph.entity_types import HONORIFICS, RANKS, SERVICES, TEAMS, kind_of
 from shared.graph.mentions import Mention
-from shared.graph.stopwords import ACTS, COMMON, CONNECTORS, DEMONYMS, ENDLESS, IS, ROLE_NOUNS, WHOLE
+from shared.graph.relation_patterns import NOUNS
+from shared.graph.stopwords import ACTS, COMMON, CONNECTORS, DEMONYMS, ENDLESS, IS, WHOLE
 from shared.graph.tokens import POSSESSIVE, UNIT, Evidence, Token
 from shared.graph.types import MOST_LETTERS
 
@@ -67,10 +68,10 @@ class CapitalizedNames:
             if token.capital or (_NUMBER.fullmatch(token.text) and behind == " "):
                 end += 1
                 continue
-            joined = self._joined(end)
-            if joined is None or not self._joins(place, end):
+            behind_name = self._joined(end)
+            if behind_name is None or not self._joins(place, end):
                 break
-            end = joined
+            end = behind_name
         return end
 
     @staticmethod
@@ -138,7 +139,8 @@ class CapitalizedNames:
         folded = token.folded
         if len(token.text) == 1 and _DEGREES.search(self._text, max(0, token.start - 2), token.start):
             return True
-        if not token.capital or (token.opens and folded in ROLE_NOUNS and first + 1 < end):
+        # Daughter of Boso, said first: another sentence tells whose name that is.
+        if not token.capital or (token.opens and folded in NOUNS and first + 1 < end):
             return True
         if folded in COMMON and not (len(folded) == 1 and _INITIAL_BEHIND.match(self._text, token.end)):
             # Within a sentence, "When the Stars Go Blue" is called so; The and A are left out anyway.
@@ -224,7 +226,7 @@ class CapitalizedNames:
         if first >= end:
             return None
         start, stop = self._tokens[first].start, self._tokens[end - 1].end
-        said = POSSESSIVE.sub("", self._text[start:stop])
-        if not 1 < len(said) <= MOST_LETTERS:
+        name = POSSESSIVE.sub("", self._text[start:stop])
+        if not 1 < len(name) <= MOST_LETTERS:
             return None
-        return Mention(start, start + len(said), said, kind or kind_of(said), nested)
+        return Mention(start, start + len(name), name, kind or kind_of(name), nested)

@@ -8,21 +8,10 @@ import re
 from collections.abc import Iterator
 
 from shared.graph.mentions import Mention, spot_of
+from shared.text.word_lists import word_sets
 
 _CJK = re.compile(r"[\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
-# Loanwords that name nothing.
-_LOANWORDS = frozenset(
-    """
-    サービス システム データ チーム ユーザー ユーザ ページ メール ファイル サーバー サーバ アプリ
-    ソフトウェア ハードウェア インターネット ネットワーク コンピュータ コンピューター プログラム
-    プロジェクト グループ メンバー リスト テスト エラー ログ ボタン メニュー クリック リンク コード
-    ドキュメント バージョン リリース アカウント パスワード ログイン インストール ダウンロード
-    アップロード データベース テーブル モデル レベル タイプ イベント ニュース ビデオ テレビ ラジオ ホテル
-    レストラン バス タクシー カード サイズ デザイン センター セキュリティ アクセス サポート メッセージ
-    プロセス ケース ポイント タイトル スケジュール アメリカ人 トラブル リスク コスト ルール スタッフ
-    マネージャー リーダー オーナー ミーティング スポーツ ドラマ
-    """.split()  # noqa: SIM905
-)
+_LOANWORDS = word_sets(__file__)["loanwords"]
 # Characters that Chinese sentences put before a name, and that few names hold.
 _FUNCTION = (
     "的在是了和与與及或于於由对對为為被从從向到我们們他她它也都把将將有这這那个個等并並但而以之其就不说說"
@@ -67,15 +56,15 @@ def unspaced_of(text: str) -> Iterator[Mention]:
         return
     for match in _PATTERN.finditer(text):
         group = str(match.lastgroup)
-        said = match[group]
+        name = match[group]
         match group:
             case "katakana":
-                if "・" in said or (len(said.strip("ー")) >= 3 and said not in _LOANWORDS):
-                    yield spot_of(match, "person" if "・" in said else "name", group)
+                if "・" in name or (len(name.strip("ー")) >= 3 and name not in _LOANWORDS):
+                    yield spot_of(match, "person" if "・" in name else "name", group)
             case "person" | "korean":
                 yield spot_of(match, "person", group)
             case "company":
                 yield spot_of(match, "organization", group)
             case _:
-                if said not in _LOANWORDS:
+                if name not in _LOANWORDS:
                     yield spot_of(match, group[2:], group)

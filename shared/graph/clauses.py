@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from shared.graph.mentions import Mention
 from shared.text.sentences import Sentence, sentences
+from shared.text.word_lists import word_sets
 
 FIRST = 0xE000
 # More things than this are no sentence.
@@ -35,13 +36,10 @@ _KINDS = {
 
 
 _MEANING = _SUBJECTS | _POSSESSIVES | _KINDS.keys()
-_ARTICLES = frozenset(
-    """
-    the a an our der die das le la les l el los las un une una ein eine
-    """.split()  # noqa: SIM905
-)
-_OPENING = _ARTICLES | frozenset('" * # - “ _ > ` dr mr mrs ms'.split())  # noqa: SIM905
-_PREPOSITIONS = frozenset("of by for in on at to from with and or de du des del von".split())  # noqa: SIM905
+_WORDS = word_sets(__file__)
+_ARTICLES = _WORDS["articles"]
+_PREPOSITIONS = _WORDS["prepositions"]
+_OPENING = _ARTICLES | {'"', "*", "#", "-", "“", "_", ">", "`", "dr", "mr", "mrs", "ms"}
 
 
 @dataclass(slots=True)
@@ -75,7 +73,11 @@ class Clause:
             place += 1
         # The service Frostline; nothing else may stand there.
         for _ in range(2 if self.token(place - 1) in _ARTICLES else 0):
-            if self.named(place) or not self.token(place).isalpha() or self.token(place) in _PREPOSITIONS:
+            if (
+                self.named(place)
+                or not self.token(place).isalpha()
+                or self.token(place) in _WORDS["prepositions"]
+            ):
                 break
             place += 1
         return place if self.named(place) else None
@@ -142,23 +144,25 @@ def _words(clause: Clause, text: str, before: Mention | None, subject: Mention |
             continue
         opens = not clause.tokens or (len(clause.tokens) < 12 and clause.tokens[-1] == ",")
         if word in _SUBJECTS and opens and not clause.names:
-            meant = _meant(word, before, subject)
+            referent = _referent(word, before, subject)
         elif word in _POSSESSIVES:
             head = clause.head()
-            meant = clause.names[clause.tokens[head]] if head is not None else _meant(word, before, subject)
+            referent = (
+                clause.names[clause.tokens[head]] if head is not None else _referent(word, before, subject)
+            )
         elif word in _KINDS and clause.token(len(clause.tokens) - 1) in {"the", "this"}:
-            meant = subject if subject is not None and subject.kind in _KINDS[word] else None
+            referent = subject if subject is not None and subject.kind in _KINDS[word] else None
         else:
-            meant = None
-        if meant is None or len(clause.names) > _MOST:
+            referent = None
+        if referent is None or len(clause.names) > _MOST:
             clause.tokens.append(word)
             continue
-        clause.add(meant, implied=True)
+        clause.add(referent, implied=True)
         if word in _POSSESSIVES:
             clause.tokens.append("'s")
 
 
-def _meant(word: str, before: Mention | None, subject: Mention | None) -> Mention | None:
+def _referent(word: str, before: Mention | None, subject: Mention | None) -> Mention | None:
     for spot in (before, subject):
         if spot is None:
             continue

@@ -5,16 +5,9 @@ from collections.abc import Iterator
 from datetime import date
 
 from shared.graph.mentions import Mention
+from shared.text.languages import MONTH_NAMES, MONTHS
 
-_SPELLED = (
-    "january jan januar jänner janvier enero", "february feb februar février febrero",
-    "march mar märz mars marzo", "april apr avril abril", "may mai mayo", "june jun juni juin junio",
-    "july jul juli juillet julio", "august aug août agosto", "september sept sep septembre septiembre",
-    "october oct oktober okt octobre octubre", "november nov novembre noviembre",
-    "december dec dezember dez décembre diciembre",
-)  # fmt: skip
-MONTHS = {name: number for number, names in enumerate(_SPELLED, 1) for name in names.split()}
-_MONTH = rf"(?P<month>{'|'.join(sorted(MONTHS, key=len, reverse=True))})\.?"
+_MONTH = rf"(?P<month>{MONTH_NAMES})\.?"
 _YEAR = r"(?P<year>1\d{3}|20\d\d)"
 # With a month spelled out and a day, it may be before the year 1000.
 _ANY_YEAR = r"(?P<year>1\d{3}|20\d\d|[3-9]\d\d)"
@@ -41,17 +34,17 @@ _LONGEST = 1000
 
 
 def dates_of(text: str) -> list[Mention]:
-    found: list[Mention] = []
+    mentions: list[Mention] = []
     for begin, end in _windows(text):
-        taken: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for form in _FORMS:
             for match in form.finditer(text, begin, end):
-                name = _named(match)
-                if not any(match.start() < stop and start < match.end() for start, stop in taken):
+                name = _normal_form(match)
+                if not any(match.start() < stop and start < match.end() for start, stop in spans):
                     # The 31st of February is none, nor is it some day in February.
-                    taken.append(match.span())
-                    found += [Mention(*match.span(), name, "date")] if name else []
-    return found
+                    spans.append(match.span())
+                    mentions += [Mention(*match.span(), name, "date")] if name else []
+    return mentions
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
@@ -67,16 +60,16 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
         yield begin, min(end, len(text))
 
 
-def _named(match: re.Match[str]) -> str | None:
+def _normal_form(match: re.Match[str]) -> str | None:
     """None for the 31st of February, and for 3/4/2025, which says no month."""
-    said = match.groupdict()
-    month = int(said["number"]) if said.get("number") else MONTHS[said["month"].lower()]
-    if not said.get("day"):
-        return f"{int(said['year']):04}-{month:02}"
-    day = int(said["day"])
-    if "/" in match[0] and "mark" not in said and day <= 12 and day != month:
+    parts = match.groupdict()
+    month = int(parts["number"]) if parts.get("number") else MONTHS[parts["month"].lower()]
+    if not parts.get("day"):
+        return f"{int(parts['year']):04}-{month:02}"
+    day = int(parts["day"])
+    if "/" in match[0] and "mark" not in parts and day <= 12 and day != month:
         return None
     try:
-        return date(int(said["year"]), month, day).isoformat()
+        return date(int(parts["year"]), month, day).isoformat()
     except ValueError:
         return None

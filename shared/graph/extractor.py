@@ -30,19 +30,19 @@ def extract(title: str, chunks: Sequence[str]) -> list[Extraction]:
     texts = [_readable(chunk) for chunk in chunks]
     subject = subject_of(title, texts[0] if texts else "")
     dates = [dates_of(text) for text in texts]
-    told = [lines_of(hide(text, spots)) for text, spots in zip(texts, dates, strict=True)]
-    surely = [_sure(*each, subject) for each in zip(texts, dates, told, strict=True)]
-    hidden = [hide(text, spots) for text, spots in zip(texts, surely, strict=True)]
+    relation_lines = [lines_of(hide(text, spots)) for text, spots in zip(texts, dates, strict=True)]
+    certain = [_certain_mentions(*each, subject) for each in zip(texts, dates, relation_lines, strict=True)]
+    hidden = [hide(text, spots) for text, spots in zip(texts, certain, strict=True)]
     tokens = [tokens_of(text) for text in hidden]
     evidence = Evidence.of(tokens, subject.name if subject else "")
-    found: list[list[Mention]] = []
-    for text, spots, words in zip(hidden, surely, tokens, strict=True):
-        read = [*CapitalizedNames(text, words, evidence).spots(), *unspaced_of(text)]
-        found.append(_apart([*spots, *read]))
-    short = AliasMap((spot for spots in found for spot in spots if not spot.nested), subject)
+    mentions: list[list[Mention]] = []
+    for text, spots, words in zip(hidden, certain, tokens, strict=True):
+        new_mentions = [*CapitalizedNames(text, words, evidence).spots(), *unspaced_of(text)]
+        mentions.append(_apart([*spots, *new_mentions]))
+    aliases = AliasMap((spot for spots in mentions for spot in spots if not spot.nested), subject)
     return [
-        _named(text, [_resolved(spot, short) for spot in spots], lines, short, subject, first=place == 0)
-        for place, (text, spots, lines) in enumerate(zip(texts, found, told, strict=True))
+        _named(text, [_resolved(spot, aliases) for spot in spots], lines, aliases, subject, first=place == 0)
+        for place, (text, spots, lines) in enumerate(zip(texts, mentions, relation_lines, strict=True))
     ]
 
 
@@ -51,11 +51,14 @@ def _readable(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text[:_MOST_LETTERS])
 
 
-def _sure(
-    text: str, dates: list[Mention], told: list[LineRelation], subject: Mention | None
+def _certain_mentions(
+    text: str, dates: list[Mention], relation_lines: list[LineRelation], subject: Mention | None
 ) -> list[Mention]:
     """What is named by its form, by a line of its own, by the title, or within quotation marks."""
-    spots = [*dates, *(spot for line in told for spot in (line.subject, *line.objects) if spot is not None)]
+    spots = [
+        *dates,
+        *(spot for line in relation_lines for spot in (line.subject, *line.objects) if spot is not None),
+    ]
     rest = hide(text, spots)
     spots += marks_of(rest)
     rest = hide(text, spots)
@@ -78,21 +81,21 @@ def _titled(text: str, subject: Mention) -> Iterable[Mention]:
 
 def _apart(spots: list[Mention]) -> list[Mention]:
     """In the order of the text; those with nothing of a name, and those within others, are left out."""
-    kept: list[Mention] = []
+    mentions: list[Mention] = []
     reached = 0
     for spot in sorted(spots, key=lambda spot: (spot.start, -spot.end)):
         if not is_name(spot.name) or HIDDEN in spot.name or (spot.start < reached and not spot.nested):
             continue
         if not spot.nested:
             reached = max(reached, spot.end)
-        kept.append(spot)
-    return kept
+        mentions.append(spot)
+    return mentions
 
 
-def _resolved(spot: Mention, short: AliasMap) -> Mention:
+def _resolved(spot: Mention, aliases: AliasMap) -> Mention:
     if spot.nested:
         return spot
-    whole = short.whole(spot)
+    whole = aliases.whole(spot)
     kind = spot.kind if whole.kind == "name" else whole.kind
     if whole.name == spot.name and kind == spot.kind:
         return spot
@@ -103,21 +106,24 @@ def _named(
     text: str,
     spots: list[Mention],
     lines: list[LineRelation],
-    short: AliasMap,
+    aliases: AliasMap,
     subject: Mention | None,
     *,
     first: bool,
 ) -> Extraction:
     relations, kinds = relations_of(text, spots, subject)
-    relations += told_by(lines, spots, short, subject)
+    relations += told_by(lines, spots, aliases, subject)
     names: dict[str, list[Mention]] = {}
     for spot in spots:
         names.setdefault(fold(spot.name), []).append(spot)
     title = fold(subject.name) if subject else ""
-    kept = dict(list(names.items())[:MOST_NAMES])
+    by_name = dict(list(names.items())[:MOST_NAMES])
     return Extraction(
-        tuple(_name(text, folded, said, kinds, folded == title, first) for folded, said in kept.items()),
-        tuple(_bounded(relations, kept.keys() | {title})),
+        tuple(
+            _name(text, folded, mentions, kinds, folded == title, first)
+            for folded, mentions in by_name.items()
+        ),
+        tuple(_bounded(relations, by_name.keys() | {title})),
     )
 
 
@@ -137,9 +143,9 @@ def _bounded(relations: Iterable[Relation], names: set[str]) -> list[Relation]:
 def _name(
     text: str, folded: str, spots: list[Mention], kinds: dict[str, str], titled: bool, first: bool
 ) -> Name:
-    said = tuple(dict.fromkeys(text[spot.start : spot.end] for spot in spots))
+    surfaces = tuple(dict.fromkeys(text[spot.start : spot.end] for spot in spots))
     kind = spots[0].kind if spots[0].kind != "name" else kinds.get(folded, "name")
-    return Name(spots[0].name, kind, said[:20], _weight(spots, kind, titled, first))
+    return Name(spots[0].name, kind, surfaces[:20], _weight(spots, kind, titled, first))
 
 
 def _weight(spots: list[Mention], kind: str, titled: bool, first: bool) -> float:

@@ -37,35 +37,35 @@ _REAL_PATH = re.compile(r"\A\.{0,2}/|/.*/|[\w-]\.\w{1,8}\Z|/\Z|_")
 
 def marks_of(text: str) -> list[Mention]:
     """URLs are taken but name nothing: their name is empty."""
-    found: list[Mention] = []
+    mentions: list[Mention] = []
     for word in _WORD.finditer(text):
         if _MARKED.search(word[0]):
             spots = (_spot(mark, str(mark.lastgroup)) for mark in _MARKS.finditer(text, *word.span()))
-            found += [spot for spot in spots if spot is not None]
-    return found
+            mentions += [spot for spot in spots if spot is not None]
+    return mentions
 
 
 def _spot(mark: re.Match[str], form: str) -> Mention | None:
-    said = mark[0]
+    text = mark[0]
     match form:
         case "url":
             return Mention(mark.start(), mark.end(), "", "identifier")
         case "email":
-            trimmed = said.rstrip(".-")
+            trimmed = text.rstrip(".-")
             return Mention(mark.start(), mark.start() + len(trimmed), trimmed, "email")
         case "handle":
-            return spot_of(mark, "team" if "/" in said else "person")
+            return spot_of(mark, "team" if "/" in text else "person")
         case "code":
-            inner = said[1:-1].strip()
+            inner = text[1:-1].strip()
             if not _CODE.fullmatch(inner) or not _LETTER.search(inner):
                 return None
             return Mention(mark.start(), mark.end(), inner.removesuffix("()"), kind_of_identifier(inner))
         case "path":
-            trimmed = said.rstrip(".")
+            trimmed = text.rstrip(".")
             if not _REAL_PATH.search(trimmed) or not _LETTER.search(trimmed):
                 return None
             return Mention(mark.start(), mark.start() + len(trimmed), trimmed, "identifier")
         case "camel":
-            return None if UNIT.fullmatch(said) else spot_of(mark, "name")
+            return None if UNIT.fullmatch(text) else spot_of(mark, "name")
         case _:
-            return spot_of(mark, kind_of_identifier(said))
+            return spot_of(mark, kind_of_identifier(text))

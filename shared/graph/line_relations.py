@@ -13,21 +13,21 @@ _BY_TITLE = 0.8
 
 
 def told_by(
-    lines: Sequence[LineRelation], spots: Sequence[Mention], short: AliasMap, subject: Mention | None
+    lines: Sequence[LineRelation], spots: Sequence[Mention], aliases: AliasMap, subject: Mention | None
 ) -> Iterator[Relation]:
     for line in lines:
-        about, sure = line.subject, _BY_ITSELF
+        about, confidence = line.subject, _BY_ITSELF
         if about is None and line.heading is not None:
-            about, sure = _heading(line.heading, spots), _BY_HEADING
+            about, confidence = _heading(line.heading, spots), _BY_HEADING
         if about is None:
-            about, sure = subject, _BY_TITLE
+            about, confidence = subject, _BY_TITLE
         if about is None:
             continue
-        whole = short.whole(about).name
+        whole = aliases.whole(about).name
         for spot in line.objects:
-            other = short.whole(spot).name
+            other = aliases.whole(spot).name
             first, second = (whole, other) if line.key.forward else (other, whole)
-            yield Relation(first, line.key.type, second, sure)
+            yield Relation(first, line.key.type, second, confidence)
 
 
 def _heading(heading: tuple[int, int], spots: Sequence[Mention]) -> Mention | None:

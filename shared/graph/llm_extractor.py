@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.config import Settings
 from shared.errors import GenerationBusy, GenerationFailed, ReadingBusy, ReadingFailed
-from shared.graph.llm_reply import kept, parsed
+from shared.graph.llm_reply import check_reply, parse_reply
 from shared.graph.types import KINDS, Extraction
 from shared.models.openai_model import ChatModel
 from shared.text.prompt_fence import Fence
@@ -85,9 +85,9 @@ class GraphModel(ChatModel):
         Raises ReadingFailed, ReadingBusy.
         """
         for _ in range(TRIES):
-            reply = parsed(self._ask(title, text, spent))
+            reply = parse_reply(self._ask(title, text, spent))
             if reply is not None:
-                return kept(reply, title, text, known)
+                return check_reply(reply, title, text, known)
             log.warning("the model that reads documents replied something else than it was asked for")
         return None
 

@@ -31,5 +31,5 @@ def hide(text: str, spots: Iterable[Mention]) -> str:
     return "".join([*pieces, text[reached:]])
 
 
-def spot_of(found: re.Match[str], kind: str, group: int | str = 0, name: str | None = None) -> Mention:
-    return Mention(found.start(group), found.end(group), name or found[group], kind)
+def spot_of(match: re.Match[str], kind: str, group: int | str = 0, name: str | None = None) -> Mention:
+    return Mention(match.start(group), match.end(group), name or match[group], kind)

@@ -32,22 +32,22 @@ def folded_text(text: str) -> str:
 
 def found_in(name: str, folded: str) -> bool:
     """Whether a folded text names it, in whole words where the script has spaces."""
-    sought = fold(name)
-    if not sought:
+    folded_name = fold(name)
+    if not folded_name:
         return False
-    if unspaced(sought) or _HANGUL.search(sought):
-        return sought in folded
-    return f" {sought} " in folded
+    if unspaced(folded_name) or _HANGUL.search(folded_name):
+        return folded_name in folded
+    return f" {folded_name} " in folded
 
 
 def _letters(text: str) -> str:
     if text.isascii():
         return " ".join(_APART.sub(" ", text.lower()).split())
     parted = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    kept = unicodedata.normalize("NFC", parted).casefold()
-    return " ".join(_APART.sub(_mark, kept).split())
+    composed = unicodedata.normalize("NFC", parted).casefold()
+    return " ".join(_APART.sub(_mark, composed).split())
 
 
-def _mark(found: re.Match[str]) -> str:
+def _mark(match: re.Match[str]) -> str:
     """Vowel signs belong to their letters."""
-    return "".join(one if unicodedata.category(one)[0] == "M" else " " for one in found[0])
+    return "".join(one if unicodedata.category(one)[0] == "M" else " " for one in match[0])

@@ -7,12 +7,12 @@ from typing import Any
 from shared.types import Edge, Entity, Graph
 
 
-def graph_of(told: dict[str, Any]) -> Graph:
+def graph_of(row: dict[str, Any]) -> Graph:
     return Graph(
-        tuple(map(_entity, told["entities"])),
-        tuple(map(_edge, told["edges"])),
-        tuple(told["evidence"]),
-        told.get("complete", True),
+        tuple(map(_entity, row["entities"])),
+        tuple(map(_edge, row["edges"])),
+        tuple(row["evidence"]),
+        row.get("complete", True),
     )
 
 

@@ -97,11 +97,11 @@ class Ends:
         head = self._head
         if head is None or head >= back:
             return None
-        joined = self._tokens[back] in GOING_ON
+        has_joint = self._tokens[back] in GOING_ON
         between = self._tokens[head + 1 : back + 1]
-        told = any(token in COPULAS for token in between) and not any(token in PRONOUNS for token in between)
-        if (passive and told) or (joined and (told or not copula)):
-            return End((self._tokens[head],), 0.9 if passive and told and head < 3 else 0.75)
+        copular = not COPULAS.isdisjoint(between) and PRONOUNS.isdisjoint(between)
+        if (passive and copular) or (has_joint and (copular or not copula)):
+            return End((self._tokens[head],), 0.9 if passive and copular and head < 3 else 0.75)
         return None
 
     def _several(self, last: int) -> End:
@@ -124,7 +124,7 @@ class Ends:
         if first is None:
             return None
         letters = [self._tokens[first]]
-        joined = False
+        has_joint = False
         commas = 0
         place = first + 1
         while place < len(self._tokens):
@@ -142,11 +142,11 @@ class Ends:
             if joint and self._clause.token(behind + 1) not in ENDINGS:
                 break
             letters.append(self._tokens[behind])
-            joined, commas, place = joined or joint, commas + (not joint), behind + 1
+            has_joint, commas, place = has_joint or joint, commas + (not joint), behind + 1
             if joint:
                 break
         # Without an "and", what follows a comma says who that is: directed by A, B's friend.
-        return tuple(letters if joined or not commas else letters[:1])
+        return tuple(letters if has_joint or not commas else letters[:1])
 
     def _object(self, place: int) -> int | None:
         for where in range(place, min(place + GAP + 1, len(self._tokens))):

@@ -4,21 +4,11 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from shared.graph.relation_patterns import NOUNS, phrase_at
+from shared.graph.relation_patterns import NOUNS, RELATIONS, phrase_at, phrases_under
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _APART = re.compile(r"[\W_]+")
-_MORE = {
-    "team": "OWNED_BY", "squad": "OWNED_BY", "owning team": "OWNED_BY", "service owner": "OWNED_BY",
-    "owner team": "OWNED_BY", "product owner": "OWNED_BY", "prepared by": "WRITTEN_BY",
-    "checked by": "APPROVED_BY",
-    "requires": "DEPENDS_ON", "needs": "DEPENDS_ON", "parent": "PART_OF", "belongs to": "PART_OF",
-    "system": "PART_OF",
-    "verantwortlich": "OWNED_BY", "zuständig": "OWNED_BY", "responsable": "OWNED_BY",
-    "responsible": "OWNED_BY",
-    "team lead": "LED_BY", "dependencies": "DEPENDS_ON", "upstream": "DEPENDS_ON", "duplicate of": "ALIAS_OF",
-    "alias": "ALIAS_OF", "aliases": "ALIAS_OF", "also known as": "ALIAS_OF", "aka": "ALIAS_OF",
-}  # fmt: skip
+_MORE = {key: type_ for type_ in RELATIONS for key in phrases_under(type_, "keys")}
 # What a block of lines is about, and what the rows of a table are.
 SUBJECTS = frozenset(
     "name service component repository repo project app application module id dienst servicio".split()  # noqa: SIM905
@@ -42,8 +32,8 @@ def spelled(key: str) -> str:
 
 
 @lru_cache(4096)
-def key_of(said: str) -> Key | None:
-    key = spelled(said)
+def key_of(text: str) -> Key | None:
+    key = spelled(text)
     if key in _MORE:
         return Key(_MORE[key], forward=_MORE[key] != "ALIAS_OF" or key == "duplicate of")
     words = key.split()

@@ -1,11 +1,14 @@
-"""The phrases and nouns of relations, looked up by their first words."""
+"""Phrases and nouns of relations by their first words. The words are in relations.toml."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from shared.graph.relation_verbs import VERBS
-from shared.graph.role_nouns import ROLES
+from shared.text.word_lists import read_toml
+
+RELATIONS: Mapping[str, Mapping[str, Any]] = read_toml(Path(__file__).with_name("relations.toml"))
 
 SURE = 0.9
 UNSURE = 0.6
@@ -29,30 +32,42 @@ class Role:
     is_object: bool
 
 
+def phrases_under(type_: str, key: str) -> list[str]:
+    """The phrases of a relation under that key of relations.toml."""
+    phrases = RELATIONS.get(type_, {}).get(key, "").split("|")
+    return [" ".join(phrase.split()) for phrase in phrases if phrase.strip()]
+
+
+def words_under(type_: str, key: str) -> list[str]:
+    """The single words of a relation under that key."""
+    words: list[str] = RELATIONS.get(type_, {}).get(key, "").split()
+    return words
+
+
 def _phrases() -> Mapping[str, tuple[Phrase, ...]]:
-    found: dict[str, list[Phrase]] = defaultdict(list)
-    for type_, sides in VERBS.items():
-        for side, forward in zip(sides, (True, False), strict=True):
-            for said in filter(None, map(str.strip, side.split("|"))):
-                first, *rest = said.removeprefix("~").split()
+    by_word: dict[str, list[Phrase]] = defaultdict(list)
+    for type_ in RELATIONS:
+        for key in ("forward", "backward"):
+            for text in phrases_under(type_, key):
+                first, *rest = text.removeprefix("~").split()
                 phrase = Phrase(
                     type_,
                     tuple(frozenset(word.split("/")) for word in rest),
-                    forward,
-                    UNSURE if said.startswith("~") else SURE,
+                    key == "forward",
+                    UNSURE if text.startswith("~") else SURE,
                 )
                 for word in first.split("/"):
-                    found[word].append(phrase)
+                    by_word[word].append(phrase)
     # Directed by is longer than directed, and meant where it stands.
-    return {word: tuple(sorted(list_, key=lambda one: -len(one.rest))) for word, list_ in found.items()}
+    return {word: tuple(sorted(each, key=lambda one: -len(one.rest))) for word, each in by_word.items()}
 
 
 def _roles() -> Mapping[str, Role]:
     return {
-        noun: Role(type_, is_object)
-        for type_, sides in ROLES.items()
-        for side, is_object in zip(sides, (True, False), strict=True)
-        for noun in side.split()
+        noun: Role(type_, key == "objects")
+        for type_ in RELATIONS
+        for key in ("objects", "subjects")
+        for noun in words_under(type_, key)
     }
 
 
@@ -82,9 +97,8 @@ def role_at(tokens: list[str], place: int) -> Role | None:
 
 def words_of(type_: str) -> Iterator[str]:
     """The words that a question on it would use: the first of each phrase, and its nouns."""
-    for side in VERBS.get(type_, ("", "")):
-        for said in side.split("|"):
-            if first := said.strip().removeprefix("~").split(" ")[0]:
-                yield from first.split("/")
-    for side in ROLES.get(type_, ("", "")):
-        yield from side.split()
+    for key in ("forward", "backward"):
+        for phrase in phrases_under(type_, key):
+            yield from phrase.removeprefix("~").split(" ")[0].split("/")
+    for key in ("objects", "subjects"):
+        yield from words_under(type_, key)

@@ -12,8 +12,15 @@ from shared.graph.function_words import COPULAS, LAST, LISTING, OF
 from shared.graph.mentions import Mention
 from shared.graph.name_folding import fold
 from shared.graph.relation_arguments import End, Ends
-from shared.graph.relation_patterns import PHRASES, TRIGGERS, Phrase, Role, phrase_at, role_at
-from shared.graph.role_nouns import ENDS, SYMMETRIC
+from shared.graph.relation_patterns import (
+    PHRASES,
+    RELATIONS,
+    TRIGGERS,
+    Phrase,
+    Role,
+    phrase_at,
+    role_at,
+)
 from shared.graph.types import Relation
 
 
@@ -21,14 +28,14 @@ def relations_of(
     text: str, spots: Sequence[Mention], subject: Mention | None
 ) -> tuple[list[Relation], dict[str, str]]:
     """The relations in the order of the text, and of what kinds their ends are, by folded name."""
-    found: list[Relation] = []
+    relations: list[Relation] = []
     for clause in clauses_of(text, spots, subject):
-        found += aliases_of(" ".join(clause.tokens), clause.names)
+        relations += aliases_of(" ".join(clause.tokens), clause.names)
         for part in _parts(clause):
-            found += _Reading(part).relations()
+            relations += _Reading(part).relations()
     kinds = {fold(spot.name): spot.kind for spot in spots}
-    found = [_refined(relation, kinds) for relation in found]
-    return found, dict(_kinds(found))
+    relations = [_refined(relation, kinds) for relation in relations]
+    return relations, dict(_kinds(relations))
 
 
 def _parts(clause: Clause) -> Iterator[Clause]:
@@ -46,14 +53,14 @@ def _parts(clause: Clause) -> Iterator[Clause]:
 def _without(tokens: list[str]) -> list[str]:
     if "(" not in tokens:
         return tokens
-    kept: list[str] = []
+    outside: list[str] = []
     depth = 0
     for token in tokens:
         depth += token == "("  # noqa: S105
         if not depth:
-            kept.append(token)
+            outside.append(token)
         depth -= token == ")" and depth > 0  # noqa: S105
-    return kept
+    return outside
 
 
 def _turned(tokens: list[str]) -> list[str]:
@@ -86,9 +93,9 @@ class _Reading:
                 continue
             phrase = phrase_at(self._tokens, place) or self._shared(place)
             if phrase is not None:
-                found = [*self._of_phrase(place, *phrase)]
-                if found:
-                    yield from found
+                phrase_relations = [*self._of_phrase(place, *phrase)]
+                if phrase_relations:
+                    yield from phrase_relations
                     place = (
                         phrase[1]
                         if phrase[0].rest and phrase[1] == place + 1 + len(phrase[0].rest)
@@ -185,7 +192,7 @@ def _refined(relation: Relation, kinds: dict[str, str]) -> Relation:
         type_ = "REPORTS_TO"
     elif type_ == "CAUSED_BY" and other == "person":
         return Relation(first, type_, second, relation.confidence * 0.7)
-    if type_ in SYMMETRIC and fold(second) < fold(first):
+    if RELATIONS[type_].get("symmetric") and fold(second) < fold(first):
         first, second = second, first
     return Relation(first, type_, second, relation.confidence)
 
@@ -194,7 +201,7 @@ def _kinds(relations: Iterable[Relation]) -> Iterator[tuple[str, str]]:
     for relation in relations:
         if relation.confidence < 0.5:
             continue
-        subject, other = ENDS.get(relation.type, (None, None))
+        subject, other = RELATIONS[relation.type].get("ends", ("", ""))
         if subject:
             yield fold(relation.subject), subject
         if other:

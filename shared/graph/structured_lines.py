@@ -29,7 +29,7 @@ _PARTED = re.compile(r"(?:,| and |;| und | et | y |\s/\s|<br>)")
 _ENDS = re.compile(r"\.\s|\s#|\s—|\s\(|\s–")
 _WORD = re.compile(r"[^\s]+")
 _LONGEST = 400
-_NOBODY = frozenset("none null unknown tbd tba todo true false yes no open pending various all".split())  # noqa: SIM905
+_PLACEHOLDERS = frozenset("none null unknown tbd tba todo true false yes no open pending various all".split())  # noqa: SIM905
 # A single small word may be the name of these.
 _PLAIN = frozenset({"OWNED_BY", "DEPENDS_ON", "PART_OF", "REPORTS_TO"})
 _TRIM = " \t\"'`[]{}*_“”<>|"
@@ -78,7 +78,7 @@ class _Lines:
         elif (keyed := _KEYED.match(line)) is not None:
             yield from self._keyed(keyed, start)
         elif self._open is not None and (item := _ITEM.match(line)) is not None:
-            yield from self._told(self._open, _items(item["value"], start + item.start("value"), self._open))
+            yield from self._emit(self._open, _items(item["value"], start + item.start("value"), self._open))
         elif (owned := _OWNED.match(line)) is not None:
             path = Mention(start, start + owned.end("path"), owned["path"], "identifier")
             owners = tuple(
@@ -87,19 +87,19 @@ class _Lines:
             yield LineRelation(Key("OWNED_BY"), path if is_name(path.name) else None, None, owners)
 
     def _keyed(self, keyed: re.Match[str], start: int) -> Iterator[LineRelation]:
-        said, value = keyed["key"], keyed["value"]
-        key = key_of(said)
+        key_text, value = keyed["key"], keyed["value"]
+        key = key_of(key_text)
         if key is not None:
             self._open = None if value.strip() else key
-            yield from self._told(key, _items(value, start + keyed.start("value"), key))
+            yield from self._emit(key, _items(value, start + keyed.start("value"), key))
             return
         self._open = None
-        if spelled(said) in SUBJECTS and (
+        if spelled(key_text) in SUBJECTS and (
             items := _items(value, start + keyed.start("value"), Key("OWNED_BY"))
         ):
             self._subject = items[0]
 
-    def _told(self, key: Key, objects: tuple[Mention, ...]) -> Iterator[LineRelation]:
+    def _emit(self, key: Key, objects: tuple[Mention, ...]) -> Iterator[LineRelation]:
         if objects:
             yield LineRelation(key, self._subject, None if self._subject else self._heading, objects)
 
@@ -122,9 +122,9 @@ class _Lines:
                 yield LineRelation(key, subject[0], None, objects)
 
 
-def _owner(said: re.Match[str], start: int) -> Mention:
-    kind = "email" if said[0][0] != "@" else "team" if "/" in said[0] else "person"
-    return Mention(start + said.start(), start + said.end(), said[0], kind)
+def _owner(match: re.Match[str], start: int) -> Mention:
+    kind = "email" if match[0][0] != "@" else "team" if "/" in match[0] else "person"
+    return Mention(start + match.start(), start + match.end(), match[0], kind)
 
 
 def _cells(line: str) -> Iterator[tuple[int, str]]:
@@ -140,7 +140,7 @@ def _items(value: str, start: int, key: Key) -> tuple[Mention, ...]:
     """The names in a value, as far as it reads like names: no sentence, and nothing left open."""
     ended = _ENDS.search(value)
     value = value[: ended.start()] if ended else value
-    found: list[Mention] = []
+    mentions: list[Mention] = []
     reached = 0
     for part in [*_PARTED.finditer(value), None]:
         end = part.start() if part else len(value)
@@ -148,17 +148,17 @@ def _items(value: str, start: int, key: Key) -> tuple[Mention, ...]:
         name = piece.strip(_TRIM).rstrip(".")
         begin = start + reached + piece.find(name)
         if name and (spot := _item(name, begin, key)) is not None:
-            found.append(spot)
+            mentions.append(spot)
         reached = part.end() if part else end
-    if len({" " in spot.name for spot in found}) > 1:
+    if len({" " in spot.name for spot in mentions}) > 1:
         # Owner: Rosa Keane, accounts. The small word says more of her.
-        found = [spot for spot in found if not spot.name.islower() or spot.kind != "name"]
-    return tuple(found[:50])
+        mentions = [spot for spot in mentions if not spot.name.islower() or spot.kind != "name"]
+    return tuple(mentions[:50])
 
 
 def _item(name: str, start: int, key: Key) -> Mention | None:
     words = name.split()
-    if HIDDEN in name or not is_name(name) or len(words) > 5 or name.lower() in _NOBODY:
+    if HIDDEN in name or not is_name(name) or len(words) > 5 or name.lower() in _PLACEHOLDERS:
         return None
     marks = [mark for mark in marks_of(name) if mark.name == name]
     if marks:

@@ -24,8 +24,8 @@ def subject_of(title: str, opening: str) -> Mention | None:
     if not is_name(whole) or "\n" in whole:
         return None
     head = whole.split(", ", maxsplit=1)[0]
-    told = _is_told(whole, opening) or (head != whole and _is_shaped(head) and _is_told(head, opening))
-    if not (told or _is_shaped(whole)):
+    opens = _opens(whole, opening) or (head != whole and _is_shaped(head) and _opens(head, opening))
+    if not (opens or _is_shaped(whole)):
         return None
     kind = kind_of(whole)
     if kind == "name" and _IDENTIFIER.fullmatch(whole) and re.search(r"[-_./]", whole):
@@ -49,7 +49,7 @@ def _is_shaped(title: str) -> bool:
     return words[0][0].isupper() and all(not word[0].islower() or word.casefold() in SMALL for word in words)
 
 
-def _is_told(title: str, opening: str) -> bool:
+def _opens(title: str, opening: str) -> bool:
     """Whether the text begins with it and goes on with what it is."""
     start = opening.lstrip("#*_ \n\t")[: len(title) + 260]
     if fold(start[: len(title)]) != fold(title):

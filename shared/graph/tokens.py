@@ -38,7 +38,7 @@ class Evidence:
     german: bool = False
 
     @classmethod
-    def of(cls, texts: Sequence[Sequence[Token]], known: str = "") -> "Evidence":
+    def of(cls, texts: Sequence[Sequence[Token]], title: str = "") -> "Evidence":
         evidence = cls()
         german = total = 0
         for tokens in texts:
@@ -49,7 +49,7 @@ class Evidence:
                     german += token.text in GERMAN
                 elif not token.opens and not token.shouted:
                     evidence.capital[token.folded] += 1
-        for word in WORD.findall(known):
+        for word in WORD.findall(title):
             if word.casefold() not in COMMON and word[:1].isupper():
                 evidence.capital[word.casefold()] += 1
         evidence.german = german >= 2 and german > 0.06 * total
@@ -60,26 +60,26 @@ class Evidence:
 
 
 def tokens_of(text: str) -> list[Token]:
-    found: list[Token] = []
+    tokens: list[Token] = []
     for start, end in _lines(text):
         words = list(WORD.finditer(text, start, end))
         letters = [word[0] for word in words if len(word[0]) > 1 and not word[0].isdigit()]
         shouted = len(letters) > 2 and sum(map(str.isupper, letters)) > 0.6 * len(letters)
         shouted = shouted or _titled(letters)
         for word in words:
-            said, first, last = word[0], word.start(), word.end()
-            if said[1:2] in ELISION and said[0] in "lLd" and len(said) > 3:
+            surface, first, last = word[0], word.start(), word.end()
+            if surface[1:2] in ELISION and surface[0] in "lLd" and len(surface) > 3:
                 # L'assistance is one word less than O'Neill is.
-                said, first = said[2:], first + 2
-            capital = said[0].isupper()
-            folded = said.casefold()
-            if "’" in said or "'" in said:
+                surface, first = surface[2:], first + 2
+            capital = surface[0].isupper()
+            folded = surface.casefold()
+            if "’" in surface or "'" in surface:
                 folded = POSSESSIVE.sub("", folded).replace("’", "'")
             opens = capital and (
                 first == start or _OPENS.search(text, max(0, first - _BACK), first) is not None
             )
-            found.append(Token(said, folded, first, last, capital, opens, shouted))
-    return found
+            tokens.append(Token(surface, folded, first, last, capital, opens, shouted))
+    return tokens
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:

@@ -30,18 +30,18 @@ KINDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Something named. `said`: its surfaces as they stand in the text; weight 0..1: how prominent it is."""
+    """Something named. `surfaces`: its spellings in the text; weight 0..1: how prominent it is."""
 
     name: str
     kind: str
-    said: tuple[str, ...]
+    surfaces: tuple[str, ...]
     weight: float
 
     def row(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "kind": self.kind,
-            "said": list(self.said),
+            "said": list(self.surfaces),
             "weight": round(self.weight, 3),
         }
 

@@ -9,7 +9,7 @@ MOST = 1_200
 RELATED = "RELATED_TO"
 # Of what is only named together so many are said, and none that is a moment or a number of something.
 MOST_RELATED = 8
-_UNTOLD = frozenset({"date", "identifier", "email"})
+_EXCLUDED_KINDS = frozenset({"date", "identifier", "email"})
 # How a type reads between two names, where its own words would not do.
 _READ = {
     RELATED: "is named together with",
@@ -31,16 +31,18 @@ _JOINTS = frozenset({"a", "an", "as", "at", "by", "for", "from", "in", "into", "
 def graph_context(graph: Graph) -> str:
     """The edges as sentences, the surest first, and a few that are only named together behind all that is
     said: as many as there is room for. Empty where there is nothing."""
-    untold = {(item.org_id, item.id) for item in graph.entities if item.kind in _UNTOLD and not item.is_seed}
+    excluded_ids = {
+        (item.org_id, item.id) for item in graph.entities if item.kind in _EXCLUDED_KINDS and not item.is_seed
+    }
     names = {(entity.org_id, entity.id): " ".join(entity.name.split()) for entity in graph.entities}
-    said: list[str] = []
+    sentences: list[str] = []
     length = 0
     stated = [edge for edge in graph.edges if edge.type != RELATED]
     related = [
         edge
         for edge in graph.edges
         if edge.type == RELATED
-        and untold.isdisjoint({(edge.org_id, edge.source), (edge.org_id, edge.target)})
+        and excluded_ids.isdisjoint({(edge.org_id, edge.source), (edge.org_id, edge.target)})
     ]
     for edge in (*_surest_first(stated), *_surest_first(related)[:MOST_RELATED]):
         ends = [names.get((edge.org_id, end)) for end in (edge.source, edge.target)]
@@ -52,8 +54,8 @@ def graph_context(graph: Graph) -> str:
         # (The last blank is not written.)
         if length > MOST + 1:
             break
-        said.append(sentence)
-    return " ".join(dict.fromkeys(said))
+        sentences.append(sentence)
+    return " ".join(dict.fromkeys(sentences))
 
 
 def _surest_first(edges: Iterable[Edge]) -> list[Edge]:
@@ -62,8 +64,8 @@ def _surest_first(edges: Iterable[Edge]) -> list[Edge]:
 
 def reads(edge: Edge) -> str:
     """A type between the names of its ends: OWNED_BY is "is owned by", DEPENDS_ON "depends on"."""
-    if known := _READ.get(edge.type):
-        return known
+    if phrase := _READ.get(edge.type):
+        return phrase
     words = edge.type.lower().split("_")
     # depends on, uses, has; but: owned by, part of, located in.
     is_verb = words[0].endswith("s") and not words[0].endswith("ss")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from shared.retrieval.types import Highlight
+from shared.text.identifiers import names_one_thing
 from shared.text.sentences import Sentence, sentences
 from shared.text.stemming import LETTERS, WORDS, pairs, stems, unspaced
 from shared.types import Match
@@ -21,9 +22,7 @@ CHARACTERS = 300
 MAX_SENTENCES = 5
 # Each is looked for in every match: of a question that is a text of its own they would be hundreds.
 MOST_TERMS = 40
-# What holds a digit or an inner underscore names one thing; other words only tell what about.
 IDENTIFIER_WEIGHT = 3.0
-_IDENTIFIER = re.compile(r"\d|\w_\w")
 # The rule under a table's head, which makes a frame of the row above it as well.
 _RULE = re.compile(r"[|\s]*:?-{2,}[-:|\s]*")
 _LETTER = re.compile(r"\w")
@@ -66,8 +65,8 @@ def _terms(question: str) -> frozenset[str]:
         if unspaced(whole):
             found.update({pair: (False, len(pair)) for pair in pairs(whole)})
             continue
-        for part in [whole] if _IDENTIFIER.search(whole) else _JOINTS.split(whole):
-            rank = (_IDENTIFIER.search(part) is not None, len(part))
+        for part in [whole] if names_one_thing(whole) else _JOINTS.split(whole):
+            rank = (names_one_thing(part), len(part))
             found |= {term: max(rank, found.get(term, rank)) for term in stems([part])}
     return frozenset(heapq.nlargest(MOST_TERMS, found, key=found.__getitem__))
 
@@ -124,7 +123,7 @@ def _weights(parts: Sequence[_Part], asked: frozenset[str]) -> dict[str, float]:
     frequency = Counter(term for part in parts for term in part.hits)
     return {
         term: math.log(1 + len(parts) / (1 + frequency[term]))
-        * (IDENTIFIER_WEIGHT if _IDENTIFIER.search(term) else 1.0)
+        * (IDENTIFIER_WEIGHT if names_one_thing(term) else 1.0)
         for term in asked
     }
 

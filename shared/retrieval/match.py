@@ -11,6 +11,7 @@ from shared.clients.row_validation import object_of, readable
 from shared.errors import error_details
 from shared.graph.query_relations import relations_asked
 from shared.graph.query_result import graph_of
+from shared.text.identifiers import whole
 from shared.types import Match, Mode, Principal, Query, Result, SearchResult, SimilarTo
 
 
@@ -94,8 +95,7 @@ def widen(
 def holds(found: Match, identifier: str) -> bool:
     """Whether the match has that identifier in its text or title, in whatever case, and not only as the
     beginning or end of a longer one."""
-    whole = rf"(?<!\w){re.escape(identifier.casefold())}(?!\w)"
-    return re.search(whole, f"{found.title}\n{found.text}".casefold()) is not None
+    return re.search(whole(identifier.casefold()), f"{found.title}\n{found.text}".casefold()) is not None
 
 
 def _filters(query: Query) -> dict[str, Any]:

@@ -7,17 +7,13 @@ stemmer); what holds a digit is an identifier or a number and stays whole.
 import re
 from collections.abc import Iterable
 
+from shared.text.languages import UNSPACED_SCRIPTS
+from shared.text.word_lists import word_sets
+
 LETTERS = 5
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
+_UNSPACED = re.compile(rf"[{UNSPACED_SCRIPTS}]")
 WORDS = re.compile(r"\w+(?:[-./,:]\w+)*")
-# Words that say how a question asks, not what about; other languages' rank low by being frequent.
-STOPWORDS = frozenset(
-    """
-    a an and any are at be by can did do does for from had has have how i in is it its many me much my of
-    on or our should that the their there they this to was we were what when where which who whom why will
-    with would you
-    """.split()  # noqa: SIM905  # a list of strings would be a page long
-)
+STOPWORDS = word_sets(__file__)["stopwords"]
 
 
 def content_words(text: str) -> frozenset[str]:

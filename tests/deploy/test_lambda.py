@@ -57,9 +57,10 @@ def test_the_zip_holds_the_functions_and_what_they_share_and_nothing_else_of_thi
     assert {path.name for path in packaged.root.iterdir()} & ours == {"functions", "shared"}
     assert not list(packaged.root.rglob("*.sql"))
     for folder in ("functions", "shared"):
-        held = {path.relative_to(packaged.root) for path in (packaged.root / folder).rglob("*.py")}
-        written = {path.relative_to(ROOT) for path in (ROOT / folder).rglob("*.py")}
-        assert held == written - {Path("functions/server.py")}
+        for suffix in ("py", "toml"):
+            held = {path.relative_to(packaged.root) for path in (packaged.root / folder).rglob(f"*.{suffix}")}
+            written = {path.relative_to(ROOT) for path in (ROOT / folder).rglob(f"*.{suffix}")}
+            assert held == written - {Path("functions/server.py")}
 
 
 def test_the_zip_holds_no_hidden_file_and_no_script(packaged: Package):

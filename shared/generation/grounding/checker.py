@@ -57,8 +57,8 @@ class Checker:
             return Checked(text, Verdict.FRAME, before=before)
         if not code and markup.has_picture(text):
             return Checked(text, Verdict.UNSUPPORTED, (), ("picture",), before)
-        if found := self._passages.exact.get(letter_for_letter(text)):
-            return Checked(text, Verdict.SUPPORTED, (found.backing,), (), before)
+        if exact_window := self._passages.exact.get(letter_for_letter(text)):
+            return Checked(text, Verdict.SUPPORTED, (exact_window.backing,), (), before)
         if code:
             return self._code(text, before)
         quoted = ">" in before
@@ -67,34 +67,34 @@ class Checker:
             return Checked(text, Verdict.SUPPORTED, (self._backing(place),), (), before)
         if quoted:
             before = re.sub(r"> ?", "", before)
-        text, places, lost = self._quotations.examine(text)
+        text, places, is_missing = self._quotations.examine(text)
         verdict, judged = self._judge(text, heading=_HEADING.search(before) is not None)
         backing = [window.backing for window in judged.windows]
         if verdict is Verdict.SUPPORTED:
-            held = {item.place for item in backing}
-            backing += [self._backing(place) for place in places if place[0] not in held]
-        reasons = (*(["quotation_not_found"] if lost or quoted else []), *judged.reasons)
-        if verdict is Verdict.FRAME and (lost or quoted):
+            backed_places = {item.place for item in backing}
+            backing += [self._backing(place) for place in places if place[0] not in backed_places]
+        reasons = (*(["quotation_not_found"] if is_missing or quoted else []), *judged.reasons)
+        if verdict is Verdict.FRAME and (is_missing or quoted):
             verdict = Verdict.UNSUPPORTED
         return Checked(text, verdict, tuple(backing[:MAX_BACKING]), reasons, before)
 
     def _judge(self, text: str, *, heading: bool) -> tuple[Verdict, Judged]:
         plain = meta_sentences.without_emphasis(text)
         claim = claim_of(plain)
-        invented = self._invented(text)
-        unheard_of = (*self._unheard_of(claim), *invented)
+        missing_literals = self._missing_literals(text)
+        unheard_of = (*self._unheard_of(claim), *missing_literals)
         if meta_sentences.says_nothing_at_all(plain):
             return _framed(unheard_of)
         if (rest := meta_sentences.nothing_found(plain)) is not None:
             return _framed(unheard_of or self._told_after_all(rest))
-        known = claim.stems <= self._passages.stems | meta_sentences.ABOUT_ANSWERS
-        if meta_sentences.asks(plain) and not known:
+        in_sources = claim.stems <= self._passages.stems | meta_sentences.ABOUT_ANSWERS
+        if meta_sentences.asks(plain) and not in_sources:
             return _framed((*unheard_of, "too_little_in_common"))
-        if known and (meta_sentences.asks(plain) or meta_sentences.labels(text, heading=heading)):
+        if in_sources and (meta_sentences.asks(plain) or meta_sentences.labels(text, heading=heading)):
             return _framed(unheard_of or contradictions(claim, self._passages))
         judged = judge(claim, self._passages, self._limits)
-        if invented:
-            judged = Judged((), (*judged.reasons, *invented))
+        if missing_literals:
+            judged = Judged((), (*judged.reasons, *missing_literals))
         return (Verdict.UNSUPPORTED if judged.reasons else Verdict.SUPPORTED), judged
 
     def _unheard_of(self, claim: Claim) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class Checker:
             reasons.append("name_not_found")
         return tuple(reasons)
 
-    def _invented(self, text: str) -> tuple[str, ...]:
+    def _missing_literals(self, text: str) -> tuple[str, ...]:
         """Of what must stand in a source by the letter, what does not: code, where links lead to."""
         reasons = []
         if not all(map(self._quotations.has, markup.code_in(text))):

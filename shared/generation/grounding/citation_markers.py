@@ -21,7 +21,7 @@ _CODE_OR_MARKER = re.compile(rf"(`[^`]*`)|\s*(?:{MARKER.pattern})", re.IGNORECAS
 
 def without(text: str) -> str:
     """The text without its markers."""
-    return _CODE_OR_MARKER.sub(lambda found: found[1] or "", text)
+    return _CODE_OR_MARKER.sub(lambda match: match[1] or "", text)
 
 
 def end_of_markers(text: str, start: int) -> int:
@@ -29,14 +29,14 @@ def end_of_markers(text: str, start: int) -> int:
     end = start
     for _ in range(_MOST):
         spaces = _SPACES.match(text, end)
-        found = MARKER.match(text, spaces.end() if spaces else end)
-        if found is None or found.end() - end > LONGEST:
+        marker = MARKER.match(text, spaces.end() if spaces else end)
+        if marker is None or marker.end() - end > LONGEST:
             break
-        end = found.end()
+        end = marker.end()
     return end
 
 
 def may_be_marker(text: str, start: int) -> bool:
     """Whether what stands there to the text's end may yet turn out to be a marker."""
-    found = _OPENED.match(text, start)
-    return found is not None and found.end() == len(text) and len(text) - start < LONGEST
+    match = _OPENED.match(text, start)
+    return match is not None and match.end() == len(text) and len(text) - start < LONGEST

@@ -7,12 +7,13 @@ from itertools import combinations
 
 from shared.generation.grounding.cjk_overlap import joined_words_held
 from shared.generation.grounding.evidence_windows import Passage, Passages, Window, spans
-from shared.generation.grounding.facts import MONTHS, facts_of
+from shared.generation.grounding.facts import facts_of
 from shared.generation.grounding.negation import Denials, conflict, denials_of, only_permits
 from shared.generation.grounding.numbers import COUNTED, Fact
 from shared.generation.grounding.proper_names import names_of
 from shared.generation.grounding.role_order import swapped
 from shared.generation.grounding.terms import content, words_of
+from shared.text.languages import MONTHS
 
 # What a word is worth that stands in the passage, but not in these sentences of it.
 ELSEWHERE = 0.5
@@ -109,28 +110,28 @@ def contradictions(claim: Claim, passages: Passages) -> tuple[str, ...]:
         "negation": any(conflict(claim.denials, window.denials, LEAST) for window in windows),
         "roles_swapped": any(swapped(claim.text, window.text) for window in windows),
     }
-    return tuple(reason for reason, found in faults.items() if found)
+    return tuple(reason for reason, is_fault in faults.items() if is_fault)
 
 
 def _nearest(weights: Mapping[str, float], passages: Passages) -> list[_Scored]:
     """The best windows of every passage, the best of all first."""
-    found = [
+    scored = [
         item
         for passage in passages.all
         for item in nlargest(OF_A_PASSAGE, _scored(weights, passages, passage), key=lambda item: item.worth)
     ]
-    return sorted(found, key=lambda item: -item.worth)
+    return sorted(scored, key=lambda item: -item.worth)
 
 
 def _pairs(best: Sequence[_Scored], weights: Mapping[str, float], least: float) -> list[tuple[_Scored, ...]]:
     """The best of those that hold as much together, and of which each adds to the other."""
-    found: list[tuple[float, tuple[_Scored, ...]]] = []
+    pairs: list[tuple[float, tuple[_Scored, ...]]] = []
     for one, other in combinations(best[: 2 * CLOSELY], 2):
         both = _covered(weights, one.held | other.held)
         adds = both - max(one.own, other.own) >= ADDS or not weights
         if both >= least and adds:
-            found.append((both, (one, other)))
-    return [pair for _, pair in nlargest(CLOSELY, found, key=lambda item: item[0])]
+            pairs.append((both, (one, other)))
+    return [pair for _, pair in nlargest(CLOSELY, pairs, key=lambda item: item[0])]
 
 
 def _scored(weights: Mapping[str, float], passages: Passages, passage: Passage) -> Iterator[_Scored]:
@@ -139,11 +140,11 @@ def _scored(weights: Mapping[str, float], passages: Passages, passage: Passage) 
     hits = [sentence.stems & weights.keys() for sentence in passage.sentences]
     for first, last in spans(len(hits)):
         if not weights or _needed(hits[first : last + 1]):
-            held = around.union(*hits[first : last + 1])
-            own = _covered(weights, held)
+            stems_inside = around.union(*hits[first : last + 1])
+            own = _covered(weights, stems_inside)
             covered = own + ELSEWHERE * (chunk - own)
             worth = covered - WIDTH * (last - first)
-            yield _Scored(worth, covered, own, held, passages.window(passage, first, last))
+            yield _Scored(worth, covered, own, stems_inside, passages.window(passage, first, last))
 
 
 def _needed(hits: Sequence[frozenset[str]]) -> bool:
@@ -154,10 +155,10 @@ def _needed(hits: Sequence[frozenset[str]]) -> bool:
     )
 
 
-def _covered(weights: Mapping[str, float], held: frozenset[str]) -> float:
+def _covered(weights: Mapping[str, float], stems_inside: frozenset[str]) -> float:
     """The share that is held; all of it, where nothing but facts is said."""
     total = sum(weights.values())
-    return sum(weight for stem, weight in weights.items() if stem in held) / total if total else 1.0
+    return sum(weight for stem, weight in weights.items() if stem in stems_inside) / total if total else 1.0
 
 
 def _holds(
@@ -178,17 +179,17 @@ def _faults(
     windows = [item.window for item in scored]
     passages = [window.passage for window in windows]
     missing = _missing(claim, windows)
-    held = frozenset[str]().union(*(item.held for item in scored))
+    stems_inside = frozenset[str]().union(*(item.held for item in scored))
     faults = {
         "number_not_found": bool(missing) and not _told_around(claim, missing, windows),
         "name_not_found": any(all(name not in each.names for each in passages) for name in claim.names),
         "negation": any(conflict(claim.denials, window.denials) for window in windows),
         "roles_swapped": any(swapped(claim.text, window.text) for window in windows),
-        "too_little_in_common": not joined_words_held(claim.text, held)
+        "too_little_in_common": not joined_words_held(claim.text, stems_inside)
         or _share(scored, weights) < (max(enough, limits.from_afar) if missing else enough)
         or not (claim.stems or claim.facts),
     }
-    return tuple(reason for reason, found in faults.items() if found)
+    return tuple(reason for reason, is_fault in faults.items() if is_fault)
 
 
 def _missing(claim: Claim, windows: Sequence[Window]) -> list[Fact]:

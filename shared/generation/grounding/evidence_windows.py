@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shared.generation.grounding import citation_markers
-from shared.generation.grounding.facts import day, facts_of, known
+from shared.generation.grounding.facts import day, facts_of, forms_of
 from shared.generation.grounding.markup import plain
 from shared.generation.grounding.negation import Denials, denials_of
 from shared.generation.grounding.numbers import Fact
@@ -52,11 +52,11 @@ class Passage:
     def around(self) -> frozenset[str]:
         """What the title and the date say, of every window."""
         dated = day(self.match.occurred_at) if self.match.occurred_at else []
-        return known([*facts_of(self.match.title), *facts_of(self.match.uri or ""), *dated])
+        return forms_of([*facts_of(self.match.title), *facts_of(self.match.uri or ""), *dated])
 
     @cached_property
     def forms(self) -> frozenset[str]:
-        return known(facts_of(self.match.text)) | self.around
+        return forms_of(facts_of(self.match.text)) | self.around
 
 
 class Window:
@@ -78,7 +78,7 @@ class Window:
 
     @cached_property
     def forms(self) -> frozenset[str]:
-        return known(self.facts) | self.passage.around
+        return forms_of(self.facts) | self.passage.around
 
     @cached_property
     def denials(self) -> Denials:
@@ -101,9 +101,9 @@ class Passages:
 
     def __init__(self, matches: Sequence[Match]) -> None:
         self.all = [Passage(place, match) for place, match in enumerate(matches)]
-        found = [sentence.stems for passage in self.all for sentence in passage.sentences]
-        self._count = len(found)
-        self._frequency = Counter(stem for stems in found for stem in stems)
+        stems_by_sentence = [sentence.stems for passage in self.all for sentence in passage.sentences]
+        self._count = len(stems_by_sentence)
+        self._frequency = Counter(stem for stems in stems_by_sentence for stem in stems)
         self._windows: dict[tuple[int, int, int], Window] = {}
 
     def rarity(self, stem: str) -> float:
@@ -130,12 +130,12 @@ class Passages:
     @cached_property
     def exact(self) -> dict[str, Window]:
         """Windows by what they say to the letter."""
-        found: dict[str, Window] = {}
+        windows: dict[str, Window] = {}
         for passage in self.all:
             for first, last in spans(len(passage.sentences)):
                 window = self.window(passage, first, last)
-                found.setdefault(letter_for_letter(window.text), window)
-        return found
+                windows.setdefault(letter_for_letter(window.text), window)
+        return windows
 
 
 def spans(count: int) -> Iterator[tuple[int, int]]:

@@ -5,24 +5,16 @@ from collections.abc import Iterable
 from datetime import date
 
 from shared.generation.grounding.numbers import NUMBER, Fact, number
+from shared.text.languages import MONTH_NAMES, MONTHS
 
-_MONTHS = (
-    "january jan januar jänner janvier enero", "february feb februar février febrero",
-    "march mar märz mars marzo", "april apr avril abril", "may mai mayo", "june jun juni juin junio",
-    "july jul juli juillet julio", "august aug août agosto", "september sept sep septembre septiembre",
-    "october oct oktober okt octobre octubre", "november nov novembre noviembre",
-    "december dec dezember dez décembre diciembre",
-)  # fmt: skip
-MONTHS = {name: place for place, names in enumerate(_MONTHS, start=1) for name in names.split()}
-_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _DAY = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th|er|\.)?"
 _YEAR = r"(?P<{}>[12]\d{{3}})"
 _DATES = re.compile(
     rf"(?<![\w.]){_YEAR.format('y1')}-(?P<m1>\d{{2}})-(?P<d1>\d{{2}})(?:T[\d:.]+(?:Z|[+-][\d:]+)?)?(?!\w)"
     rf"|(?<![\w.])(?P<d2>\d{{1,2}})(?P<join>[./])(?P<m2>\d{{1,2}})(?P=join)(?P<y2>\d{{4}}|\d{{2}})(?![\w/])"
-    rf"|(?<![\w.]){_DAY.format('d3')}\s+(?:of\s+|de\s+)?(?P<n3>{_MONTH})\b\.?(?:,?\s+(?:de\s+)?{_YEAR.format('y3')}\b)?"
-    rf"|\b(?P<n4>{_MONTH})\b\.?\s+{_DAY.format('d4')}(?!\w)(?:,?\s+{_YEAR.format('y4')}\b)?"
-    rf"|\b(?P<n5>{_MONTH})\b\.?,?\s+(?:de\s+)?{_YEAR.format('y5')}\b",
+    rf"|(?<![\w.]){_DAY.format('d3')}\s+(?:of\s+|de\s+)?(?P<n3>{MONTH_NAMES})\b\.?(?:,?\s+(?:de\s+)?{_YEAR.format('y3')}\b)?"
+    rf"|\b(?P<n4>{MONTH_NAMES})\b\.?\s+{_DAY.format('d4')}(?!\w)(?:,?\s+{_YEAR.format('y4')}\b)?"
+    rf"|\b(?P<n5>{MONTH_NAMES})\b\.?,?\s+(?:de\s+)?{_YEAR.format('y5')}\b",
     re.IGNORECASE,
 )
 _REST = r"[^\s<>\"”»)\]]"
@@ -37,7 +29,7 @@ _CODE = re.compile(
     r"(?<![\w-])--[a-z][\w-]*|[a-z_][\w.]*\(\)|(?<![\w/.<])(?:(?:~|\.{1,2})/[\w.-]+|/[a-z_.][\w.-]*(?=/\w))(?:/[\w.*-]+)*",
     re.IGNORECASE,
 )
-# Scripts without spaces join a number to what it counts.
+# These scripts join a number to the word that it counts: Korean too, which has spaces between words.
 _CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]"
 _JOINED = re.compile(rf"(?<=\d)(?={_CJK})|(?<={_CJK})(?=\d)")
 _SCHEME = re.compile(r"(?:https?:)?//|(?=www\.)")
@@ -52,43 +44,43 @@ _TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
 
 def facts_of(text: str) -> list[Fact]:
     """Every fact of the text; each character counts for one at most, the most particular."""
-    found: list[Fact] = []
+    all_facts: list[Fact] = []
 
     def address(match: re.Match[str]) -> str:
-        found.append(_address(match[0]))
+        all_facts.append(_address(match[0]))
         return " ; "
 
     def code(match: re.Match[str]) -> str:
-        found.append(_fact(match[0].rstrip(".").casefold()))
+        all_facts.append(_fact(match[0].rstrip(".").casefold()))
         return " ; "
 
     def clock(match: re.Match[str]) -> str:
         hour, half = int(match["hour"]), (match["half"] or "").casefold()
         if half:
             hour = hour % 12 + (12 if half == "p" else 0)
-        found.append(_fact(f"{hour}:{match['minute'] or '00'}"))
+        all_facts.append(_fact(f"{hour}:{match['minute'] or '00'}"))
         return " ; "
 
     def dated(match: re.Match[str]) -> str:
         facts = _date(match)
-        found.extend(facts)
+        all_facts.extend(facts)
         return " ; " if facts else match[0]
 
     def token(match: re.Match[str]) -> str:
         fact = _identifier(match[0])
         if fact is None:
             return match[0]
-        found.append(fact)
+        all_facts.append(fact)
         return " ; "
 
     text = _JOINED.sub(" ", text)
     rest = _TOKEN.sub(
         token, _DATES.sub(dated, _CLOCK.sub(clock, _CODE.sub(code, _ADDRESS.sub(address, text))))
     )
-    return found + [number(match) for match in NUMBER.finditer(rest)]
+    return all_facts + [number(match) for match in NUMBER.finditer(rest)]
 
 
-def known(facts: Iterable[Fact]) -> frozenset[str]:
+def forms_of(facts: Iterable[Fact]) -> frozenset[str]:
     """What a text that states these facts is known to hold."""
     return frozenset(form for fact in facts for form in fact.forms)
 
@@ -102,9 +94,9 @@ def _fact(*forms: str) -> Fact:
     return Fact(frozenset(forms), frozenset(forms))
 
 
-def _address(said: str) -> Fact:
+def _address(address: str) -> Fact:
     """With or without its scheme; a source that has a page has its host."""
-    plain = _SCHEME.sub("", said.rstrip(".,;:!?'’").casefold().rstrip("/"), count=1).removeprefix("www.")
+    plain = _SCHEME.sub("", address.rstrip(".,;:!?'’").casefold().rstrip("/"), count=1).removeprefix("www.")
     host = re.split(r"[/?#]", plain, maxsplit=1)[0]
     return Fact(frozenset([plain, host]), frozenset([plain]))
 

@@ -40,42 +40,42 @@ def plain(text: str) -> str:
 
 def without_tags(text: str) -> str:
     """The text without HTML but line breaks, and what the removal would make into HTML."""
-    done, at = "", 0
+    output, at = "", 0
     for code in _CODE.finditer(text):
-        done += _untagged(text[at : code.start()]) + code.group()
+        output += _untagged(text[at : code.start()]) + code.group()
         at = code.end()
-    return done + _untagged(text[at:])
+    return output + _untagged(text[at:])
 
 
 def with_plain_marks(text: str) -> str:
     """The text with every mark of quotation as one of those that are looked at: HTML's, TeX's, rare ones."""
-    text = _QUOTED.sub(lambda found: f"“{found[1] or found[2] or ''}”", text)
-    done, at = "", 0
+    text = _QUOTED.sub(lambda match: f"“{match[1] or match[2] or ''}”", text)
+    output, at = "", 0
     for code in _CODE.finditer(text):
-        done += _plain_marks(text[at : code.start()]) + code.group()
+        output += _plain_marks(text[at : code.start()]) + code.group()
         at = code.end()
-    return done + _plain_marks(text[at:])
+    return output + _plain_marks(text[at:])
 
 
 def _plain_marks(text: str) -> str:
-    text = _QUOTING.sub(lambda found: "”" if found[1] else "“", _ENTITY.sub(_mark, text))
+    text = _QUOTING.sub(lambda match: "”" if match[1] else "“", _ENTITY.sub(_mark, text))
     return _INCHES.sub('"', text.translate(_MARKS))
 
 
 def _mark(entity: re.Match[str]) -> str:
     # No entity may become a tag's beginning.
-    said = unescape(entity.group())
-    return said if said in "\"'“”„«»‹›‘’‚′″" else entity.group()
+    character = unescape(entity.group())
+    return character if character in "\"'“”„«»‹›‘’‚′″" else entity.group()
 
 
 def code_in(text: str) -> list[str]:
     """What stands in backticks."""
-    return [found[2].strip() for found in _CODE.finditer(text) if re.search(r"\w", found[2])]
+    return [code[2].strip() for code in _CODE.finditer(text) if re.search(r"\w", code[2])]
 
 
 def targets(text: str) -> list[str]:
     """What its links lead to."""
-    return [next(part for part in found.groups() if part is not None) for found in _TARGET.finditer(text)]
+    return [next(part for part in target.groups() if part is not None) for target in _TARGET.finditer(text)]
 
 
 def _untagged(text: str) -> str:

@@ -93,15 +93,15 @@ def nothing_found(text: str) -> str | None:
     """Of a sentence that says that something was not found, what; None of any other."""
     plain = text.replace("’", "'")
     lead = _LEAD.match(plain)
-    found = _NOTHING.match(plain, lead.end() if lead else 0)
-    if found is None or _TURN.search(plain, found.start()):
+    match = _NOTHING.match(plain, lead.end() if lead else 0)
+    if match is None or _TURN.search(plain, match.start()):
         return None
-    if found.group().casefold().startswith("there") and not _SAYS_NO.search(found.group()):
+    if match.group().casefold().startswith("there") and not _SAYS_NO.search(match.group()):
         return None
-    told_by_me = re.match(r"(?:i|we|there|ich|je)\b", found.group(), re.IGNORECASE)
-    if told_by_me and _THAT.search(plain, found.end()):
+    told_by_me = re.match(r"(?:i|we|there|ich|je)\b", match.group(), re.IGNORECASE)
+    if told_by_me and _THAT.search(plain, match.end()):
         return None
-    return plain[found.end() :]
+    return plain[match.end() :]
 
 
 def labels(text: str, *, heading: bool) -> bool:

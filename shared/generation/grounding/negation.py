@@ -11,18 +11,10 @@ from dataclasses import dataclass
 
 from shared.generation.grounding.terms import says_nothing, stem
 from shared.text.stemming import pairs, unspaced
+from shared.text.word_lists import word_sets
 
 NEAR = 5
-_NEGATORS = frozenset(
-    """
-    not no never none neither nor without cannot nobody nothing nowhere
-    nicht kein keine keinen keinem keiner keines nie niemals ohne weder niemand nichts
-    pas jamais sans aucun aucune ningún ninguna nunca jamás sin niet geen
-    unable impossible unavailable unmöglich verboten untersagt interdit interdite imposible prohibido
-    ban bans banned banning deny denies denied denying lack lacks lacked
-    не нет ни нельзя لا لم ليس לא אין אל नह मत
-    """.split()  # noqa: SIM905  # a list of strings would be a page long
-)
+_WORDS = word_sets(__file__)
 _DENYING = re.compile(
     r"forb[ia]d|prohibit|disallow|disabl|exclud|refus|reject|verbiet|verbot|interdi[st]|prohib"
 )
@@ -63,15 +55,6 @@ _NO_NEGATION = re.compile(
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*|[,;:.!?。！？、，；]")
-_TURN = frozenset(
-    """
-    but however although whereas while if unless when because since which who where until without except
-    aber sondern jedoch wenn weil falls ohne mais si sans pero sin except
-    """.split()  # noqa: SIM905
-)
-_SUBJECT = frozenset(
-    "it they he she we you i this these that which who es er sie wir il elle ils".split()  # noqa: SIM905
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +89,8 @@ def denials_of(text: str) -> Denials:
             beside = any(abs(at - place) <= NEAR and words[at].clause == word.clause for at in negators)
             (near if beside else free).add(word.stem)
     denied = {target for at in negators if (target := _target(words, at)) is not None}
-    said = frozenset(word.whole for word in words)
-    return Denials(frozenset(near), frozenset(free), frozenset(denied), _clauses(words), said)
+    wholes = frozenset(word.whole for word in words)
+    return Denials(frozenset(near), frozenset(free), frozenset(denied), _clauses(words), wholes)
 
 
 def denies(text: str) -> bool:
@@ -142,27 +125,27 @@ def _turned(clause: frozenset[str], sense: str, sentence: Denials, source: Denia
     this one."""
     if len(clause) == 1 and len(sentence.clauses) > 1:
         return False
-    shares = [(len(clause & said) / len(clause), other) for said, other in source.clauses]
+    shares = [(len(clause & stems) / len(clause), other) for stems, other in source.clauses]
     same = max((share for share, other in shares if other == sense), default=0.0)
     return any(share >= SAME and share > same for share, other in shares if other != sense)
 
 
 def _opposed(
-    said: frozenset[str], source: frozenset[str], one: frozenset[str], other: frozenset[str]
+    words: frozenset[str], source: frozenset[str], one: frozenset[str], other: frozenset[str]
 ) -> bool:
-    return bool(said & one and source & other) and not (said & other or source & one)
+    return bool(words & one and source & other) and not (words & other or source & one)
 
 
 def _clauses(words: Sequence[_Word]) -> tuple[tuple[frozenset[str], str], ...]:
-    found = []
+    clauses = []
     for number in sorted({word.clause for word in words}):
         own = [word for word in words if word.clause == number]
         denied = sum(word.negates for word in own) % 2
         sense = "0" if any(word.whole == _OPTION for word in own) else "+-"[denied]
         stems = frozenset(word.stem for word in own if word.says) - _MAY
         if stems:
-            found.append((stems, sense))
-    return tuple(found)
+            clauses.append((stems, sense))
+    return tuple(clauses)
 
 
 def _denies(one: Denials, other: Denials) -> bool:
@@ -171,38 +154,38 @@ def _denies(one: Denials, other: Denials) -> bool:
 
 def _words(text: str) -> list[_Word]:
     plain = _NEED_NOT.sub(f" {_OPTION} ", _NO_NEGATION.sub(" ", text.replace("’", "'")))
-    heard = [said.casefold() for said in _TOKEN.findall(plain)]
+    pieces = [piece.casefold() for piece in _TOKEN.findall(plain)]
     words: list[_Word] = []
     clause, aside = 0, False
-    for place, said in enumerate(heard):
-        after = heard[place + 1] if place + 1 < len(heard) else ""
-        listed = said in ",，、" and (after in _SUBJECT or _negates(after))
-        if said in ";:.!?。！？；" or said in _TURN or listed or (said in ",，、" and aside):
+    for place, piece in enumerate(pieces):
+        after = pieces[place + 1] if place + 1 < len(pieces) else ""
+        listed = piece in ",，、" and (after in _WORDS["subjects"] or _negates(after))
+        if piece in ";:.!?。！？；" or piece in _WORDS["turns"] or listed or (piece in ",，、" and aside):
             # What such a word opens at a sentence's beginning ends with a comma: without approval, ...
-            clause, aside = clause + 1, said in _TURN
-        if unspaced(said):
-            words += [_Word(pair, clause, False, True, pair) for pair in pairs(said)]
-            words += [_Word("", clause, True, False, "") for _ in _JOINED.findall(said)]
-        elif said[0].isalpha():
-            words.append(_word(said, clause))
+            clause, aside = clause + 1, piece in _WORDS["turns"]
+        if unspaced(piece):
+            words += [_Word(pair, clause, False, True, pair) for pair in pairs(piece)]
+            words += [_Word("", clause, True, False, "") for _ in _JOINED.findall(piece)]
+        elif piece[0].isalpha():
+            words.append(_word(piece, clause))
     return words
 
 
-def _negates(said: str) -> bool:
+def _negates(word: str) -> bool:
     return (
-        said in _NEGATORS
-        or said.endswith("n't")
-        or said.startswith("n'")
-        or _DENYING.match(said) is not None
-        or _JOINED.search(said) is not None
+        word in _WORDS["negators"]
+        or word.endswith("n't")
+        or word.startswith("n'")
+        or _DENYING.match(word) is not None
+        or _JOINED.search(word) is not None
     )
 
 
-def _word(said: str, clause: int) -> _Word:
-    negates = _negates(said)
-    bare = said.removeprefix("n'").removesuffix("n't")
-    says = not negates and said != _OPTION and not says_nothing(bare) and len(bare) > 1
-    return _Word(stem(bare), clause, negates, says, said)
+def _word(text: str, clause: int) -> _Word:
+    negates = _negates(text)
+    bare = text.removeprefix("n'").removesuffix("n't")
+    says = not negates and text != _OPTION and not says_nothing(bare) and len(bare) > 1
+    return _Word(stem(bare), clause, negates, says, text)
 
 
 def _target(words: Sequence[_Word], at: int) -> str | None:

@@ -82,20 +82,20 @@ class Fact:
     soft: bool = False
 
 
-def number(found: re.Match[str]) -> Fact:
+def number(match: re.Match[str]) -> Fact:
     """What a match of NUMBER says."""
-    said = found["value"].casefold()
-    readings = [str(COUNTED[said])] if said in COUNTED else _readings(said)
-    scale, kind = (found["scale"] or "").casefold(), (found["kind"] or "").casefold()
-    before = (found["before"] or "").casefold()
+    text = match["value"].casefold()
+    readings = [str(COUNTED[text])] if text in COUNTED else _readings(text)
+    scale, kind = (match["scale"] or "").casefold(), (match["kind"] or "").casefold()
+    before = (match["before"] or "").casefold()
     if scale in _SHORT_SCALES and not before:
         scale, kind = "", scale
-    sign, times = "-" if found["sign"] else "", _SCALES.get(scale, 1)
+    sign, times = "-" if match["sign"] else "", _SCALES.get(scale, 1)
     values = [f"{sign}{_times(reading, times)}" for reading in readings]
     of = KINDS.get(before) or KINDS.get(kind)
     own = [f"{of}:{value}" for value in values] if of else []
     bare = [f"bare:{value}" for value in values]
-    soft = said in COUNTED and not of
+    soft = text in COUNTED and not of
     if of:
         return Fact(frozenset([*values, *own]), frozenset([*own, *bare]), soft)
     return Fact(frozenset([*values, *bare]), frozenset(values), soft)
@@ -109,10 +109,10 @@ def _plain(value: Decimal) -> str:
     return f"{value.normalize():f}"
 
 
-def _readings(said: str) -> list[str]:
+def _readings(text: str) -> list[str]:
     """1.234 is one number in London and another in Berlin: both. As a fraction it keeps its noughts: 1,000 is
     never 1."""
-    plain = re.sub(r"[\s'’]", "", said)
+    plain = re.sub(r"[\s'’]", "", text)
     marks = re.findall(r"[.,]", plain)
     if len(set(marks)) == 2:
         return [_plain(Decimal(plain.replace(marks[0], "").replace(",", ".")))]

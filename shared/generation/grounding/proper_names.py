@@ -2,29 +2,24 @@
 
 import re
 
-from shared.generation.grounding.facts import MONTHS
 from shared.generation.grounding.terms import says_nothing
+from shared.text.languages import MONTHS
+from shared.text.word_lists import word_sets
 
 _WORD = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)*")
 _POSSESSIVE = re.compile(r"[’'](?:s|S)?$")
 # Behind these, any word may have a capital.
 _OPENING = re.compile(r"(?:^|[.!?:;“”„\"«»(\[—–*#|/]|\s['‘‚-])\s*[\W_]*$")
 _INNER = re.compile(r"[^\W\d_A-ZÄÖÜÀ-Þ][A-ZÄÖÜÀ-Þ]")
-# Where nouns have capitals, a capital tells nothing.
-_GERMAN = frozenset(
-    """
-    der die das und ist nicht ein eine mit von zu den dem des im sich wird werden keine nur für auf dazu
-    leider sind enthalten
-    """.split()  # noqa: SIM905  # a list of strings would be a page long
-)
+_GERMAN = word_sets(__file__)["german"]
 
 
 def names_of(text: str) -> list[str]:
     """The words with a capital that no rule of spelling gives them, case-folded; none in German."""
     words = list(_WORD.finditer(text))
     # No rule gives a word a capital inside: those are somebody's names for something.
-    joined = [word.group().casefold() for word in words if _INNER.search(word.group())]
-    return list(dict.fromkeys([*joined, *_capitalised(text, words)]))
+    inner_capitals = [word.group().casefold() for word in words if _INNER.search(word.group())]
+    return list(dict.fromkeys([*inner_capitals, *_capitalised(text, words)]))
 
 
 def _capitalised(text: str, words: list[re.Match[str]]) -> list[str]:
@@ -34,7 +29,7 @@ def _capitalised(text: str, words: list[re.Match[str]]) -> list[str]:
     if len(words) > 3 and sum(capitals) > 0.8 * len(words):
         # A title, or shouting.
         return []
-    found: list[str] = []
+    names: list[str] = []
     for place, word in enumerate(words):
         name = _POSSESSIVE.sub("", word.group())
         opens = _OPENING.search(text, 0, word.start()) is not None
@@ -46,5 +41,5 @@ def _capitalised(text: str, words: list[re.Match[str]]) -> list[str]:
             continue
         folded = name.casefold()
         if len(name) > 1 and folded not in MONTHS and not says_nothing(folded):
-            found.append(folded)
-    return found
+            names.append(folded)
+    return names

@@ -63,16 +63,16 @@ class Quotations:
         parts = [part for part in map(_bare, _ELLIPSIS.split(_normal(quotation)[0])) if part]
         for place, (text, offsets) in enumerate(self._texts):
             for spans in _placed(text, parts):
-                told = [(offsets[start], offsets[end - 1] + 1) for start, end in spans]
-                gaps = [self._matches[place].text[one[1] : other[0]] for one, other in pairwise(told)]
+                originals = [(offsets[start], offsets[end - 1] + 1) for start, end in spans]
+                gaps = [self._matches[place].text[one[1] : other[0]] for one, other in pairwise(originals)]
                 if all(map(_may_be_left_out, gaps)):
-                    return place, told[0][0], told[-1][1]
+                    return place, originals[0][0], originals[-1][1]
         return None
 
     def has(self, code: str) -> bool:
         """Whether it stands somewhere by the letter, not as a part of something longer."""
-        found = _whole(" ".join(code.split()))
-        return any(found.search(text) for text in self._letters)
+        pattern = _whole(" ".join(code.split()))
+        return any(pattern.search(text) for text in self._letters)
 
     @cached_property
     def _letters(self) -> list[str]:
@@ -85,36 +85,36 @@ class Quotations:
     def examine(self, text: str) -> tuple[str, list[tuple[int, int, int]], bool]:
         """The text without the marks of what is no quotation, where its quotations stand, and whether some
         lost their marks. What has lost some is looked at again: others may have been around them."""
-        text, found, lost = self._examine(text)
+        text, places, is_missing = self._examine(text)
         for _ in range(_PASSES):
-            rest, found, more = self._examine(text)
+            rest, places, more = self._examine(text)
             if not more:
                 break
-            text, lost = rest, True
-        return text, found, lost
+            text, is_missing = rest, True
+        return text, places, is_missing
 
     def _examine(self, text: str) -> tuple[str, list[tuple[int, int, int]], bool]:
-        found: list[tuple[int, int, int]] = []
-        lost, at = False, 0
+        places: list[tuple[int, int, int]] = []
+        is_missing, at = False, 0
         while (quotation := _next(text, at)) is not None:
             start, end = quotation.inside
             inside = text[start:end]
             place = self.find(inside) if quotation.whole else None
             if place is not None:
-                found.append(place)
+                places.append(place)
             elif not quotation.whole or (re.search(r"\w", inside) and not self.is_title(inside)):
                 # What is quoted inside of it is looked at next.
                 bare = text[: quotation.start] + inside.strip()
-                text, at, lost = bare + text[quotation.end :], quotation.start, True
+                text, at, is_missing = bare + text[quotation.end :], quotation.start, True
                 continue
             at = quotation.end
-        return text, found, lost
+        return text, places, is_missing
 
 
 def _next(text: str, at: int) -> _Quotation | None:
-    for found in _PAIRED.finditer(text, at):
-        if found.lastgroup:
-            return _Quotation(found.start(), found.end(), found.span(found.lastgroup), True)
+    for match in _PAIRED.finditer(text, at):
+        if match.lastgroup:
+            return _Quotation(match.start(), match.end(), match.span(match.lastgroup), True)
     for pattern in (_OPEN, _CLOSED):
         alone = pattern.search(text, at) if pattern is _OPEN else pattern.search(text[at:])
         if alone and alone.lastgroup:
@@ -153,8 +153,8 @@ def _placed(text: str, parts: Sequence[str]) -> Iterator[list[tuple[int, int]]]:
     if not parts:
         return
     for first in (parts[0], parts[0][0].swapcase() + parts[0][1:]):
-        for found in _whole(first).finditer(text):
-            spans = [found.span()]
+        for match in _whole(first).finditer(text):
+            spans = [match.span()]
             for part in parts[1:]:
                 following = _whole(part).search(text, spans[-1][1])
                 if following is None:

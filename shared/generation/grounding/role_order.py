@@ -4,6 +4,7 @@ import re
 from itertools import pairwise
 
 from shared.generation.grounding.terms import content, says_nothing, words_of
+from shared.text.identifiers import whole
 
 _CAPITAL = r"[A-ZÄÖÜÀ-Þ][^\W\d_]*"
 # An article or a preposition that begins the sentence is none of the name.
@@ -22,7 +23,7 @@ _MUTUAL = content(
 def swapped(sentence: str, source: str) -> bool:
     """Whether two names that follow each other in the sentence stand the other way round about the same word
     in its source. Precise rather than complete: pronouns and common nouns are not looked at."""
-    names = [found for found in _NAME.finditer(sentence) if not says_nothing(found.group().casefold())]
+    names = [match for match in _NAME.finditer(sentence) if not says_nothing(match.group().casefold())]
     return any(
         _turned(sentence[one.end() : other.start()], one.group(), other.group(), source)
         for one, other in pairwise(names)
@@ -30,11 +31,11 @@ def swapped(sentence: str, source: str) -> bool:
     )
 
 
-def _turned(said: str, first: str, last: str, source: str) -> bool:
-    verbs = content(words_of(said)) - _MUTUAL
+def _turned(sentence: str, first: str, last: str, source: str) -> bool:
+    verbs = content(words_of(sentence)) - _MUTUAL
     if not verbs or any(verbs & content(words_of(text)) for text in _between(source, first, last)):
         return False
-    passive = _PASSIVE.search(said) is None
+    passive = _PASSIVE.search(sentence) is None
     return any(
         verbs & content(words_of(text)) and passive == (_PASSIVE.search(text) is None)
         for text in _between(source, last, first)
@@ -42,7 +43,7 @@ def _turned(said: str, first: str, last: str, source: str) -> bool:
 
 
 def _places(text: str, name: str) -> list[tuple[int, int]]:
-    return [found.span() for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    return [match.span() for match in re.finditer(whole(name), text)]
 
 
 def _between(text: str, one: str, other: str) -> list[str]:

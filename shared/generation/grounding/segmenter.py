@@ -65,9 +65,9 @@ class Cutter:
         start, end = self._bounds(last=last)
         if end is None:
             return None
-        said = self._text[start:end].rstrip()
-        unit = Unit(self._text[:start], said)
-        self._text = self._text[start + len(said) :]
+        content = self._text[start:end].rstrip()
+        unit = Unit(self._text[:start], content)
+        self._text = self._text[start + len(content) :]
         self._begins_line, self._start, self._scanned = False, 0, 0
         return unit
 
@@ -120,20 +120,20 @@ class Cutter:
             return line
         closing = re.compile(rf"\n[ \t]*{re.escape(fence.group())}[^\n]*(?=\n)")
         # From the line on that was not over yet.
-        if found := closing.search(text, max(line, self._scanned)):
-            return found.end()
+        if closing_fence := closing.search(text, max(line, self._scanned)):
+            return closing_fence.end()
         self._scanned = text.rfind("\n")
         return len(text) if last else None
 
     def _end_of_sentence(self, start: int, limit: int, *, ends: bool) -> int | None:
         """`limit`: where the line ends, or, unless it `ends`, where the text does so far."""
         text = self._text
-        for found in _END.finditer(text, max(start, self._scanned), limit):
-            if found.start() >= start + LONGEST_UNIT:
+        for mark in _END.finditer(text, max(start, self._scanned), limit):
+            if mark.start() >= start + LONGEST_UNIT:
                 break
-            if not ends and found.end() == limit:
+            if not ends and mark.end() == limit:
                 return None
-            behind = end_of_markers(text, found.end())
+            behind = end_of_markers(text, mark.end())
             blank = _BLANKS.match(text, behind, limit)
             assert blank is not None  # noqa: S101  # it also matches nothing
             if not ends and (blank.end() == limit or may_be_marker(text[:limit], behind)):
@@ -142,9 +142,9 @@ class Cutter:
             if first is None and not ends and limit - blank.end() < _AHEAD:
                 return None
             spaced = blank.end() > behind
-            if _divides(text[start : found.end()], first and first.group(1), self._lang, spaced=spaced):
+            if _divides(text[start : mark.end()], first and first.group(1), self._lang, spaced=spaced):
                 return behind
-            self._scanned = found.end()
+            self._scanned = mark.end()
         if limit - start > LONGEST_UNIT:
             return _forced(text, start)
         return limit if ends else None
@@ -153,8 +153,8 @@ class Cutter:
 def _forced(text: str, start: int) -> int:
     """The last white space that a unit may reach, or, where there is none, as far as it may."""
     end = start + LONGEST_UNIT
-    found = list(re.finditer(r"\s", text[start : end + 1]))
-    return start + found[-1].start() if found and found[-1].start() else end
+    spaces = list(re.finditer(r"\s", text[start : end + 1]))
+    return start + spaces[-1].start() if spaces and spaces[-1].start() else end
 
 
 def _divides(sentence: str, follows: str | None, lang: str, *, spaced: bool) -> bool:
@@ -170,8 +170,8 @@ def _divides(sentence: str, follows: str | None, lang: str, *, spaced: bool) -> 
     # The library decides by the line: what is behind the mark, then the next word's beginning. It takes no
     # halves of characters.
     near = _SURROGATE.sub("\ufffd", sentence[-_NEAR:].lstrip())
-    found = get_sentence_boundaries(lang, f"{near} {follows}")
-    return any(len(near) <= item["start_index"] <= len(near) + 1 for item in found)
+    boundaries = get_sentence_boundaries(lang, f"{near} {follows}")
+    return any(len(near) <= item["start_index"] <= len(near) + 1 for item in boundaries)
 
 
 def _open(sentence: str) -> bool:

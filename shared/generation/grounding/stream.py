@@ -20,15 +20,15 @@ class Stream:
 
     def close(self) -> list[Checked]:
         """What is left. White space at the very end belongs to nothing and is dropped."""
-        found = self._over(last=True)
+        results = self._over(last=True)
         self._cutter = Cutter(self._lang)
-        return found
+        return results
 
     def _over(self, *, last: bool) -> list[Checked]:
-        found: list[Checked] = []
+        results: list[Checked] = []
         while unit := self._cutter.next(last=last):
-            found.append(self._checker.check(unit.text, unit.before))
-        return found
+            results.append(self._checker.check(unit.text, unit.before))
+        return results
 
 
 def checked(checker: Checker, text: str, lang: str | None = None) -> list[Checked]:

@@ -65,15 +65,15 @@ _WEIGHTS = {
 def family_of(text: str) -> tuple[Family, str] | None:
     """The family that most speaks for, with the word that said so most surely; None when too little does."""
     text = _ELSEWHERE.sub(" , ", text[:MAX_LENGTH])
-    said: dict[Family, str] = {}
+    evidence: dict[Family, str] = {}
     scores: dict[Family, int] = {}
     for (family, weight), pattern in _WEIGHTS.items():
-        words = [" ".join(found.group().split()) for found in pattern.finditer(text)]
+        words = [" ".join(match.group().split()) for match in pattern.finditer(text)]
         if words:
-            said.setdefault(family, words[0])
+            evidence.setdefault(family, words[0])
             distinct = {word.lower().removesuffix("s") for word in words}
             scores[family] = scores.get(family, 0) + weight * len(distinct)
     if Family.CODE in scores and _NAME.search(text):
         scores[Family.CODE] += 1
     best = max(Family, key=lambda family: scores.get(family, 0))
-    return (best, said[best]) if scores.get(best, 0) >= ENOUGH else None
+    return (best, evidence[best]) if scores.get(best, 0) >= ENOUGH else None

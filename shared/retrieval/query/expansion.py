@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shared.retrieval.query import MAX_LENGTH
 from shared.retrieval.query.abbreviations import ABBREVIATIONS, NAMES
 from shared.retrieval.query.filler_phrases import unframed
+from shared.text.identifiers import whole
 
 RULES = "rules"
 # What has more names in it is a text rather than a question.
@@ -57,14 +58,14 @@ def expand(question: str, lang: str | None = None) -> Expanded:
 
 def _other_forms(text: str, english: bool) -> Iterator[str]:
     """In the text's order; those of names first."""
-    for found in _WORD.finditer(text):
-        if parts := parts_of(found.group()):
+    for match in _WORD.finditer(text):
+        if parts := parts_of(match.group()):
             yield parts
     if english:
-        for found in _KNOWN.finditer(text):
-            known = " ".join(re.split(r"[\s-]+", found.group().lower()))
-            if known not in _CAPITALS or found.group().isupper():
-                yield _OTHERS[known]
+        for match in _KNOWN.finditer(text):
+            form = " ".join(re.split(r"[\s-]+", match.group().lower()))
+            if form not in _CAPITALS or match.group().isupper():
+                yield _OTHERS[form]
 
 
 def parts_of(name: str) -> str | None:
@@ -76,5 +77,4 @@ def parts_of(name: str) -> str | None:
 
 
 def _has(text: str, form: str) -> bool:
-    pattern = rf"(?<!\w){re.escape(form)}(?!\w)"
-    return form.lower() in text.lower() and re.search(pattern, text, re.IGNORECASE) is not None
+    return form.lower() in text.lower() and re.search(whole(form), text, re.IGNORECASE) is not None

@@ -79,25 +79,25 @@ _TIMELESS = re.compile(
 def org_level(text: str) -> tuple[str, str] | None:
     """What makes the question one about the whole org, and the words that say so; None where nothing does."""
     for name, pattern in _RULES:
-        for found in pattern.finditer(text[:MAX_LENGTH]):
-            if not _is_a_machine_s(text, found):
-                return name, " ".join(found.group().split())
+        for match in pattern.finditer(text[:MAX_LENGTH]):
+            if not _is_a_machine_s(text, match):
+                return name, " ".join(match.group().split())
     return None
 
 
-def _is_a_machine_s(text: str, found: re.Match[str]) -> bool:
-    if not found.groupdict().get("policy"):
+def _is_a_machine_s(text: str, match: re.Match[str]) -> bool:
+    if not match.groupdict().get("policy"):
         return False
-    return _BEFORE_POLICY.search(text, max(0, found.start() - _NEAR), found.start()) is not None
+    return _BEFORE_POLICY.search(text, max(0, match.start() - _NEAR), match.start()) is not None
 
 
 def fresh(text: str) -> str | None:
     """The word by which the question asks for what is new."""
-    found = _FRESH.search(text[:MAX_LENGTH])
-    return found and " ".join(found.group().split())
+    match = _FRESH.search(text[:MAX_LENGTH])
+    return match and " ".join(match.group().split())
 
 
 def timeless(text: str) -> str | None:
     """The words by which the question asks for what does not age."""
-    found = _TIMELESS.search(text[:MAX_LENGTH])
-    return found and " ".join(found.group().split())
+    match = _TIMELESS.search(text[:MAX_LENGTH])
+    return match and " ".join(match.group().split())

@@ -11,6 +11,7 @@ from shared.config import Settings
 from shared.errors import GenerationBusy, GenerationFailed
 from shared.models.openai_model import ChatModel
 from shared.retrieval.query.expansion import Expanded, expand
+from shared.text.identifiers import JOINED_WORD
 from shared.text.normalize import has_invisible
 from shared.text.prompt_fence import Fence
 
@@ -70,7 +71,7 @@ def is_query(line: str) -> bool:
 
 def _words(text: str) -> list[str]:
     """In lower case; names keep what joins their parts."""
-    return re.findall(r"\w(?:[\w./:@#&+-]*[\w+#])?", text.lower())
+    return re.findall(rf"{JOINED_WORD}|\w", text.lower())
 
 
 def rewriter_for(settings: Settings) -> Rewriter | None:

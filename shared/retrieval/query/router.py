@@ -4,7 +4,6 @@ Pure and deterministic: the same question at the same moment takes the same rout
 say stands in it, in the order in which they were asked.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +16,7 @@ from shared.retrieval.query.document_kinds import KINDS, Family, family_of
 from shared.retrieval.query.expansion import RULES, Expanded, expand
 from shared.retrieval.query.intents import fresh, org_level, timeless
 from shared.retrieval.query.types import Route, RouterInput, Rule, SearchMode, SearchScope
-from shared.text.identifiers import is_identifier
+from shared.text.identifiers import identifier_in
 from shared.types import Match, Mode
 
 __all__ = ["Route", "RouterInput", "Rule", "SearchMode", "SearchScope", "low_recall", "route"]
@@ -30,14 +29,6 @@ MODES = {
     SearchMode.NEURAL: Mode.SEMANTIC,
     SearchMode.FAST: Mode.KEYWORD,
 }
-# What is around a name that is asked for.
-_AROUND = " \t\r\n\"'`“”„‘’«»‹›"
-_BEHIND = "?.!" + _AROUND
-_JOINT = re.compile(r"[./:@#_-]")
-_LETTER = re.compile(r"[^\W\d_]")
-# Numbers with more than one joint: a version, an address.
-_VERSION = re.compile(r"\d+(?:\.\d+){2,}")
-_PERIOD = re.compile(r"(?:(?:19|20)\d\d[-/])?[QH][1-4](?:[-/](?:19|20)\d\d)?", re.IGNORECASE)
 # What is written in them holds until it is written anew, however long ago that was.
 TIMELESS = frozenset({Family.DOCS, Family.CODE})
 
@@ -50,14 +41,14 @@ def route(
 ) -> Route:
     """The question's route; `now` is aware. With a rewriter's `expand` it is as deterministic as that."""
     rules: list[Rule] = []
-    name = name_in(request.text) if request.way in (SearchMode.AUTO, SearchMode.FAST) else None
-    named = name is not None
-    way, mode = _way(request, named, rules)
+    name = identifier_in(request.text) if request.way in (SearchMode.AUTO, SearchMode.FAST) else None
+    is_name = name is not None
+    way, mode = _way(request, is_name, rules)
     reach, falls_back = _reach(request, rules)
-    fast = named or way is SearchMode.FAST
+    fast = is_name or way is SearchMode.FAST
     graph = (
         _graph(request, rules)
-        if request.way is SearchMode.AUTO and request.questions and not named
+        if request.way is SearchMode.AUTO and request.questions and not is_name
         else False
     )
     may_infer = request.way is SearchMode.AUTO and request.questions and not fast
@@ -65,37 +56,29 @@ def route(
     if may_infer and request.narrowed:
         rules.append(Rule("narrowed", "The request has its own filters: kind and time are not inferred."))
     family = _family(request.text, rules) if infers else None
-    said = _time(request.text, now, rules) if infers else None
-    decay = _decay(request, family, said, half_life_days, rules) if infers else None
-    found = _expanded(request.text, said, expand, rules) if request.expands and not fast else None
+    time = _time(request.text, now, rules) if infers else None
+    decay = _decay(request, family, time, half_life_days, rules) if infers else None
+    expansion = _expanded(request.text, time, expand, rules) if request.expands and not fast else None
     return Route(
         way=way,
         mode=mode,
         reach=reach,
         falls_back=falls_back,
-        text=found.meaning if found else name or request.text,
-        words=found.words if found else name or request.text,
+        text=expansion.meaning if expansion else name or request.text,
+        words=expansion.words if expansion else name or request.text,
         family=family,
         prefer=KINDS[family] if family else (),
-        time_range=said,
+        time_range=time,
         half_life_days=decay,
         rerank=False if fast else request.reranks,
         rules=tuple(rules),
-        expanded=found,
+        expanded=expansion,
         graph=graph or way is SearchMode.GRAPH,
     )
 
 
-def name_in(text: str) -> str | None:
-    """The one name that the text is, without quotation marks and an end around it; None where it is none, or
-    one that may be a word or a number: 401k, 24/7, Q3."""
-    name = text.strip(_AROUND).rstrip(_BEHIND).strip(_AROUND)
-    joined = _JOINT.search(name) and _LETTER.search(name) and not _PERIOD.fullmatch(name)
-    return name if (joined or _VERSION.fullmatch(name)) and is_identifier(name) else None
-
-
-def _way(request: RouterInput, named: bool, rules: list[Rule]) -> tuple[SearchMode, Mode]:
-    if named:
+def _way(request: RouterInput, is_name: bool, rules: list[Rule]) -> tuple[SearchMode, Mode]:
+    if is_name:
         rules.append(Rule("identifier", "The question is one name: it is looked for by word, as it is."))
         return SearchMode.KEYWORD, Mode.KEYWORD
     if request.way is SearchMode.AUTO:
@@ -142,29 +125,29 @@ def _reach(request: RouterInput, rules: list[Rule]) -> tuple[SearchScope, bool]:
 
 
 def _family(text: str, rules: list[Rule]) -> Family | None:
-    found = family_of(text)
-    if found is None:
+    evidence = family_of(text)
+    if evidence is None:
         return None
-    rules.append(Rule("family", f"“{found[1]}” asks for {found[0]}: they come first."))
-    return found[0]
+    rules.append(Rule("family", f"“{evidence[1]}” asks for {evidence[0]}: they come first."))
+    return evidence[0]
 
 
 def _time(text: str, now: datetime, rules: list[Rule]) -> TimeRange | None:
-    found = time_range(text, now)
-    if found:
-        begin, end = (moment.isoformat() if moment else "any time" for moment in (found.after, found.before))
-        rules.append(Rule("time_range", f"“{found.said}” is from {begin} to {end}."))
-    return found
+    time = time_range(text, now)
+    if time:
+        begin, end = (moment.isoformat() if moment else "any time" for moment in (time.after, time.before))
+        rules.append(Rule("time_range", f"“{time.text}” is from {begin} to {end}."))
+    return time
 
 
 def _decay(
     request: RouterInput,
     family: Family | None,
-    said: TimeRange | None,
+    time: TimeRange | None,
     half_life_days: float | None,
     rules: list[Rule],
 ) -> float | None:
-    if half_life_days is None or said:
+    if half_life_days is None or time:
         return None
     if request.reranks:
         rules.append(Rule("no_decay", "A reranker makes the order, and knows no dates."))
@@ -177,38 +160,38 @@ def _decay(
         rules.append(Rule("no_decay", f"What is in {family} does not age."))
         return None
     because = f"“{newest}” asks for what is new" if newest else "Nothing is said of time"
-    held = f"at {half_life_days:g} days a score keeps three quarters"
-    rules.append(Rule("decay", f"{because}: older documents are held back, {held}."))
+    effect = f"at {half_life_days:g} days a score keeps three quarters"
+    rules.append(Rule("decay", f"{because}: older documents are held back, {effect}."))
     return half_life_days
 
 
 def _expanded(
-    text: str, said: TimeRange | None, expand: Callable[[str], Expanded], rules: list[Rule]
+    text: str, time: TimeRange | None, expand: Callable[[str], Expanded], rules: list[Rule]
 ) -> Expanded:
-    rest = without(text, said) if said else text
-    found = expand(rest)
-    if found.by != RULES:
-        rules.append(Rule("rewritten", f"{found.by} rewrote the question."))
-    elif found.meaning != text:
+    rest = without(text, time) if time else text
+    expanded = expand(rest)
+    if expanded.by != RULES:
+        rules.append(Rule("rewritten", f"{expanded.by} rewrote the question."))
+    elif expanded.meaning != text:
         rules.append(Rule("rephrased", "What is not looked for was left out of the question."))
-    if found.added:
-        rules.append(Rule("expanded", f"Looked for as well: {', '.join(found.added)}."))
+    if expanded.added:
+        rules.append(Rule("expanded", f"Looked for as well: {', '.join(expanded.added)}."))
     # By word a document may be found that has no date and says "last week".
-    if rest != text and said and said.said.lower() not in found.words.lower():
-        found = replace(found, words=f"{found.words} {said.said}"[:MAX_LENGTH])
-    return found
+    if rest != text and time and time.text.lower() not in expanded.words.lower():
+        expanded = replace(expanded, words=f"{expanded.words} {time.text}"[:MAX_LENGTH])
+    return expanded
 
 
-def low_recall(matches: Sequence[Match], wanted: int, medium: float) -> str | None:
+def low_recall(matches: Sequence[Match], count: int, medium: float) -> str | None:
     """Why the matches, of which the caller sees so many, are too little; None where they are enough.
 
     `medium` is the similarity from which on confidence is medium; where nothing was compared, by word alone,
     whatever was found is enough.
     """
-    shown = matches[:wanted]
-    if not shown:
+    best = matches[:count]
+    if not best:
         return "nothing was found"
-    known = [match.similarity for match in shown if match.similarity is not None]
-    if known and max(known) < medium:
-        return f"the nearest is {max(known):.2f} similar, and {medium:.2f} is expected"
+    similarities = [match.similarity for match in best if match.similarity is not None]
+    if similarities and max(similarities) < medium:
+        return f"the nearest is {max(similarities):.2f} similar, and {medium:.2f} is expected"
     return None

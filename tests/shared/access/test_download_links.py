@@ -1,14 +1,14 @@
 """What a link carries, and that nobody else makes one."""
 
-import base64
-import json
 import time
 from typing import Any
 
 import pytest
+from itsdangerous import URLSafeSerializer
 from jose import jwt
 
 from shared.access.download_links import LIFETIME_SECONDS, Link, link_to, new_link, principal_of, public_url
+from shared.access.signed_payload import dumps
 from shared.access.token_signer import Signer
 from shared.config import Settings
 from shared.errors import PublicUrlUnset, Unauthorized
@@ -58,12 +58,13 @@ def test_a_link_works_until_it_expires():
 
 
 def forged(**changed: Any) -> str:
-    """Another payload under the seal of a right one."""
-    payload, _, seal = link_to(SIGNER, link()).partition(".")
-    said = json.loads(base64.urlsafe_b64decode(payload + "=="))
-    fields = dict(zip(("document_id", "org_id", "user_id", "as_admin", "expires"), said, strict=True))
-    other = json.dumps([*{**fields, **changed}.values()], separators=(",", ":")).encode()
-    return f"{base64.urlsafe_b64encode(other).decode().rstrip('=')}.{seal}"
+    """Another payload with the signature of a right one."""
+    payload, _, signature = link_to(SIGNER, link()).rpartition(".")
+    serializer = URLSafeSerializer("any key")
+    values = serializer.load_payload(payload.encode())
+    fields = dict(zip(("document_id", "org_id", "user_id", "as_admin", "expires"), values, strict=True))
+    other = serializer.dump_payload([*{**fields, **changed}.values()]).decode()
+    return f"{other}.{signature}"
 
 
 OTHER = Signer("another secret of thirty-two characters", "https://x.example/auth/v1", "authenticated")
@@ -72,8 +73,8 @@ OTHER = Signer("another secret of thirty-two characters", "https://x.example/aut
 MADE_BY_OTHERS = {
     "nothing": lambda: "",
     "a dot": lambda: ".",
-    "no seal": lambda: "x",
-    "another seal": lambda: "x.y",
+    "no signature": lambda: "x",
+    "another signature": lambda: "x.y",
     "letters of no alphabet": lambda: "\u00e9.\u00e9",
     "no letters": lambda: "=.=",
     "a part": lambda: link_to(SIGNER, link())[:-1],
@@ -94,10 +95,10 @@ def test_nobody_else_makes_one(subtests: pytest.Subtests):
             principal_of(SIGNER, make(), DOCUMENT)
 
 
-def test_a_seal_is_no_other_purpose_s_and_no_other_key_s():
-    seals = {signer.seal(purpose, b"data") for signer in (SIGNER, OTHER) for purpose in ("a", "b")}
-    assert len(seals) == 4
-    assert SIGNER.seal("a", b"data") != SIGNER.seal("a", b"other")
+def test_a_signature_is_for_one_purpose_by_one_key_on_one_payload():
+    payloads = [dumps(signer, purpose, "data") for signer in (SIGNER, OTHER) for purpose in ("a", "b")]
+    payloads.append(dumps(SIGNER, "a", "other"))
+    assert len({payload.rpartition(".")[2] for payload in payloads}) == 5
 
 
 PROJECT: dict[str, Any] = {"supabase_url": "https://Project.example:8443", "supabase_anon_key": "x"}

@@ -8,14 +8,14 @@ from tests.shared.graph.reading import names, read, said
 
 def test_a_surname_stands_for_the_whole_name_and_is_kept_as_said():
     (name,) = read("They met Michael Curtiz. They liked Curtiz.").names
-    assert (name.name, name.said) == ("Michael Curtiz", ("Michael Curtiz", "Curtiz"))
+    assert (name.name, name.surfaces) == ("Michael Curtiz", ("Michael Curtiz", "Curtiz"))
 
 
 def test_so_does_a_first_name_in_a_later_chunk():
     first, second = extract("Notes", ["We met Rosa Keane.", "We like Rosa."])
     assert [name.name for name in second.names] == ["Rosa Keane"]
-    assert second.names[0].said == ("Rosa",)
-    assert first.names[0].said == ("Rosa Keane",)
+    assert second.names[0].surfaces == ("Rosa",)
+    assert first.names[0].surfaces == ("Rosa Keane",)
 
 
 def test_what_two_names_share_stands_for_neither():
@@ -37,7 +37,7 @@ def test_the_title_is_the_whole_name_where_it_is_among_others():
 
 def test_what_a_text_opens_with_in_full_is_its_title():
     (name,) = read("Isaac Iosifovich Schwartz (13 May 1923) was a composer.", "Isaac Schwartz").names[:1]
-    assert (name.name, name.said) == ("Isaac Schwartz", ("Isaac Iosifovich Schwartz",))
+    assert (name.name, name.surfaces) == ("Isaac Schwartz", ("Isaac Iosifovich Schwartz",))
 
 
 ALIASES = [

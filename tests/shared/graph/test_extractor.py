@@ -45,8 +45,8 @@ def test_any_text_is_read_and_what_is_said_stands_in_it(title: str, chunks: list
             assert name.kind in KINDS
             assert 0 < name.weight <= 1
             assert is_name(name.name)
-            assert name.said
-            assert all(one in shown for one in name.said)
+            assert name.surfaces
+            assert all(one in shown for one in name.surfaces)
             assert name.name.encode()
         for relation in found.relations:
             assert fold(relation.subject) != fold(relation.object)

@@ -49,7 +49,7 @@ def test_a_date_has_one_name(subtests: pytest.Subtests):
         with subtests.test(text=text):
             (name,) = read(text).names
             assert (name.name, name.kind) == (expected, "date")
-            assert name.said[0] in text
+            assert name.surfaces[0] in text
 
 
 def test_what_is_no_day_and_no_month_is_no_date(subtests: pytest.Subtests):

@@ -13,7 +13,7 @@ import pytest
 from shared.errors import ConfigurationError, RagError, ReadingBusy, ReadingFailed
 from shared.graph.llm_extractor import SYSTEM, GraphModel, Spent, graph_model_for
 from shared.graph.llm_reply import Reply as Said
-from shared.graph.llm_reply import kept, parsed
+from shared.graph.llm_reply import check_reply, parse_reply
 from shared.graph.types import KINDS, MOST_NAMES, MOST_RELATIONS, Extraction
 from shared.text.prompt_fence import Fence
 from shared.text.token_count import count_tokens
@@ -99,7 +99,7 @@ def test_names_and_relations_that_the_text_bears_out_are_kept(api: StandIn):
     )
     named = read(model(api))
     assert named is not None
-    assert [(name.name, name.kind, name.said) for name in named.names] == [
+    assert [(name.name, name.kind, name.surfaces) for name in named.names] == [
         ("Billing service", "service", ("Billing service",)),
         ("Ledger Team", "team", ("Ledger Team",)),
         ("Michael Curtiz", "person", ("Michael Curtiz", "Curtiz")),
@@ -153,7 +153,7 @@ def test_a_name_of_the_title_alone_is_kept(api: StandIn):
     named = read(model(api), "It was made by a great director.", "Casablanca (film)")
     assert names(named) == ["Casablanca"]
     assert named is not None
-    assert named.names[0].said == ()
+    assert named.names[0].surfaces == ()
 
 
 def test_a_short_form_stands_for_the_whole_that_the_document_names(api: StandIn):
@@ -162,7 +162,7 @@ def test_a_short_form_stands_for_the_whole_that_the_document_names(api: StandIn)
     )
     named = read(model(api), "Curtiz wrote INC-4821.", curtiz="Michael Curtiz")
     assert named is not None
-    assert [(name.name, name.said) for name in named.names] == [
+    assert [(name.name, name.surfaces) for name in named.names] == [
         ("Michael Curtiz", ("Curtiz",)),
         ("INC-4821", ("INC-4821",)),
     ]
@@ -173,7 +173,9 @@ def test_one_name_said_twice_is_one(api: StandIn):
     api.replies(lists("Curtiz", ("CURTIZ", "person"), "curtiz"))
     named = read(model(api))
     assert named is not None
-    assert [(name.name, name.kind, name.said) for name in named.names] == [("Curtiz", "person", ("Curtiz",))]
+    assert [(name.name, name.kind, name.surfaces) for name in named.names] == [
+        ("Curtiz", "person", ("Curtiz",))
+    ]
 
 
 BAD_RELATIONS = [
@@ -206,7 +208,7 @@ def test_relations_that_nothing_bears_out_are_dropped(subtests: pytest.Subtests)
                     ],
                 }
             )
-            assert kept(said, TITLE, TEXT, {}).relations == ()
+            assert check_reply(said, TITLE, TEXT, {}).relations == ()
 
 
 def test_a_relation_said_twice_is_one_at_its_surest(api: StandIn):
@@ -362,5 +364,5 @@ def test_a_model_without_a_key_stops_the_start():
 
 
 def test_only_an_object_of_names_and_relations_is_a_reply():
-    assert parsed(json.dumps({"names": [], "relations": [], "more": 1})) == Said(names=[], relations=[])
-    assert parsed("}{") is None
+    assert parse_reply(json.dumps({"names": [], "relations": [], "more": 1})) == Said(names=[], relations=[])
+    assert parse_reply("}{") is None

@@ -17,7 +17,8 @@ from shared.text.languages import FUNCTION_WORDS, Language, language_of
 GRAMMARS: dict[Language, Grammar] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
 # A question of fewer words that mean something is hardly complete.
 MIN_WORDS = 2
-# In scripts without blanks: a question of so many characters is complete.
+# In scripts without spaces, Lao beside those of shared/text/languages.py: a question of so many characters is
+# complete.
 MIN_UNSPACED_CHARACTERS = 6
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 # Of a longer text the beginning decides.

@@ -3,6 +3,7 @@
 import re
 
 from shared.answering.platform_chat.follow_ups.grammar import Grammar, anywhere, begins
+from shared.text.languages import ENGLISH_MONTHS, WEEKDAYS
 
 _BE = r"(?:is|are|was|were|be|been|being|isn't|aren't|wasn't|weren't)"
 _AUXILIARY = (
@@ -24,8 +25,7 @@ _PRONOUN = (
 _INFINITIVE = rf"to (?!(?:{_DETERMINER}|{_PRONOUN}|which|what|whom)\b|(?-i:[A-Z])|\w+(?<!s)s\b)\w"
 _TIME = (
     r"(?:year|month|week|quarter|semester|term|season|morning|afternoon|evening|spring|summer|autumn|fall|"
-    r"winter|weekend|century|decade|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|"
-    r"february|march|april|may|june|july|august|september|october|november|december)"
+    rf"winter|weekend|century|decade|{'|'.join((*WEEKDAYS, *ENGLISH_MONTHS))})"
 )
 _COMPARATIVE = (
     r"(?:(?:cheap|fast|slow|bigg|larg|small|long|short|high|low|old|new|young|hard|strong|weak|saf|clean|wid|"

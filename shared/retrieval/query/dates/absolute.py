@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from shared.retrieval.query.dates.calendar import Period, Unit, containing, day, latest, latest_weekday, part
+from shared.text.languages import MONTHS, WEEKDAYS
 
 Resolve = Callable[[re.Match[str], datetime], Period]
 
@@ -21,15 +22,14 @@ class Form:
     resolve: Resolve
 
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4}
 
 WEEKDAY = rf"(?P<weekday>{'|'.join(WEEKDAYS)})"
-_MONTH = (
-    r"(?P<month>(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b)\.?"
+MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
+_MONTH = rf"(?P<month>{MONTH}\b)\.?"
 # Months whose names, alone and with a number, are verbs, or Sundays' and octal's neighbours.
 _SURE_MONTH = _MONTH.replace("mar(?:ch)?|", "").replace("may|", "").replace("dec(?:ember)?", "december")
 _DAY = r"(?P<day>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
@@ -52,92 +52,92 @@ _NO_VERB = (
 )
 
 
-def _year(found: re.Match[str], now: datetime) -> int | None:
-    groups = found.groupdict()
-    if said := groups.get("year"):
-        if said.isdigit():
-            return int(said)
-        return now.year - (not said.lower().startswith("this"))
+def _year(match: re.Match[str], now: datetime) -> int | None:
+    groups = match.groupdict()
+    if text := groups.get("year"):
+        if text.isdigit():
+            return int(text)
+        return now.year - (not text.lower().startswith("this"))
     short = groups.get("short")
     return 2000 + int(short) if short else None
 
 
-def _of(found: re.Match[str], now: datetime, of_year: Callable[[int], Period]) -> Period:
-    year = _year(found, now)
+def _of(match: re.Match[str], now: datetime, of_year: Callable[[int], Period]) -> Period:
+    year = _year(match, now)
     return latest(of_year, now) if year is None else of_year(year)
 
 
 def month_number(name: str) -> int:
-    return _MONTHS.index(name[:3].lower()) + 1
+    return MONTHS[name[:3].lower()]
 
 
-def _month(found: re.Match[str], now: datetime) -> Period:
-    return _of(found, now, lambda year: part(year, Unit.MONTH, month_number(found["month"])))
+def _month(match: re.Match[str], now: datetime) -> Period:
+    return _of(match, now, lambda year: part(year, Unit.MONTH, month_number(match["month"])))
 
 
-def _day(found: re.Match[str], now: datetime) -> Period:
-    return _of(found, now, lambda year: day(year, month_number(found["month"]), int(found["day"])))
+def _day(match: re.Match[str], now: datetime) -> Period:
+    return _of(match, now, lambda year: day(year, month_number(match["month"]), int(match["day"])))
 
 
-def _days(found: re.Match[str], now: datetime) -> Period:
+def _days(match: re.Match[str], now: datetime) -> Period:
     def of_year(year: int) -> Period:
-        month = month_number(found["month"])
-        return Period(day(year, month, int(found["day"])).begin, day(year, month, int(found["last"])).end)
+        month = month_number(match["month"])
+        return Period(day(year, month, int(match["day"])).begin, day(year, month, int(match["last"])).end)
 
-    return _of(found, now, of_year)
-
-
-def _quarter(found: re.Match[str], now: datetime) -> Period:
-    return _of(found, now, lambda year: part(year, Unit.QUARTER, int(found["quarter"])))
+    return _of(match, now, of_year)
 
 
-def _half(found: re.Match[str], now: datetime) -> Period:
-    return _of(found, now, lambda year: part(year, Unit.HALF, int(found["half"])))
+def _quarter(match: re.Match[str], now: datetime) -> Period:
+    return _of(match, now, lambda year: part(year, Unit.QUARTER, int(match["quarter"])))
 
 
-def _ordinal(found: re.Match[str], now: datetime) -> Period:
-    unit = Unit(found["part"].lower())
-    number = _ORDINALS.get(found["ordinal"].lower(), 4 if unit is Unit.QUARTER else 2)
+def _half(match: re.Match[str], now: datetime) -> Period:
+    return _of(match, now, lambda year: part(year, Unit.HALF, int(match["half"])))
+
+
+def _ordinal(match: re.Match[str], now: datetime) -> Period:
+    unit = Unit(match["part"].lower())
+    number = _ORDINALS.get(match["ordinal"].lower(), 4 if unit is Unit.QUARTER else 2)
     if unit is Unit.HALF and number > 2:
         raise ValueError("a year has two halves")
-    return _of(found, now, lambda year: part(year, unit, number))
+    return _of(match, now, lambda year: part(year, unit, number))
 
 
-def _iso(found: re.Match[str], now: datetime) -> Period:
-    said = found["iso"].replace("/", "-")
-    moment = datetime.fromisoformat(said)
+def _iso(match: re.Match[str], now: datetime) -> Period:
+    text = match["iso"].replace("/", "-")
+    moment = datetime.fromisoformat(text)
     moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    if "time" not in found.groupdict() or not found["time"]:
+    if "time" not in match.groupdict() or not match["time"]:
         return containing(moment, Unit.DAY)
-    return Period(moment, moment + timedelta(seconds=1 if found["time"].count(":") > 1 else 60))
+    return Period(moment, moment + timedelta(seconds=1 if match["time"].count(":") > 1 else 60))
 
 
-def _iso_month(found: re.Match[str], now: datetime) -> Period:
-    return part(int(found["year"]), Unit.MONTH, int(found["number"]))
+def _iso_month(match: re.Match[str], now: datetime) -> Period:
+    return part(int(match["year"]), Unit.MONTH, int(match["number"]))
 
 
-def _slashes(found: re.Match[str], now: datetime) -> Period:
+def _slashes(match: re.Match[str], now: datetime) -> Period:
     """03/14/2025 and 14/03/2025 say which is the month; 03/04/2025 does not."""
-    one, other, year = int(found["one"]), int(found["other"]), int(found["year"])
+    one, other, year = int(match["one"]), int(match["other"]), int(match["year"])
     if one != other and max(one, other) <= 12:
         raise ValueError("a day or a month")
     return day(year, min(one, other), max(one, other))
 
 
-def _dots(found: re.Match[str], now: datetime) -> Period:
-    return day(int(found["year"]), int(found["number"]), int(found["day"]))
+def _dots(match: re.Match[str], now: datetime) -> Period:
+    return day(int(match["year"]), int(match["number"]), int(match["day"]))
 
 
-def _week_of(found: re.Match[str], now: datetime) -> Period:
-    return containing(_day(found, now).begin, Unit.WEEK)
+def _week_of(match: re.Match[str], now: datetime) -> Period:
+    return containing(_day(match, now).begin, Unit.WEEK)
 
 
-def _bare_year(found: re.Match[str], now: datetime) -> Period:
-    return containing(datetime(int(found["year"]), 1, 1, tzinfo=UTC), Unit.YEAR)
+def _bare_year(match: re.Match[str], now: datetime) -> Period:
+    return containing(datetime(int(match["year"]), 1, 1, tzinfo=UTC), Unit.YEAR)
 
 
-def _bare_weekday(found: re.Match[str], now: datetime) -> Period:
-    return latest_weekday(WEEKDAYS.index(found["weekday"].lower()), now)
+def _bare_weekday(match: re.Match[str], now: datetime) -> Period:
+    return latest_weekday(WEEKDAYS.index(match["weekday"].lower()), now)
 
 
 _TIME = r"(?P<time>[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)"

@@ -47,11 +47,11 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """From `after` to `before`, both inclusive, in UTC; None is open. text[start:end] is `said`."""
+    """From `after` to `before`, both inclusive, in UTC; None is open. `text`: its words, [start:end)."""
 
     after: datetime | None
     before: datetime | None
-    said: str
+    text: str
     start: int
     end: int
 
@@ -86,18 +86,18 @@ def latest(of_year: Callable[[int], Period], now: datetime) -> Period:
     """The latest that has begun by now, of what every year has one of."""
     for year in range(now.year, now.year - LEAP - 1, -1):
         try:
-            found = of_year(year)
+            period = of_year(year)
         except ValueError:
             continue
-        if found.begin <= now:
-            return replace(found, cycle=Unit.YEAR)
+        if period.begin <= now:
+            return replace(period, cycle=Unit.YEAR)
     raise ValueError("no such day")
 
 
 def latest_weekday(number: int, now: datetime) -> Period:
     """The latest such day of the week that has begun by now; Monday is 0."""
-    found = containing(now - timedelta(days=(now.weekday() - number) % 7), Unit.DAY)
-    return replace(found, cycle=Unit.WEEK)
+    period = containing(now - timedelta(days=(now.weekday() - number) % 7), Unit.DAY)
+    return replace(period, cycle=Unit.WEEK)
 
 
 def _midnight(moment: datetime) -> datetime:

@@ -8,12 +8,12 @@ here, since what a range leaves out nobody sees; what lies ahead (tomorrow, next
 import re
 from datetime import datetime, timedelta
 
-from shared.retrieval.query.dates.absolute import WEEKDAYS
 from shared.retrieval.query.dates.calendar import Period, TimeRange, Unit, moved
 from shared.retrieval.query.dates.exclusions import doubtful
 from shared.retrieval.query.dates.prepositions import COMMA, LINK, ONWARD, POSSESSIVE, Side, before
 from shared.retrieval.query.dates.relative import COUNT
 from shared.retrieval.query.dates.resolve import WHEN, ends, period
+from shared.text.languages import WEEKDAYS
 
 # As many times as somebody lists.
 MOST_LISTED = 12
@@ -28,22 +28,22 @@ def english_range(text: str, now: datetime, question: str | None = None) -> Time
     """The first time that the text speaks of in English; `now` is in UTC. `question`: what it was taken from,
     in another language."""
     times = list(WHEN.finditer(text))
-    found = [said for said in [_aged(text, now)] if said]
+    ranges = [time_range for time_range in [_aged(text, now)] if time_range]
     doubted = 0
     for place, time in enumerate(times):
         if time.start() < doubted:
             continue
         try:
-            said = _together(text, times[place : place + 2], now) or _alone(text, times[place:], now)
+            time_range = _together(text, times[place : place + 2], now) or _alone(text, times[place:], now)
         except (ValueError, OverflowError):
             # What no calendar has, such as 30 February.
             continue
-        if said and doubtful(said, text, now, question):
-            doubted = said.end
-        elif said:
-            found.append(said)
+        if time_range and doubtful(time_range, text, now, question):
+            doubted = time_range.end
+        elif time_range:
+            ranges.append(time_range)
             break
-    return min(found, key=lambda said: said.start, default=None)
+    return min(ranges, key=lambda time_range: time_range.start, default=None)
 
 
 def _range(text: str, start: int, end: int, begin: datetime | None, until: datetime | None) -> TimeRange:
@@ -82,29 +82,29 @@ def _alone(text: str, times: list[Time], now: datetime) -> TimeRange | None:
     start, side, article, word = before(text, time.start())
     if not _means_time(text, time, side, article):
         return None
-    said, end = time.group(), time.end()
-    found = period(said, now)
-    if said.lower().endswith(" ago"):
+    phrase, end = time.group(), time.end()
+    interval = period(phrase, now)
+    if phrase.lower().endswith(" ago"):
         side = Side.BEFORE if word in ("over", "more than") else side
         if side in (Side.SINCE, Side.AFTER, Side.BEFORE, Side.UNTIL):
             # To the day, where a year ago alone is that year.
-            begin = period(f"last {said[:-3].rstrip()}", now).begin
-            found = Period(begin, moved(begin, Unit.DAY, 1))
+            begin = period(f"last {phrase[:-3].rstrip()}", now).begin
+            interval = Period(begin, moved(begin, Unit.DAY, 1))
     onward = ONWARD.match(text, end)
     if onward and side in (Side.FROM, Side.SINCE):
         side, end = Side.SINCE, onward.end()
     match side:
         case Side.SINCE:
-            return _range(text, start, end, found.begin, None)
+            return _range(text, start, end, interval.begin, None)
         case Side.AFTER:
-            return _range(text, start, end, found.end, None)
+            return _range(text, start, end, interval.end, None)
         case Side.BEFORE:
-            return _range(text, start, end, None, found.begin)
+            return _range(text, start, end, None, interval.begin)
         case Side.UNTIL:
-            return _range(text, start, end, None, found.end)
+            return _range(text, start, end, None, interval.end)
         case _:
-            found, end = _listed(text, times, found, now)
-            return _range(text, start, end, found.begin, found.end)
+            interval, end = _listed(text, times, interval, now)
+            return _range(text, start, end, interval.begin, interval.end)
 
 
 def _means_time(text: str, time: Time, side: Side, article: bool) -> bool:
@@ -118,7 +118,7 @@ def _means_time(text: str, time: Time, side: Side, article: bool) -> bool:
     return not (bare and (article or side in (Side.NONE, Side.OF)))
 
 
-def _listed(text: str, times: list[Time], found: Period, now: datetime) -> tuple[Period, int]:
+def _listed(text: str, times: list[Time], interval: Period, now: datetime) -> tuple[Period, int]:
     """From the first to the last of the times that are listed or compared, and where that ends."""
     row = [times[0]]
     for time in times[1:MOST_LISTED]:
@@ -126,7 +126,7 @@ def _listed(text: str, times: list[Time], found: Period, now: datetime) -> tuple
             break
         row.append(time)
     if len(row) == 1:
-        return found, times[0].end()
+        return interval, times[0].end()
     pairs = [ends(time.group(), row[-1].group(), now) for time in row[:-1]]
     whole = [part for pair in pairs for part in pair]
     return Period(min(part.begin for part in whole), max(part.end for part in whole)), row[-1].end()
@@ -134,12 +134,12 @@ def _listed(text: str, times: list[Time], found: Period, now: datetime) -> tuple
 
 def _aged(text: str, now: datetime) -> TimeRange | None:
     """Older or newer than so many days."""
-    found = _AGE.search(text)
-    if found is None:
+    match = _AGE.search(text)
+    if match is None:
         return None
     try:
-        begin = period(f"last {found['count']}", now).begin
+        begin = period(f"last {match['count']}", now).begin
     except (ValueError, OverflowError):
         return None
-    older = found["side"].lower() == "older"
-    return _range(text, found.start(), found.end(), None if older else begin, begin if older else None)
+    older = match["side"].lower() == "older"
+    return _range(text, match.start(), match.end(), None if older else begin, begin if older else None)

@@ -7,16 +7,13 @@ What a range leaves out nobody sees, so that a doubt is enough.
 import re
 from datetime import datetime
 
+from shared.retrieval.query.dates.absolute import MONTH
 from shared.retrieval.query.dates.calendar import TimeRange, Unit, containing
 
 _FLAGS = re.IGNORECASE
 # As far as is read what stands around a time.
 _NEAR = 60
-_MONTHS = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
-)
-_NAMED = re.compile(rf"(?<!\w)(?:{_MONTHS}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)(?!\w)", _FLAGS)
+_NAMED = re.compile(rf"(?<!\w)(?:{MONTH}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)(?!\w)", _FLAGS)
 _NUMBERED = re.compile(r"(?<!\w)[QH][1-4](?!\w)", _FLAGS)
 # What says which of them is meant.
 _WHICH = re.compile(r"(?:19|20)\d\d|['’]\d\d|(?<!\w)(?:last|previous|this|past)(?!\w)", _FLAGS)
@@ -72,67 +69,67 @@ _QUESTIONS = re.compile(
 # May Chen and Jan's; nobody is called February. Whose mail it is: Ann's, or April's.
 _PERSON = re.compile(
     r"(?<!\w)(?:Jan|April|Apr|May|June|July|August|March|Mar)"
-    rf"(?:['’]s(?!\w)|\s+(?!(?i:{_MONTHS})(?!\w))[A-Z][a-z]+)"
+    rf"(?:['’]s(?!\w)|\s+(?!(?i:{MONTH})(?!\w))[A-Z][a-z]+)"
 )
 _WRITER = re.compile(r"(?i:message|mail|reply|note|letter|dm)s?\s+from\s+(?:Jan|April|May|June|August)$")
 
 
-def doubtful(said: TimeRange, text: str, now: datetime, question: str | None = None) -> bool:
+def doubtful(time: TimeRange, text: str, now: datetime, question: str | None = None) -> bool:
     """Whether the time may not be meant as the documents'; `question` is the whole, in its own language,
     where the text is a part of it in English."""
     whole = text if question is None else question
     return (
-        _lies_ahead(said, now)
-        or _comes_back(said, whole)
-        or _is_a_number(said, text)
-        or _is_somebody_s(said, text)
-        or (question is None and _is_a_person(said, text))
+        _lies_ahead(time, now)
+        or _comes_back(time, whole)
+        or _is_a_number(time, text)
+        or _is_somebody_s(time, text)
+        or (question is None and _is_a_person(time, text))
     )
 
 
-def _lies_ahead(said: TimeRange, now: datetime) -> bool:
-    if said.after and said.after > now:
+def _lies_ahead(time: TimeRange, now: datetime) -> bool:
+    if time.after and time.after > now:
         return True
-    if said.before is None or said.before < containing(now, Unit.DAY).end:
+    if time.before is None or time.before < containing(now, Unit.DAY).end:
         return False
-    return said.after is None or _RUNNING.search(said.said) is None
+    return time.after is None or _RUNNING.search(time.text) is None
 
 
-def _comes_back(said: TimeRange, question: str) -> bool:
+def _comes_back(time: TimeRange, question: str) -> bool:
     """A day, a month or a quarter of which nobody says which one, where no past is spoken of."""
-    if _WHICH.search(said.said):
+    if _WHICH.search(time.text):
         return False
-    named = _NAMED.search(said.said) is not None
-    if not named and not _NUMBERED.search(said.said):
+    is_named = _NAMED.search(time.text) is not None
+    if not is_named and not _NUMBERED.search(time.text):
         return False
-    if said.before is not None and _AHEAD.search(question):
+    if time.before is not None and _AHEAD.search(question):
         return True
-    if not named or _FROM.match(said.said):
+    if not is_named or _FROM.match(time.text):
         return False
     return _PRESENT.search(question) is not None and _PAST.search(question) is None
 
 
-def _is_a_number(said: TimeRange, text: str) -> bool:
-    after = text[said.end : said.end + _NEAR]
-    if _BARE.fullmatch(said.said):
+def _is_a_number(time: TimeRange, text: str) -> bool:
+    after = text[time.end : time.end + _NEAR]
+    if _BARE.fullmatch(time.text):
         return _GOES_ON.match(after) is not None or (
             re.match(r"\s+\w", after) is not None and not _LEAVES.match(after)
         )
-    if _NUMBERED.search(said.said) and not _WHICH.search(said.said):
+    if _NUMBERED.search(time.text) and not _WHICH.search(time.text):
         return re.match(r"\s+of\b", after, _FLAGS) is not None or _QUESTIONS.search(text) is not None
     return False
 
 
-def _is_somebody_s(said: TimeRange, text: str) -> bool:
+def _is_somebody_s(time: TimeRange, text: str) -> bool:
     """An employee's first day, our move, a fiscal year."""
-    before, after = text[max(0, said.start - _NEAR) : said.start], text[said.end : said.end + _NEAR]
+    before, after = text[max(0, time.start - _NEAR) : time.start], text[time.end : time.end + _NEAR]
     if _OF_SOMEBODY.search(before) or (_WE.search(before) and _ASKS_NOW.match(after)):
         return True
-    near = f"{before[-_NEAR // 3 :]}{said.said}{after[: _NEAR // 3]}"
-    return _OTHER_YEAR.search(near) is not None and re.search(r"\d|year|quarter", said.said) is not None
+    near = f"{before[-_NEAR // 3 :]}{time.text}{after[: _NEAR // 3]}"
+    return _OTHER_YEAR.search(near) is not None and re.search(r"\d|year|quarter", time.text) is not None
 
 
-def _is_a_person(said: TimeRange, text: str) -> bool:
-    if _WRITER.search(text[max(0, said.start - _NEAR) : said.end]):
+def _is_a_person(time: TimeRange, text: str) -> bool:
+    if _WRITER.search(text[max(0, time.start - _NEAR) : time.end]):
         return True
-    return any(found.start() < said.end for found in _PERSON.finditer(text, said.start, said.end + _NEAR))
+    return any(match.start() < time.end for match in _PERSON.finditer(text, time.start, time.end + _NEAR))

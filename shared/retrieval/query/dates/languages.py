@@ -1,20 +1,16 @@
-"""The commonest times in German, French and Spanish, said in English: data for extract.py.
+"""Patterns of the commonest times in German, French and Spanish, and their English: data for extract.py.
 
-Each row is how it is said and its English; what is longer comes first. A line's {month}, {weekday} and {unit}
-are words of the language's own, {n} a number. A word that another language has too stands in a phrase: the
-French "hier" is German for here.
+The longer row comes first. In a row, {month}, {weekday}, {unit} are words of the language, {n} is a number.
+Months are patterns of what people type (maerz), so shared/text/languages.py has no use for them. A word that
+another language has too stands in a phrase: the French "hier" is German for here.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shared.retrieval.query.dates.absolute import WEEKDAYS
+from shared.text.languages import ENGLISH_MONTHS, WEEKDAYS
 
-MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
-)  # fmt: skip
 # Read alike in every language.
 _EVERYWHERE = (
     (r"[QT](?P<quarter>[1-4])", "Q{quarter}"),
@@ -23,7 +19,7 @@ _EVERYWHERE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Tongue:
+class DateLanguage:
     """A language's months from January, its weekdays from Monday, its units, numbers, phrases, by pattern."""
 
     months: Sequence[str]
@@ -39,19 +35,19 @@ class Tongue:
             "{unit}": rf"(?P<unit>{'|'.join(self.units)})",
             "{n}": rf"(?P<n>\d{{1,4}}|{'|'.join(self.numbers)})",
         }
-        found = []
+        patterns = []
         for phrase, english in (*self.phrases, *_EVERYWHERE):
             pattern = phrase.replace(" ", r"\s+")
             for name, part in parts.items():
                 pattern = pattern.replace(name, part)
-            found.append((re.compile(rf"(?:{pattern})(?![\w-])", re.IGNORECASE), english))
-        return found
+            patterns.append((re.compile(rf"(?:{pattern})(?![\w-])", re.IGNORECASE), english))
+        return patterns
 
-    def english(self, english: str, found: Mapping[str, str]) -> str:
+    def english(self, english: str, groups: Mapping[str, str]) -> str:
         """The row's English with the words that were found for it."""
-        words = dict(found)
+        words = dict(groups)
         if month := words.get("month"):
-            words["month"] = MONTHS[_index(self.months, month)]
+            words["month"] = ENGLISH_MONTHS[_index(self.months, month)].capitalize()
         if weekday := words.get("weekday"):
             words["weekday"] = WEEKDAYS[_index(self.weekdays, weekday)]
         if unit := words.get("unit"):
@@ -63,10 +59,10 @@ class Tongue:
 
 def _index(patterns: Sequence[str], word: str) -> int:
     matching = (re.fullmatch(pattern, word, re.IGNORECASE) for pattern in patterns)
-    return next(index for index, found in enumerate(matching) if found)
+    return next(index for index, match in enumerate(matching) if match)
 
 
-_GERMAN = Tongue(
+_GERMAN = DateLanguage(
     months=("januar|jänner", "februar", "märz|maerz", "april", "mai", "juni", "juli", "august", "september",
             "oktober", "november", "dezember"),
     weekdays=("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag|sonnabend", "sonntag"),
@@ -92,7 +88,7 @@ _GERMAN = Tongue(
         ("vo[nm]", "from"), ("im|in|am|während", "in"),
     ),
 )  # fmt: skip
-_FRENCH = Tongue(
+_FRENCH = DateLanguage(
     months=("janvier", "février|fevrier", "mars", "avril", "mai", "juin", "juillet", "août|aout", "septembre",
             "octobre", "novembre", "décembre|decembre"),
     weekdays=("lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche"),
@@ -117,7 +113,7 @@ _FRENCH = Tongue(
         ("après(?: le)?", "after"), ("d[eu]", "from"), ("à|au", "to"), ("en|pendant|durant", "in"),
     ),
 )  # fmt: skip
-_SPANISH = Tongue(
+_SPANISH = DateLanguage(
     months=("enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre|setiembre",
             "octubre", "noviembre", "diciembre"),
     weekdays=("lunes", "martes", "miércoles|miercoles", "jueves", "viernes", "sábado|sabado", "domingo"),
@@ -141,4 +137,4 @@ _SPANISH = Tongue(
         ("del?", "from"), ("al?", "to"), ("en|durante", "in"),
     ),
 )  # fmt: skip
-TONGUES = (_GERMAN, _FRENCH, _SPANISH)
+DATE_LANGUAGES = (_GERMAN, _FRENCH, _SPANISH)

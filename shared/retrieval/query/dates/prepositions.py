@@ -61,8 +61,8 @@ def before(text: str, place: int) -> tuple[int, Side, bool, str]:
     """Where the expression of the time at that place begins, its side, whether an article stands there, and
     the word that gives the side."""
     window = max(0, place - _REACH)
-    found = _HEAD.search(text[window:place])
-    if found is None or not found.group():
+    match = _HEAD.search(text[window:place])
+    if match is None or not match.group():
         return place, Side.NONE, False, ""
-    word = " ".join((found["side"] or "").lower().split())
-    return window + found.start(), _SIDES.get(word, Side.NONE), found["the"] is not None, word
+    word = " ".join((match["side"] or "").lower().split())
+    return window + match.start(), _SIDES.get(word, Side.NONE), match["the"] is not None, word

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from shared.retrieval.query.dates.absolute import WEEKDAY, WEEKDAYS, Form, month_number
+from shared.retrieval.query.dates.absolute import WEEKDAY, Form, month_number
 from shared.retrieval.query.dates.calendar import (
     Period,
     Unit,
@@ -14,6 +14,7 @@ from shared.retrieval.query.dates.calendar import (
     moved,
     part,
 )
+from shared.text.languages import ENGLISH_MONTHS, WEEKDAYS
 
 # A few are taken to be many rather than none: what a filter leaves out nobody sees.
 _NUMBERS = {
@@ -36,12 +37,12 @@ _HOURS = {"morning": (0, 12), "afternoon": (12, 18), "evening": (18, 24), "night
 _LETTERS = {"h": Unit.HOUR, "d": Unit.DAY, "w": Unit.WEEK}
 
 
-def _amount(found: re.Match[str]) -> tuple[int, Unit]:
-    if found["digits"]:
-        return int(found["digits"]), _LETTERS[found["letter"].lower()]
-    said = found["number"].lower()
-    count = int(said) if said.isdigit() else _NUMBERS[said.removesuffix(" of").split()[-1]]
-    return count, Unit(found["unit"].lower())
+def _amount(match: re.Match[str]) -> tuple[int, Unit]:
+    if match["digits"]:
+        return int(match["digits"]), _LETTERS[match["letter"].lower()]
+    text = match["number"].lower()
+    count = int(text) if text.isdigit() else _NUMBERS[text.removesuffix(" of").split()[-1]]
+    return count, Unit(match["unit"].lower())
 
 
 def _today(now: datetime) -> Period:
@@ -52,20 +53,20 @@ def _yesterday(now: datetime) -> Period:
     return containing(now - timedelta(days=1), Unit.DAY)
 
 
-def _hours(period: Period, said: str | None) -> Period:
-    if said is None:
+def _hours(period: Period, text: str | None) -> Period:
+    if text is None:
         return period
-    begin, end = _HOURS[said.lower()]
+    begin, end = _HOURS[text.lower()]
     return Period(period.begin + timedelta(hours=begin), period.begin + timedelta(hours=end))
 
 
-def _last_night(found: re.Match[str], now: datetime) -> Period:
+def _last_night(match: re.Match[str], now: datetime) -> Period:
     today = _today(now).begin
     return Period(today - timedelta(hours=6), today + timedelta(hours=6))
 
 
-def _rolling(found: re.Match[str], now: datetime) -> Period:
-    return since_so_long(*_amount(found), now)
+def _rolling(match: re.Match[str], now: datetime) -> Period:
+    return since_so_long(*_amount(match), now)
 
 
 def since_so_long(count: int, unit: Unit, now: datetime) -> Period:
@@ -76,66 +77,66 @@ def since_so_long(count: int, unit: Unit, now: datetime) -> Period:
     return Period(containing(begin, Unit.DAY).begin, _today(now).end)
 
 
-def _past(found: re.Match[str], now: datetime) -> Period:
-    return since_so_long(1, Unit(found["unit"].lower()), now)
+def _past(match: re.Match[str], now: datetime) -> Period:
+    return since_so_long(1, Unit(match["unit"].lower()), now)
 
 
-def _previous(found: re.Match[str], now: datetime) -> Period:
-    unit = Unit(found["unit"].lower())
+def _previous(match: re.Match[str], now: datetime) -> Period:
+    unit = Unit(match["unit"].lower())
     return containing(moved(containing(now, unit).begin, unit, -1), unit)
 
 
-def _current(found: re.Match[str], now: datetime) -> Period:
-    return containing(now, Unit(found["unit"].lower()))
+def _current(match: re.Match[str], now: datetime) -> Period:
+    return containing(now, Unit(match["unit"].lower()))
 
 
-def _ago(found: re.Match[str], now: datetime) -> Period:
-    count, unit = _amount(found)
+def _ago(match: re.Match[str], now: datetime) -> Period:
+    count, unit = _amount(match)
     then = moved(now, unit, -count)
     if unit is Unit.HOUR:
         return Period(then - timedelta(minutes=30), then + timedelta(minutes=30))
     return containing(then, unit)
 
 
-def _weekend(found: re.Match[str], now: datetime) -> Period:
+def _weekend(match: re.Match[str], now: datetime) -> Period:
     week = containing(now, Unit.WEEK)
-    monday = week.begin if found["which"].lower() == "this" else moved(week.begin, Unit.WEEK, -1)
+    monday = week.begin if match["which"].lower() == "this" else moved(week.begin, Unit.WEEK, -1)
     return Period(monday + timedelta(days=5), monday + timedelta(days=7))
 
 
-def _last_weekday(found: re.Match[str], now: datetime) -> Period:
+def _last_weekday(match: re.Match[str], now: datetime) -> Period:
     return replace(
-        latest_weekday(WEEKDAYS.index(found["weekday"].lower()), _yesterday(now).begin), cycle=None
+        latest_weekday(WEEKDAYS.index(match["weekday"].lower()), _yesterday(now).begin), cycle=None
     )
 
 
-def _weekday_of(found: re.Match[str], now: datetime) -> Period:
-    weeks = 0 if (found.groupdict().get("which") or "this").lower() == "this" else -1
+def _weekday_of(match: re.Match[str], now: datetime) -> Period:
+    weeks = 0 if (match.groupdict().get("which") or "this").lower() == "this" else -1
     monday = moved(containing(now, Unit.WEEK).begin, Unit.WEEK, weeks)
-    return containing(monday + timedelta(days=WEEKDAYS.index(found["weekday"].lower())), Unit.DAY)
+    return containing(monday + timedelta(days=WEEKDAYS.index(match["weekday"].lower())), Unit.DAY)
 
 
-def _last_month_named(found: re.Match[str], now: datetime) -> Period:
+def _last_month_named(match: re.Match[str], now: datetime) -> Period:
     """Last March is the latest that is over; this March is this year's."""
-    if found["which"].lower() == "this":
-        return part(now.year, Unit.MONTH, month_number(found["month"]))
+    if match["which"].lower() == "this":
+        return part(now.year, Unit.MONTH, month_number(match["month"]))
     ended = moved(containing(now, Unit.MONTH).begin, Unit.MONTH, -1)
     return replace(
-        latest(lambda year: part(year, Unit.MONTH, month_number(found["month"])), ended), cycle=None
+        latest(lambda year: part(year, Unit.MONTH, month_number(match["month"])), ended), cycle=None
     )
 
 
 RELATIVE = (
-    Form(r"(?:the\s+)?day\s+before\s+yesterday", lambda found, now: _yesterday(_yesterday(now).begin)),
+    Form(r"(?:the\s+)?day\s+before\s+yesterday", lambda match, now: _yesterday(_yesterday(now).begin)),
     Form(
         r"yesterday(?:\s+(?P<hours>morning|afternoon|evening|night))?",
-        lambda found, now: _hours(_yesterday(now), found["hours"]),
+        lambda match, now: _hours(_yesterday(now), match["hours"]),
     ),
     Form(
         r"(?:this\s+(?P<hours>morning|afternoon|evening)|today)",
-        lambda found, now: _hours(_today(now), found["hours"]),
+        lambda match, now: _hours(_today(now), match["hours"]),
     ),
-    Form(r"tonight", lambda found, now: _hours(_today(now), "night")),
+    Form(r"tonight", lambda match, now: _hours(_today(now), "night")),
     Form(r"last\s+night", _last_night),
     Form(rf"(?:{_LAST}|trailing)\s+{_COUNTED}{_NOT_ANOTHER}", _rolling),
     Form(rf"{_COUNTED}\s+ago", _ago),
@@ -145,8 +146,7 @@ RELATIVE = (
     Form(rf"this\s+{WEEKDAY}", _weekday_of),
     Form(r"(?P<which>last|past|previous|this)\s+weekend", _weekend),
     Form(
-        r"(?P<which>last|this)\s+(?P<month>january|february|march|april|may|june|july|august|september|october"
-        r"|november|december)(?!\s+be\b)",
+        rf"(?P<which>last|this)\s+(?P<month>{'|'.join(ENGLISH_MONTHS)})(?!\s+be\b)",
         _last_month_named,
     ),
     Form(rf"(?:last|past)\s+(?P<unit>hour){_NOT_ANOTHER}", _past),

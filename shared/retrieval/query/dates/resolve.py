@@ -27,17 +27,17 @@ WHEN = re.compile(
 _FORMS = [(re.compile(form.pattern, re.IGNORECASE), form.resolve) for form in (*_SURE, *BARE, WHOLE)]
 
 
-def period(said: str, now: datetime) -> Period:
+def period(text: str, now: datetime) -> Period:
     """What a text that matched WHEN means. Raises ValueError or OverflowError for what no calendar has."""
-    part = re.match(_PART, said, re.IGNORECASE)
+    part = re.match(_PART, text, re.IGNORECASE)
     if part:
         whole = re.sub(
-            r"^the\s+(?!(?:week|month|quarter|year)\b)", "", said[part.end() :], flags=re.IGNORECASE
+            r"^the\s+(?!(?:week|month|quarter|year)\b)", "", text[part.end() :], flags=re.IGNORECASE
         )
         return period(whole, now).third(_THIRDS[re.split(r"[\s-]", part.group().lower())[0]])
     for pattern, resolve in _FORMS:
-        if found := pattern.fullmatch(said):
-            return resolve(found, now)
+        if match := pattern.fullmatch(text):
+            return resolve(match, now)
     raise ValueError("no time")
 
 

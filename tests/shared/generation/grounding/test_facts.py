@@ -2,12 +2,12 @@
 
 import pytest
 
-from shared.generation.grounding.facts import facts_of, known
+from shared.generation.grounding.facts import facts_of, forms_of
 from shared.generation.grounding.proper_names import names_of
 
 
 def holds(source: str, said: str) -> bool:
-    forms = known(facts_of(source))
+    forms = forms_of(facts_of(source))
     facts = facts_of(said)
     assert facts, said
     return all(fact.accepted & forms for fact in facts)

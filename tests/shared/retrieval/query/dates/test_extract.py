@@ -224,7 +224,7 @@ def test_what_anybody_says_of_time_is_understood(subtests: pytest.Subtests):
             question, said, after, before = (part.strip() for part in case.split("|"))
             found = time_range(question, NOW)
             assert found is not None
-            assert (found.said, found.after, found.before) == (
+            assert (found.text, found.after, found.before) == (
                 said,
                 moment(after, False),
                 moment(before, True),
@@ -250,13 +250,13 @@ def test_beside_words_that_raise_doubts_a_time_may_be_sure(subtests: pytest.Subt
             question, said = (part.strip() for part in case.split("|"))
             found = time_range(question, NOW)
             assert found
-            assert found.said == said
+            assert found.text == said
 
 
 def test_the_first_of_two_times_counts():
     found = time_range("who deployed yesterday what broke in March?", NOW)
     assert found
-    assert found.said == "yesterday"
+    assert found.text == "yesterday"
 
 
 def test_the_clock_may_stand_in_another_zone():
@@ -305,7 +305,7 @@ def test_whatever_is_said_a_range_is_ordered_and_its_words_are_the_text_s(text: 
         assert found.after or found.before
         assert not found.after or not found.before or found.after <= found.before
         assert 0 <= found.start < found.end <= len(text)
-        assert text[found.start : found.end] == found.said
+        assert text[found.start : found.end] == found.text
 
 
 def test_a_text_without_end_is_not_read_to_its_end():
