@@ -12,7 +12,8 @@ from shared.documents import collections
 from shared.documents.by_name import Row, existing_documents, find, find_or_none
 from shared.documents.documents import first_words, title_of
 from shared.errors import error_details
-from shared.ingestion.ingest import UNGUARDED, ChunkingConfig, Guard, NewDocument, content_hash, ingest_many
+from shared.ingestion.chunking.passages import ChunkingConfig
+from shared.ingestion.ingest import UNGUARDED, Guard, NewDocument, content_hash, ingest_many
 from shared.models.embeddings import Embedder
 from shared.text.normalize import clean
 from shared.types import Principal, PrincipalSource
@@ -68,9 +69,8 @@ def add(
     rows = {name: text.row() for name, text in wanted.items()}
     same = {name: row for name, row in there.items() if _says(row, rows[name])}
     new = [text for name, text in wanted.items() if name not in same]
-    ingest_many(
-        database, embedder, caller, index, _documents(new), cut=ChunkingConfig.of_home(home), guard=guard
-    )
+    config = ChunkingConfig.of_collection(home)
+    ingest_many(database, embedder, caller, index, _documents(new), config=config, guard=guard)
     kept = {name: {**rows[name], "metadata": row["metadata"]} for name, row in same.items()}
     return [kept.get(text.name) or rows[text.name] for text in texts]
 
@@ -101,7 +101,7 @@ def change(
         caller,
         index,
         _documents(other),
-        cut=ChunkingConfig.of_home(home),
+        config=ChunkingConfig.of_collection(home),
         only_present=True,
         guard=guard,
     )

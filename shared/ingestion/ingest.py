@@ -12,14 +12,14 @@ from typing import Any
 
 from shared.clients.postgrest import Database
 from shared.errors import InvalidRequest, error_details
-from shared.ingestion.chunking.outline import Outline
-from shared.ingestion.chunking.packer import Chunk
-from shared.ingestion.chunking.passages import chunk_document, rows_of
-from shared.ingestion.chunking.splitters import headings
+from shared.ingestion.chunking.passages import (
+    DEFAULT_CHUNKING,
+    ChunkedDocument,
+    ChunkingConfig,
+    chunk_document,
+)
 from shared.ingestion.chunking.strategy import Plan
-from shared.ingestion.entity_rows import is_graphed, names_of
 from shared.ingestion.metadata_fields import Fields
-from shared.models.chunk_limits import configured
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
 from shared.text.normalize import clean, clean_line, is_blank
 from shared.types import Principal, PrincipalSource
@@ -74,26 +74,6 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkingConfig:
-    """How a collection's documents are cut into chunks, in tokens; None: as the embedder likes it. And
-    whether they are read for names."""
-
-    size: int | None = None
-    overlap: int | None = None
-    graphed: bool = True
-
-    @classmethod
-    def of_home(cls, home: Mapping[str, Any] | None) -> "ChunkingConfig":
-        """As the collection says; of one that is new nobody has said anything."""
-        if home is None:
-            return cls()
-        return cls(*configured(home["config"], home["id"]), is_graphed(home["config"]))
-
-
-DEFAULT_CHUNKING = ChunkingConfig()
-
-
-@dataclass(frozen=True, slots=True)
 class Guard:
     """Bounds of an ingestion that a client waits for. `admit` takes bytes of text and raises RateLimited;
     `require_client` raises ClientLeft, and so does `poll_client`, which asks at most four times a second. All
@@ -129,7 +109,7 @@ def ingest_many(
     collection: str,
     documents: Sequence[NewDocument],
     *,
-    cut: ChunkingConfig = DEFAULT_CHUNKING,
+    config: ChunkingConfig = DEFAULT_CHUNKING,
     only_present: bool = False,
     guard: Guard = UNGUARDED,
 ) -> list[Stored | None]:
@@ -140,7 +120,7 @@ def ingest_many(
     They are stored by hundreds, each hundred or none of it: after an error the first ones may be in place.
     The guard raises before anything is stored.
     """
-    rows = chunk_and_embed(embedder, documents, cut, guard)
+    rows = chunk_and_embed(embedder, documents, config, guard)
     return store_many(database, caller, collection, rows, only_present=only_present)
 
 
@@ -166,24 +146,21 @@ def store_many(
 def chunk_and_embed(
     embedder: Embedder,
     documents: Sequence[NewDocument],
-    cut: ChunkingConfig = DEFAULT_CHUNKING,
+    config: ChunkingConfig = DEFAULT_CHUNKING,
     guard: Guard = UNGUARDED,
 ) -> list[dict[str, Any]]:
     """The documents as the database takes them, each with its chunks; all of them are embedded together.
     Raises InvalidRequest, saying which one, EmbeddingFailed, and the guard's errors."""
     guard.admit(sum(len(document.text.encode("utf-8", "surrogatepass")) for document in documents))
-    made = []
+    prepared = []
     for number, document in enumerate(documents):
         guard.require_client()
-        made.append(_Prepared.of(embedder, document, number, cut, guard.poll_client))
-    passages = [passage for one in made for passage in one.passages]
+        prepared.append(_chunked(embedder, document, number, config, guard.poll_client))
+    passages = [passage for _, chunked in prepared for passage in chunked.passages]
     vectors = _embedded(embedder, passages, guard.require_client)
     return [
-        {
-            **one.row,
-            "chunks": rows_of(one.chunks, list(islice(vectors, len(one.chunks))), one.outline, one.named),
-        }
-        for one in made
+        {**row, "chunks": chunked.rows(list(islice(vectors, len(chunked.chunks))))}
+        for row, chunked in prepared
     ]
 
 
@@ -198,60 +175,39 @@ def _embedded(
     return iter(vectors)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A document that has been read and cut, and is to be embedded."""
-
-    row: dict[str, Any]
-    chunks: list[Chunk]
-    passages: list[str]
-    outline: Outline
-    named: list[dict[str, Any]] | None
-
-    @classmethod
-    def of(
-        cls,
-        embedder: Embedder,
-        document: NewDocument,
-        number: int,
-        cut: ChunkingConfig,
-        check: Callable[[], None],
-    ) -> "_Prepared":
-        document = document.with_fields_of_metadata()
-        text, title = clean(document.text), clean_line(document.title)
-        if is_blank(title) or is_blank(text):
-            raise InvalidRequest("A document needs a title and some text.", details={"document": number})
-        # By what is said of it alone: how well documents are found was measured so.
-        with error_details(document=number):
-            plan = Plan.of(document.metadata)
-            chunks, passages, _ = chunk_document(
-                embedder,
-                title,
-                text,
-                document.lang,
-                size=cut.size,
-                overlap=cut.overlap,
-                plan=plan,
-                check=check,
-            )
-        row = {
-            "external_id": document.external_id,
-            "private": document.private,
-            "source_type": document.source_type or "doc",
-            "title": title,
-            "uri": document.uri,
-            "lang": document.lang,
-            "occurred_at": document.occurred_at.isoformat() if document.occurred_at else None,
-            "origin": document.origin,
-            "author": document.author,
-            "state": document.state,
-            "labels": document.labels,
-            "metadata": document.metadata,
-            "content": text,
-            "embedding_model": embedder.model,
-        }
-        named = names_of(title, [item.text for item in chunks], check) if cut.graphed else None
-        return cls(row, chunks, passages, Outline(text, headings=headings(text, plan)), named)
+def _chunked(
+    embedder: Embedder,
+    document: NewDocument,
+    number: int,
+    config: ChunkingConfig,
+    check: Callable[[], None],
+) -> tuple[dict[str, Any], ChunkedDocument]:
+    """The document's row, and its chunks, which are still to be embedded."""
+    document = document.with_fields_of_metadata()
+    text, title = clean(document.text), clean_line(document.title)
+    if is_blank(title) or is_blank(text):
+        raise InvalidRequest("A document needs a title and some text.", details={"document": number})
+    with error_details(document=number):
+        # The plan follows the metadata alone: how well documents are found was measured so.
+        plan = Plan.of(document.metadata)
+        chunked = chunk_document(embedder, title, text, document.lang, config, plan=plan, check=check)
+    row = {
+        "external_id": document.external_id,
+        "private": document.private,
+        "source_type": document.source_type or "doc",
+        "title": title,
+        "uri": document.uri,
+        "lang": document.lang,
+        "occurred_at": document.occurred_at.isoformat() if document.occurred_at else None,
+        "origin": document.origin,
+        "author": document.author,
+        "state": document.state,
+        "labels": document.labels,
+        "metadata": document.metadata,
+        "content": text,
+        "embedding_model": embedder.model,
+    }
+    return row, chunked
 
 
 def content_hash(text: str) -> str:

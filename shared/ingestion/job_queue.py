@@ -108,18 +108,22 @@ class Jobs:
 
 
 class LeaseRenewer:
-    """Those of one round, which last as long as somebody renews them now and then."""
+    """The leases of one round, which its worker renews now and then."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self._renewed = time.monotonic()
 
     def keep(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
-        """Renew them if it is time to; which could not be, and why."""
-        return self.renew(jobs, step) if time.monotonic() - self._renewed > RENEWED_AFTER else {}
-
-    def renew(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
+        """Renew the leases of all jobs that are left, if it is time to. Returns the errors of those that are
+        lost, by job."""
+        if time.monotonic() - self._renewed <= RENEWED_AFTER:
+            return {}
         self._renewed = time.monotonic()
+        return self.report(jobs, step)
+
+    def report(self, jobs: Sequence[Job], step: str) -> dict[str, RagError]:
+        """Write the jobs' step, which renews their leases. Returns as `keep`."""
         lost: dict[str, RagError] = {}
         for job in jobs:
             try:

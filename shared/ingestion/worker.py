@@ -1,8 +1,9 @@
-"""The worker: documents that were brought become chunks that are found.
+"""The worker: queued documents become chunks that searches find.
 
-    claim (job_queue.py) -> open, fetch, convert, cut (prepare.py) -> embed -> store
+    claim (job_queue.py) -> open, fetch, convert, chunk (prepare.py) -> embed -> store
 
-The passages of several documents are embedded together.
+The passages of several documents are embedded together. Only of a large document are embedding and storing
+written as steps: a small one is done before a client looks.
 """
 
 import time
@@ -11,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from shared.clients.ssrf_guard import AddressPolicy
 from shared.clients.supabase_storage import Storage
 from shared.errors import RagError
-from shared.ingestion.chunking.passages import rows_of
 from shared.ingestion.job_queue import BatchResult, Job, Jobs, JobScope, LeaseRenewer
 from shared.ingestion.prepare import DocumentLoader, LoadedDocument
 from shared.models.embeddings import EMBEDDED_AT_ONCE, Embedder, embed
@@ -73,9 +73,9 @@ class Worker:
         self, ready: Sequence[LoadedDocument], leases: LeaseRenewer
     ) -> Iterator[tuple[LoadedDocument, list[list[float]] | RagError]]:
         """Each with its vectors, or with why there are none. Documents share the embedder's batches."""
-        waiting = [(item.job.id, passage) for item in ready for passage in item.passages]
+        waiting = [(item.job.id, passage) for item in ready for passage in item.chunked.passages]
         vectors: dict[str, list[list[float]]] = {item.job.id: [] for item in ready}
-        failed = leases.renew([item.job for item in ready], "embedding")
+        failed = leases.report([item.job for item in ready if _is_large(item)], "embedding")
         for start in range(0, len(waiting), EMBEDDED_AT_ONCE):
             # All of them: those whose turn comes later must not lose their leases meanwhile.
             failed |= leases.keep([item.job for item in ready if item.job.id not in failed], "embedding")
@@ -92,8 +92,14 @@ class Worker:
             yield item, failed.get(item.job.id) or vectors[item.job.id]
 
     def _store(self, item: LoadedDocument, vectors: list[list[float]]) -> None:
-        self._jobs.report(item.job, "storing")
+        if _is_large(item):
+            self._jobs.report(item.job, "storing")
         took = {"processing_time_ms": round((time.perf_counter() - item.started) * 1000)}
-        document = {**item.document, "processing_info": {**item.document["processing_info"], **took}}
-        rows = rows_of(item.chunks, vectors, item.outline, item.named)
-        self._jobs.call(item.job, "rag_complete_job", {"document": document, "chunks": rows})
+        document = {**item.row, "processing_info": {**item.row["processing_info"], **took}}
+        arguments = {"document": document, "chunks": item.chunked.rows(vectors)}
+        self._jobs.call(item.job, "rag_complete_job", arguments)
+
+
+def _is_large(item: LoadedDocument) -> bool:
+    """Whether its passages fill more than one batch of the embedder."""
+    return len(item.chunked.passages) > EMBEDDED_AT_ONCE
