@@ -1,9 +1,8 @@
-"""The write half of the core: text in; cleaned, chunked, embedded, and stored in one transaction.
+"""Synchronous ingestion: texts are cleaned, chunked, embedded, and stored in one transaction.
 
-Every API that takes documents calls this. It writes as the caller, so row security checks every row.
+It writes as the caller, so row security checks every row.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -34,8 +33,7 @@ class NewDocument:
 
     With an `external_id` it replaces what was stored under that name before; a private and a shared one of
     the same name are two. A private document is seen by its owner and the org's admins. A `uri` is http(s).
-    Of many that are stored together none says an org: it is the caller's only one, or the one that their
-    token says.
+    Of many that are stored together none names an org: it is the caller's only one, or the token's.
     """
 
     org_id: str | None
@@ -55,14 +53,14 @@ class NewDocument:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def with_fields_of_metadata(self) -> "NewDocument":
-        """Fields that are not set take what metadata says of them."""
-        said = Fields.of(self.metadata)
-        return replace(self, **{name: getattr(self, name) or value for name, value in said.named().items()})
+        """The same with the fields that are not set filled from the metadata."""
+        fields = Fields.of(self.metadata)
+        return replace(self, **{name: getattr(self, name) or value for name, value in fields.named().items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of a document."""
+    """The result of storing a document."""
 
     document_id: str
     replaced: bool
@@ -75,9 +73,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Bounds of an ingestion that a client waits for. `admit` takes bytes of text and raises RateLimited;
-    `require_client` raises ClientLeft, and so does `poll_client`, which asks at most four times a second. All
-    before anything is stored."""
+    """Bounds of an ingestion that a client waits for, checked before anything is stored. `admit` takes bytes
+    of text and raises RateLimited; `require_client` raises ClientLeft, and so does `poll_client`, which
+    checks at most four times a second."""
 
     admit: Callable[[int], None]
     require_client: Callable[[], None]
@@ -113,12 +111,11 @@ def ingest_many(
     only_present: bool = False,
     guard: Guard = UNGUARDED,
 ) -> list[Stored | None]:
-    """The same for many of different external_ids, in the one collection of the caller's only org, or of the
-    one that their token says; what became of each, in order. The collection is made when it is new. With
-    `only_present` those that are not there yet are passed over, and None; no collection is NotFound.
+    """The same for many of different external_ids, in one collection of the caller's only org, or of the
+    token's; the result of each, in order. A new collection is created. With `only_present` documents that do
+    not exist are skipped, and their result is None; a collection that does not exist is NotFound.
 
-    They are stored by hundreds, each hundred or none of it: after an error the first ones may be in place.
-    The guard raises before anything is stored.
+    A transaction stores some hundred chunks: after an error the first documents may be stored.
     """
     rows = chunk_and_embed(embedder, documents, config, guard)
     return store_many(database, caller, collection, rows, only_present=only_present)
@@ -132,14 +129,14 @@ def store_many(
     *,
     only_present: bool = False,
 ) -> list[Stored | None]:
-    """The second half of ingest_many, for documents that are prepared."""
+    """The second half of ingest_many, for the rows of chunk_and_embed."""
     stored: list[Stored | None] = []
     for together in _by_chunks(rows) or [[]]:
         arguments = {"collection": collection, "documents": together, "only_present": only_present}
         with error_details(name=collection):
             rows_stored = database.call(caller, "rag_put_documents", arguments, patient=True)
-        found = {row["place"]: Stored.of(row) for row in rows_stored}
-        stored += [found.get(place) for place in range(1, len(together) + 1)]
+        by_place = {row["place"]: Stored.of(row) for row in rows_stored}
+        stored += [by_place.get(place) for place in range(1, len(together) + 1)]
     return stored
 
 
@@ -149,8 +146,8 @@ def chunk_and_embed(
     config: ChunkingConfig = DEFAULT_CHUNKING,
     guard: Guard = UNGUARDED,
 ) -> list[dict[str, Any]]:
-    """The documents as the database takes them, each with its chunks; all of them are embedded together.
-    Raises InvalidRequest, saying which one, EmbeddingFailed, and the guard's errors."""
+    """The documents' rows, each with its chunks; all are embedded together. Raises InvalidRequest with the
+    document's number, EmbeddingFailed, and the guard's errors."""
     guard.admit(sum(len(document.text.encode("utf-8", "surrogatepass")) for document in documents))
     prepared = []
     for number, document in enumerate(documents):
@@ -210,13 +207,8 @@ def _chunked(
     return row, chunked
 
 
-def content_hash(text: str) -> str:
-    """The SHA-256 of a text that has been cleaned."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _by_chunks(rows: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """In order, as many at once as have some hundred chunks together."""
+    """The rows in order, in groups of at most CHUNKS_AT_ONCE chunks."""
     groups: list[list[dict[str, Any]]] = []
     room = 0
     for row in rows:

@@ -21,7 +21,7 @@ from shared.ingestion.job_queue import LEASE_SECONDS, Job, Jobs
 from shared.models.embeddings import Embedder
 from shared.models.transcription import Transcriber
 
-# A document of more has no minute to be stored in.
+# More cannot be stored within the minute of a statement.
 MAX_CHUNKS = 10_000
 Row = dict[str, Any]
 
@@ -54,7 +54,7 @@ class DocumentLoader:
         self._storage = storage
 
     def prepare(self, job: Job) -> LoadedDocument:
-        """Raises a RagError: of the document, or of what it takes to read it."""
+        """Raises a RagError: the document's, or a service's."""
         started = time.perf_counter()
         (opened,) = self._jobs.call(job, "rag_open_job", {"lease_seconds": LEASE_SECONDS})
         row: Row = opened["document"]
@@ -107,7 +107,7 @@ class DocumentLoader:
         return data
 
     def _object(self, job: Job, path: str, max_bytes: int | None) -> bytes:
-        """Raises UnreadableDocument for one that is gone, or larger than the tier takes, StorageFailed."""
+        """Raises UnreadableDocument for a missing object or one above the tier's limit, StorageFailed."""
         if self._storage is None:
             raise StorageFailed(because="no bucket is set")
         try:

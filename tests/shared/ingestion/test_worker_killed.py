@@ -74,9 +74,9 @@ class Dying(Jobs):
         super().__init__(core.database, core.require_signer())
         self._calls, self._at, self._answered = 0, at, answered
 
-    def claim(self, wanted: int) -> list[Job]:
+    def claim(self, count: int) -> list[Job]:
         self._die_unless(answered=True)
-        jobs = super().claim(wanted)
+        jobs = super().claim(count)
         self._die_unless(answered=False)
         self._calls += 1
         return jobs
